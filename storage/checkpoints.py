@@ -1,0 +1,94 @@
+"""Kafka's small text files: offset checkpoints, meta.properties, partition.metadata, the clean-shutdown marker.
+
+All of them are rewritten whole and atomically; the pure halves here turn their content into values and back.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Mapping
+from uuid import UUID
+
+from storage.errors import CorruptFile
+
+TopicPartition = tuple[str, int]
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_START_OFFSETS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+META_PROPERTIES = "meta.properties"
+PARTITION_METADATA = "partition.metadata"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+LOCK = ".lock"
+
+
+def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
+    """An offset checkpoint: version 0, the number of entries, then `topic partition offset` lines."""
+    lines = [f"{topic} {partition} {offset}\n" for (topic, partition), offset in sorted(offsets.items())]
+    return f"0\n{len(lines)}\n{''.join(lines)}".encode()
+
+
+def decode_offsets(content: bytes) -> dict[TopicPartition, int]:
+    """The entries of an offset checkpoint; CorruptFile when any line is not as it should be."""
+    try:
+        version, count, *lines = content.decode().splitlines()
+        if int(version) != 0:
+            raise CorruptFile(f"offset checkpoint of unknown version {version}")
+        offsets = {}
+        for line in lines:
+            topic, partition, offset = line.split()
+            offsets[topic, int(partition)] = int(offset)
+        if len(lines) != int(count):
+            raise CorruptFile(f"offset checkpoint announces {count} entries and has {len(lines)}")
+    except ValueError as error:
+        raise CorruptFile(f"malformed offset checkpoint: {error}") from None
+    return offsets
+
+
+def encode_properties(properties: Mapping[str, str]) -> bytes:
+    """A Java properties file without escapes, dated as Java dates it."""
+    lines = ["#", "#" + time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime())]
+    lines += [f"{name}={value}" for name, value in properties.items()]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def decode_properties(content: bytes) -> dict[str, str]:
+    """The name=value lines of a Java properties file without escapes."""
+    properties = {}
+    for line in content.decode(errors="replace").splitlines():
+        text = line.strip()
+        if text and text[0] not in "#!" and "=" in text:
+            name, value = text.split("=", 1)
+            properties[name.strip()] = value.strip()
+    return properties
+
+
+def encode_topic_id(topic_id: UUID) -> str:
+    """A topic id as Kafka prints it: base64url of its 16 bytes, unpadded."""
+    return base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+
+
+def decode_topic_id(text: str) -> UUID:
+    """The reverse of `encode_topic_id`; ValueError for anything else."""
+    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+
+
+def encode_partition_metadata(topic_id: UUID) -> bytes:
+    """partition.metadata, version 0 (KIP-516)."""
+    return f"version: 0\ntopic_id: {encode_topic_id(topic_id)}".encode()
+
+
+def decode_partition_metadata(content: bytes) -> UUID:
+    """The topic id in partition.metadata; CorruptFile when there is none."""
+    fields = dict(line.split(":", 1) for line in content.decode(errors="replace").splitlines() if ":" in line)
+    try:
+        return decode_topic_id(fields["topic_id"].strip())
+    except (KeyError, ValueError) as error:
+        raise CorruptFile(f"malformed partition.metadata: {error}") from None
+
+
+def encode_clean_shutdown(broker_epoch: int = -1) -> bytes:
+    """The marker of a clean stop, with the broker epoch as KIP-966 wants it (-1 when there is none)."""
+    return json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()

@@ -1,0 +1,54 @@
+"""The settings of one topic that its logs obey, by Kafka's topic-level names with dots as underscores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """What a log must know of its topic; defaults are Kafka's. -1 means no limit for the retention settings."""
+
+    segment_bytes: int = 1024 * 1024 * 1024
+    segment_ms: int = 7 * DAY_MS
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 * 1024 * 1024
+    index_interval_bytes: int = 4096
+    preallocate: bool = False
+
+    retention_ms: int = 7 * DAY_MS
+    retention_bytes: int = -1
+    cleanup_policy: frozenset[str] = field(default=frozenset({"delete"}))
+    file_delete_delay_ms: int = 60_000
+    delete_retention_ms: int = DAY_MS
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = LONG_MAX
+    min_cleanable_dirty_ratio: float = 0.5
+
+    flush_messages: int = LONG_MAX
+    flush_ms: int = LONG_MAX
+
+    max_message_bytes: int = 1_048_588
+    message_timestamp_type: str = "CreateTime"
+    message_timestamp_before_max_ms: int = LONG_MAX
+    message_timestamp_after_max_ms: int = LONG_MAX
+    compression_type: str = "producer"
+    validate_records: bool = True
+    """Ours: whether the records inside client batches are checked one by one."""
+
+    producer_id_expiration_ms: int = DAY_MS
+    """A broker setting (producer.id.expiration.ms) that every log of the broker shares."""
+
+    @property
+    def compact(self) -> bool:
+        """Whether cleanup.policy asks for compaction, so that records must have keys."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def delete(self) -> bool:
+        """Whether cleanup.policy asks for deletion by time and size."""
+        return "delete" in self.cleanup_policy

@@ -1,0 +1,85 @@
+"""The sparse offset index of a segment: file `<base offset>.index`, entries of 8 bytes.
+
+An entry is (last offset of a batch - base offset, position of that batch), both 4 bytes big-endian, ascending. Since
+the offset is the batch's last, a look-up for any smaller or equal offset lands at or before the batch that holds it.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_right
+
+from storage.errors import CorruptFile
+
+ENTRY_SIZE_BYTES = 8
+
+
+class OffsetIndex:
+    """The entries in memory; the owner loads and stores the bytes."""
+
+    __slots__ = ("_offsets", "_positions", "base_offset")
+
+    def __init__(self, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self._offsets = array("I")
+        self._positions = array("I")
+
+    @classmethod
+    def decode(cls, base_offset: int, content: bytes, log_size_bytes: int) -> OffsetIndex:
+        """Read an index file. Zeros behind the last entry, which Kafka preallocates, are dropped.
+
+        Raises CorruptFile when entries do not ascend or point outside the log.
+        """
+        index = cls(base_offset)
+        content = content.rstrip(b"\0")
+        size = -(-len(content) // ENTRY_SIZE_BYTES) * ENTRY_SIZE_BYTES
+        fields = array("I", content.ljust(size, b"\0"))
+        if sys.byteorder == "little":
+            fields.byteswap()
+        offsets, positions = fields[0::2], fields[1::2]
+        if any(a >= b for a, b in zip(offsets, offsets[1:], strict=False)) or (offsets and offsets[0] == 0):
+            raise CorruptFile(f"offsets of the index at {base_offset} do not ascend")
+        if any(a >= b for a, b in zip(positions, positions[1:], strict=False)):
+            raise CorruptFile(f"positions of the index at {base_offset} do not ascend")
+        if positions and positions[-1] >= log_size_bytes:
+            raise CorruptFile(f"the index at {base_offset} points behind the end of its log")
+        index._offsets, index._positions = offsets, positions
+        return index
+
+    def encode(self) -> bytes:
+        """The bytes of the index file."""
+        fields = array("I", bytes(len(self) * ENTRY_SIZE_BYTES))
+        fields[0::2] = self._offsets
+        fields[1::2] = self._positions
+        if sys.byteorder == "little":
+            fields.byteswap()
+        return fields.tobytes()
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self._offsets) * ENTRY_SIZE_BYTES
+
+    def append(self, last_offset: int, position: int) -> None:
+        """Add the batch at `position`, whose last offset is above all before."""
+        self._offsets.append(last_offset - self.base_offset)
+        self._positions.append(position)
+
+    def position_at_or_before(self, offset: int) -> int:
+        """Position of an indexed batch whose last offset is at most `offset`; 0 when there is none."""
+        at = bisect_right(self._offsets, offset - self.base_offset)
+        return self._positions[at - 1] if at else 0
+
+    def last_position_up_to(self, position: int) -> int:
+        """The last indexed batch boundary at or before `position`; 0 when there is none."""
+        at = bisect_right(self._positions, position)
+        return self._positions[at - 1] if at else 0
+
+    def truncate(self, size_bytes: int) -> None:
+        """Forget the batches at or behind this position of the log."""
+        at = bisect_right(self._positions, size_bytes - 1)
+        del self._offsets[at:]
+        del self._positions[at:]
