@@ -1,4 +1,5 @@
-"""Kafka's small text files: offset checkpoints, meta.properties, partition.metadata, the clean-shutdown marker.
+"""Kafka's small text files: offset checkpoints, meta.properties, partition.metadata, the clean-shutdown
+marker.
 
 All of them are rewritten whole and atomically; the pure halves here turn their content into values and back.
 """

@@ -11,7 +11,9 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """What a log must know of its topic; defaults are Kafka's. -1 means no limit for the retention settings."""
+    """What a log must know of its topic; defaults are Kafka's. -1 means no limit for the retention
+    settings.
+    """
 
     segment_bytes: int = 1024 * 1024 * 1024
     segment_ms: int = 7 * DAY_MS

@@ -1,8 +1,8 @@
 """The few calls that the log store makes on a disk, so that a test can stand in for the disk.
 
-`RealFilesystem` is a thin layer over `os`; its files write straight to the descriptor (5 µs for 16 KB, where any
-buffering layer would double that). What is durable after which call is POSIX's rule, no more: bytes after `sync` of
-the file, names after `sync_directory` of the folder that holds them.
+`RealFilesystem` is a thin layer over `os`; its files write straight to the descriptor (5 µs for 16 KB, where
+any buffering layer would double that). What is durable after which call is POSIX's rule, no more: bytes
+after `sync` of the file, names after `sync_directory` of the folder that holds them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class Filesystem(Protocol):
         """Replace the content in place; neither atomic nor durable."""
 
     def write_file_atomically(self, path: str, content: Buffer) -> None:
-        """Replace the file by a synced one: after a crash there is the old or the new content; durable on return."""
+        """Replace the file by a synced one: after a crash there is the old or the new content; durable on
+        return.
+        """
 
     def sync_file(self, path: str) -> None: ...
 
@@ -91,7 +93,9 @@ class Filesystem(Protocol):
 
 
 class OsFile:
-    """A descriptor that lives as long as somebody holds this object: a slice in flight keeps a deleted file readable."""
+    """A descriptor that lives as long as somebody holds this object: a slice in flight keeps a deleted file
+    readable.
+    """
 
     __slots__ = ("fd",)
 
@@ -202,8 +206,9 @@ class RealFilesystem:
         return os.stat(path).st_mtime_ns // 1_000_000
 
     def lock(self, path: str) -> OsFileLock | None:
-        # flock, unlike the POSIX record lock that Java takes, is not dropped when another part of this process closes
-        # the same file. Genuine Kafka's lock is taken too, so that neither opens a folder that the other holds.
+        # flock, unlike the POSIX record lock that Java takes, is not dropped when another part of this
+        # process closes the same file. Genuine Kafka's lock is taken too, so that neither opens a folder
+        # that the other holds.
         import fcntl
 
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

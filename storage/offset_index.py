@@ -1,11 +1,13 @@
 """The sparse offset index of a segment: file `<base offset>.index`, entries of 8 bytes.
 
-An entry is (last offset of a batch - base offset, position of that batch), both 4 bytes big-endian, ascending. Since
-the offset is the batch's last, a look-up for any smaller or equal offset lands at or before the batch that holds it.
+An entry is (last offset of a batch - base offset, position of that batch), both 4 bytes big-endian,
+ascending. Since the offset is the batch's last, a look-up for any smaller or equal offset lands at or before
+the batch that holds it.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 from array import array
 from bisect import bisect_right
@@ -38,9 +40,9 @@ class OffsetIndex:
         if sys.byteorder == "little":
             fields.byteswap()
         offsets, positions = fields[0::2], fields[1::2]
-        if any(a >= b for a, b in zip(offsets, offsets[1:], strict=False)) or (offsets and offsets[0] == 0):
+        if any(a >= b for a, b in itertools.pairwise(offsets)) or (offsets and offsets[0] == 0):
             raise CorruptFile(f"offsets of the index at {base_offset} do not ascend")
-        if any(a >= b for a, b in zip(positions, positions[1:], strict=False)):
+        if any(a >= b for a, b in itertools.pairwise(positions)):
             raise CorruptFile(f"positions of the index at {base_offset} do not ascend")
         if positions and positions[-1] >= log_size_bytes:
             raise CorruptFile(f"the index at {base_offset} points behind the end of its log")

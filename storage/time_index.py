@@ -1,7 +1,7 @@
 """The sparse time index of a segment: file `<base offset>.timeindex`, entries of 12 bytes.
 
-An entry is (timestamp in ms, 8 bytes; last offset of the batch that has it - base offset, 4 bytes), big-endian. It
-says that no record up to that offset has a larger timestamp. Timestamps ascend.
+An entry is (timestamp in ms, 8 bytes; last offset of the batch that has it - base offset, 4 bytes),
+big-endian. It says that no record up to that offset has a larger timestamp. Timestamps ascend.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ class TimeIndex:
             self._offsets.append(offset - self.base_offset)
 
     def offset_before(self, timestamp: int) -> int:
-        """An offset before which no record has a timestamp of at least `timestamp`; the base offset when unknown."""
+        """An offset before which no record has a timestamp of at least `timestamp`; the base offset when
+        unknown.
+        """
         at = bisect_left(self._timestamps, timestamp)
         return self.base_offset + (self._offsets[at - 1] if at else 0)
 
