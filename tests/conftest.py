@@ -1,0 +1,103 @@
+"""Fixtures that every test may use: brokers as processes, genuine Kafka beside them, and campaigns.
+
+broker          a fresh kafka-compat broker for one test
+start_broker    start_broker({"log.segment.bytes": "1048576"}): a broker with settings of its own
+shared_broker   one kafka-compat broker for the whole run
+genuine         Apache Kafka 3.9.1 with ZooKeeper, one for the whole run
+genuine_41      Apache Kafka 4.1.0 (KRaft), one for the whole run
+campaign        whether the long counts are asked for (--campaign)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support import campaign as campaigns
+from tests.support import servers
+from tests.support.servers import GenuineKafka, KafkaCompatBroker
+
+StartBroker = Callable[..., KafkaCompatBroker]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--campaign",
+        action="store_true",
+        help=f"run the long campaigns at full count (as {campaigns.VARIABLE}=1)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--campaign"):
+        os.environ[campaigns.VARIABLE] = "1"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        report.sections.extend((f"log of {name}", text) for name, text in servers.running_logs())
+    return report
+
+
+def pytest_unconfigure() -> None:
+    servers.stop_all()
+
+
+@pytest.fixture(scope="session")
+def campaign() -> bool:
+    """Whether this run is a campaign with full counts."""
+    return campaigns.enabled()
+
+
+@pytest.fixture
+def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
+    """`start_broker(overrides)` starts a broker in a folder of its own; all are stopped after the test."""
+    started: list[KafkaCompatBroker] = []
+
+    def start(overrides: Mapping[str, str] | None = None) -> KafkaCompatBroker:
+        broker = KafkaCompatBroker(tmp_path / f"broker-{len(started)}", overrides)
+        started.append(broker)
+        broker.start()
+        return broker
+
+    yield start
+    for broker in started:
+        broker.stop()
+
+
+@pytest.fixture
+def broker(start_broker: StartBroker) -> KafkaCompatBroker:
+    """A fresh kafka-compat broker for this test."""
+    return start_broker()
+
+
+@pytest.fixture(scope="session")
+def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCompatBroker]:
+    """One kafka-compat broker for all tests that do not stop it or count its topics."""
+    server = KafkaCompatBroker(tmp_path_factory.mktemp("kafka-compat"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def genuine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
+    """Apache Kafka 3.9.1 with ZooKeeper, the reference for behaviour; one for the whole run."""
+    server = GenuineKafka(tmp_path_factory.mktemp("kafka-3.9.1"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def genuine_41(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
+    """Apache Kafka 4.1.0 (KRaft), the reference for what ZooKeeper mode lacks; one for the whole run."""
+    server = GenuineKafka(tmp_path_factory.mktemp("kafka-4.1.0"), version="4.1.0", mode="kraft")
+    server.start()
+    yield server
+    server.stop()

@@ -1,0 +1,1 @@
+"""What the tests and the benchmark share: Kafka's jars, servers as processes, Kafka's own tools."""

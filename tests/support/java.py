@@ -1,0 +1,124 @@
+"""Kafka's own Java programs: how they are started and run."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.support import kafka_jars
+
+DEFAULT_VERSION = "3.9.1"
+
+TOOL_CLASSES = {
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-producer": "kafka.tools.ConsoleProducer",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-acls": "kafka.admin.AclCommand",
+    "kafka-broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "kafka-e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
+    "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+    "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
+    "kafka-dump-log": "kafka.tools.DumpLogSegments",
+    "kafka-storage": "kafka.tools.StorageTool",
+}
+"""The script names of Kafka 3.9's bin folder and the classes that they start."""
+
+_CLASSES_MOVED_IN_4 = {
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
+}
+
+_LOG4J = """\
+log4j.rootLogger=WARN, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.Target=System.err
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
+log4j.logger.kafka.server.KafkaServer=INFO
+log4j.logger.kafka.server.KafkaRaftServer=INFO
+log4j.logger.org.apache.zookeeper.server.PrepRequestProcessor=INFO
+"""
+
+
+def tool_class(name: str, version: str = DEFAULT_VERSION) -> str:
+    """The class behind one of Kafka's script names ("kafka-topics"); a class name is returned as it is."""
+    if int(version.split(".")[0]) >= 4 and name in _CLASSES_MOVED_IN_4:
+        return _CLASSES_MOVED_IN_4[name]
+    return TOOL_CLASSES.get(name, name)
+
+
+def command(
+    program: str,
+    *arguments: str,
+    version: str = DEFAULT_VERSION,
+    heap: str = "256M",
+    extra_class_path: Sequence[str | Path] = (),
+    jvm_options: Sequence[str] = (),
+) -> list[str]:
+    """The command line that runs a tool (script name or class) of that Kafka version."""
+    class_path = ":".join([*map(str, extra_class_path), kafka_jars.class_path(version)])
+    return [
+        "java",
+        f"-Xms{heap}",
+        f"-Xmx{heap}",
+        "-Djava.awt.headless=true",
+        f"-Dlog4j.configuration={_log4j_file().as_uri()}",
+        *jvm_options,
+        "-cp",
+        class_path,
+        tool_class(program, version),
+        *arguments,
+    ]
+
+
+def run(
+    program: str,
+    *arguments: str,
+    version: str = DEFAULT_VERSION,
+    stdin: str | None = None,
+    timeout_s: float = 90,
+    check: bool = True,
+    heap: str = "256M",
+    extra_class_path: Sequence[str | Path] = (),
+) -> subprocess.CompletedProcess[str]:
+    """Run one of Kafka's tools to its end: `run("kafka-topics", "--bootstrap-server", address, "--list")`.
+
+    With `check`, an exit code other than 0 raises AssertionError with the whole output.
+    """
+    line = command(
+        program,
+        *arguments,
+        version=version,
+        heap=heap,
+        extra_class_path=extra_class_path,
+        jvm_options=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
+    )
+    done = subprocess.run(line, input=stdin or "", capture_output=True, text=True, timeout=timeout_s)
+    if check and done.returncode != 0:
+        shown = f"{program} {' '.join(arguments)}"
+        raise AssertionError(f"{shown}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def _log4j_file() -> Path:
+    file = kafka_jars.cache_directory() / "log4j.properties"
+    if not file.exists() or file.read_text() != _LOG4J:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial = file.with_name(f"{file.name}.{id(file)}.part")
+        partial.write_text(_LOG4J)
+        partial.rename(file)
+    return file

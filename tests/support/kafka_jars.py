@@ -1,0 +1,71 @@
+"""Apache Kafka's jars, fetched by Maven through tests/pom.xml and kept in a cache folder.
+
+`python -m tests.support.kafka_jars 3.9.1 4.1.0` fetches versions ahead of time and prints their folders.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+BROKER_VERSIONS = ("3.9.1", "4.1.0")
+"""Versions of which we run servers and tools: the last with ZooKeeper, and one of the KRaft-only line."""
+
+CLIENT_VERSIONS = ("0.9.0.1", "0.10.2.2", "1.1.1")
+"""Old versions of which only kafka-clients is fetched."""
+
+_POM = Path(__file__).resolve().parent.parent / "pom.xml"
+
+
+def cache_directory() -> Path:
+    """The folder that holds one folder of jars per version: $KAFKA_COMPAT_CACHE or ~/.cache/kafka-compat."""
+    configured = os.environ.get("KAFKA_COMPAT_CACHE")
+    return Path(configured) if configured else Path.home() / ".cache" / "kafka-compat"
+
+
+def jars(version: str) -> Path:
+    """The folder with the jars of that Kafka version, fetched on first use.
+
+    Versions before 2.0 hold kafka-clients and its dependencies alone; later ones servers and tools too.
+    Raises RuntimeError with Maven's output when they cannot be fetched.
+    """
+    folder = cache_directory() / f"kafka-{version}"
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.parent / f".kafka-{version}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            _fetch(version, folder)
+    return folder
+
+
+def class_path(version: str) -> str:
+    """A class path for `java -cp` with every jar of that version."""
+    return f"{jars(version)}/*"
+
+
+def _fetch(version: str, folder: Path) -> None:
+    if shutil.which("mvn") is None:
+        raise RuntimeError(
+            f"Kafka {version} is not in {folder} and there is no Maven to fetch it: run scripts/test"
+        )
+    partial = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(partial, ignore_errors=True)
+    profile = "client" if int(version.split(".")[0]) < 2 else "broker"
+    command = ["mvn", "--quiet", "--batch-mode", "--file", str(_POM), f"--activate-profiles={profile}"]
+    command += [f"-Dkafka.version={version}", f"-DoutputDirectory={partial}"]
+    command += ["dependency:copy-dependencies"]
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if run.returncode != 0:
+        raise RuntimeError(f"Maven could not fetch Kafka {version}:\n{run.stdout}")
+    partial.rename(folder)
+
+
+if __name__ == "__main__":
+    for wanted in sys.argv[1:] or BROKER_VERSIONS + CLIENT_VERSIONS:
+        print(jars(wanted), flush=True)

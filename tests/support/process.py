@@ -1,0 +1,166 @@
+"""A server as a child process: started, awaited by what it prints, stopped, killed, measured."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+_CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class ProcessFailed(AssertionError):
+    """The process ended or stayed silent before it was ready; the message ends with its last output."""
+
+
+class Process:
+    """One run of a command whose output goes to a log file.
+
+    `ready` is searched in every line of stdout and stderr together; `start` returns at its first match.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str | os.PathLike[str]],
+        log: Path,
+        ready: str,
+        *,
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+    ) -> None:
+        self.command = [os.fspath(part) for part in command]
+        self.log = log
+        self._ready_pattern = re.compile(ready)
+        self._environment = {**os.environ, **(environment or {})}
+        self._directory = directory
+        self._child: subprocess.Popen[bytes] | None = None
+        self._pump: threading.Thread | None = None
+        self._news = threading.Condition()
+        self._ready = self._ended = False
+
+    @property
+    def child(self) -> subprocess.Popen[bytes]:
+        """The started process. Raises RuntimeError before `start`."""
+        if self._child is None:
+            raise RuntimeError(f"{self.command[0]} was not started")
+        return self._child
+
+    @property
+    def pid(self) -> int:
+        return self.child.pid
+
+    @property
+    def running(self) -> bool:
+        return self._child is not None and self._child.poll() is None
+
+    def launch(self) -> None:
+        """Start the process without waiting until it is ready."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self._child = subprocess.Popen(
+            self.command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=self._environment,
+            cwd=self._directory,
+        )
+        self._pump = threading.Thread(target=self._read_output, name=f"log of {self.pid}", daemon=True)
+        self._pump.start()
+
+    def start(self, timeout_s: float = 60) -> None:
+        """Start and wait for the ready line. Raises ProcessFailed when the process ends or takes too long."""
+        self.launch()
+        self.wait_ready(timeout_s)
+
+    def wait_ready(self, timeout_s: float = 60) -> None:
+        """Wait for the ready line. Raises ProcessFailed when the process ends or takes too long."""
+        with self._news:
+            self._news.wait_for(lambda: self._ready or self._ended, timeout_s)
+            if self._ready:
+                return
+        was_running = self.running
+        self.kill()
+        state = f"was not ready within {timeout_s} s" if was_running else f"ended ({self.child.returncode})"
+        raise ProcessFailed(f"{' '.join(self.command)[:200]}\n{state}; last output:\n{self.tail()}")
+
+    def stop(self, timeout_s: float = 20) -> int:
+        """SIGTERM, then SIGKILL after `timeout_s`; returns the exit code (negative: the signal's number)."""
+        if self._child is None:
+            return 0
+        if self.running:
+            self._child.send_signal(signal.SIGTERM)
+        try:
+            self._child.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+        return self._finish()
+
+    def kill(self) -> int:
+        """SIGKILL (kill -9) and wait until the process is gone."""
+        if self._child is None:
+            return 0
+        if self.running:
+            self._child.kill()
+        return self._finish()
+
+    def tail(self, lines: int = 40) -> str:
+        """The last lines of output."""
+        if not self.log.exists():
+            return ""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def cpu_seconds(self) -> float:
+        """User and system time of the process and its reaped children so far."""
+        after_name = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return sum(int(value) for value in after_name[11:15]) / _CLOCK_TICKS
+
+    def resident_bytes(self) -> int:
+        """Resident memory (RSS) now."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        found = re.search(r"VmRSS:\s+(\d+) kB", status)
+        if found is None:
+            raise RuntimeError(f"process {self.pid} has no VmRSS")
+        return int(found.group(1)) * 1024
+
+    def _finish(self) -> int:
+        code = self.child.wait()
+        if self._pump is not None:
+            self._pump.join(5)
+        return code
+
+    def _read_output(self) -> None:
+        output = self.child.stdout
+        assert output is not None
+        with open(self.log, "ab", buffering=0) as log, output:
+            for line in output:
+                log.write(line)
+                if not self._ready and self._ready_pattern.search(line.decode(errors="replace")):
+                    self._tell(ready=True)
+        self._tell(ready=False)
+
+    def _tell(self, *, ready: bool) -> None:
+        with self._news:
+            if ready:
+                self._ready = True
+            else:
+                self._ended = True
+            self._news.notify_all()
+
+
+def wait_until(
+    condition: Callable[[], object], timeout_s: float, what: str, interval_s: float = 0.02
+) -> None:
+    """Poll the callable `condition` until it is true. Raises AssertionError naming `what` after `timeout_s`.
+
+    For states that announce themselves by no event, such as another process's files.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {timeout_s} s")
+        time.sleep(interval_s)

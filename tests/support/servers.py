@@ -1,0 +1,291 @@
+"""The servers that tests talk to: our broker, genuine Kafka with ZooKeeper or KRaft, and ZooKeeper itself.
+
+Each keeps its port and its data folder over `stop`, `kill` and `start`, and writes one log file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tests.support import java
+from tests.support.ports import free_port
+from tests.support.process import Process
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+
+_running: list[Server] = []
+"""Every started server, so that a failing test can show its log."""
+
+_KAFKA_JVM = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+)
+"""The garbage collection flags that Kafka's own start script sets."""
+
+
+class Server:
+    """A server on 127.0.0.1 that can be stopped, killed and started again on the same port and folder."""
+
+    name = "server"
+
+    def __init__(self, directory: Path, *, port: int | None = None) -> None:
+        self.directory = directory
+        self.port = port if port is not None else free_port()
+        self.log = directory / f"{self.name}.log"
+        self._process: Process | None = None
+        directory.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def address(self) -> str:
+        """`127.0.0.1:port`, as clients take it for bootstrap.servers."""
+        return f"127.0.0.1:{self.port}"
+
+    bootstrap_servers = address
+
+    @property
+    def process(self) -> Process:
+        """The process of the last start. Raises RuntimeError before the first."""
+        if self._process is None:
+            raise RuntimeError(f"{self.name} was not started")
+        return self._process
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.running
+
+    def launch(self) -> None:
+        """Start without waiting; `process.wait_ready()` waits."""
+        self._process = self._new_process()
+        self._process.launch()
+        if self not in _running:
+            _running.append(self)
+
+    def start(self, timeout_s: float = 60) -> None:
+        """Start and wait until it serves. Raises ProcessFailed with its last output."""
+        self.launch()
+        self.process.wait_ready(timeout_s)
+
+    def stop(self, timeout_s: float = 20) -> int:
+        """SIGTERM and wait (SIGKILL after `timeout_s`); returns the exit code."""
+        if self in _running:
+            _running.remove(self)
+        return self._process.stop(timeout_s) if self._process is not None else 0
+
+    def kill(self) -> None:
+        """kill -9, and wait until the process is gone."""
+        self.process.kill()
+
+    def restart(self, *, kill: bool = False) -> None:
+        """Stop, or kill -9, and start again on the same port and folder."""
+        if kill:
+            self.kill()
+        else:
+            self.process.stop()
+        self.start()
+
+    def cpu_seconds(self) -> float:
+        return self.process.cpu_seconds()
+
+    def resident_bytes(self) -> int:
+        return self.process.resident_bytes()
+
+    def _new_process(self) -> Process:
+        raise NotImplementedError
+
+
+class KafkaCompatBroker(Server):
+    """`python -m kafka_compat serve` with a data folder of its own.
+
+    `overrides` are Kafka settings; the group's initial wait and the folder are set for tests unless given.
+    """
+
+    name = "kafka-compat"
+
+    def __init__(
+        self,
+        directory: Path,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        port: int | None = None,
+        arguments: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(directory, port=port)
+        self.log_dir = directory / "logs"
+        self.overrides = {
+            "broker.id": "1",
+            "listeners": f"PLAINTEXT://{self.address}",
+            "log.dirs": str(self.log_dir),
+            "group.initial.rebalance.delay.ms": "0",
+            **(overrides or {}),
+        }
+        self.arguments = list(arguments)
+        self.environment = dict(environment or {})
+
+    def command(self) -> list[str]:
+        """The command line that `start` runs."""
+        given = [f"--override={name}={value}" for name, value in self.overrides.items()]
+        return [sys.executable, "-m", "kafka_compat", "serve", *self.arguments, *given]
+
+    def _new_process(self) -> Process:
+        ready = rf"(?i)ready.*:{self.port}\b"
+        return Process(self.command(), self.log, ready, environment=self.environment, directory=PROJECT)
+
+
+class ZooKeeper(Server):
+    """The ZooKeeper that Kafka 3.9.1 brings along."""
+
+    name = "zookeeper"
+
+    def _new_process(self) -> Process:
+        file = self.directory / "zoo.cfg"
+        settings = {
+            "dataDir": str(self.directory / "zookeeper-data"),
+            "clientPort": str(self.port),
+            "clientPortAddress": "127.0.0.1",
+            "admin.enableServer": "false",
+            "maxClientCnxns": "0",
+            "tickTime": "500",
+            "maxSessionTimeout": "60000",
+        }
+        file.write_text(_properties(settings))
+        command = java.command("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(file))
+        return Process(command, self.log, "PrepRequestProcessor.*started")
+
+
+class GenuineKafka(Server):
+    """Apache Kafka as published. `mode` is "zookeeper" (3.9.1 only; brings its ZooKeeper) or "kraft"."""
+
+    name = "kafka"
+
+    def __init__(
+        self,
+        directory: Path,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        version: str = "3.9.1",
+        mode: str = "zookeeper",
+        port: int | None = None,
+        heap: str = "512M",
+        zookeeper: ZooKeeper | None = None,
+    ) -> None:
+        super().__init__(directory, port=port)
+        self.version = version
+        self.mode = mode
+        self.heap = heap
+        self.log_dir = directory / "logs"
+        self.properties_file = directory / "server.properties"
+        self._owns_zookeeper = mode == "zookeeper" and zookeeper is None
+        self.zookeeper = ZooKeeper(directory / "zookeeper") if self._owns_zookeeper else zookeeper
+        self._controller_port = free_port()
+        self._was_killed = False
+        self.overrides = dict(overrides or {})
+
+    def launch(self) -> None:
+        if self._owns_zookeeper and self.zookeeper is not None and not self.zookeeper.running:
+            self.zookeeper.start()
+        if self.mode == "kraft":
+            self._format()
+        elif self._was_killed:
+            self._forget_session()
+        self._was_killed = False
+        super().launch()
+
+    def kill(self) -> None:
+        super().kill()
+        self._was_killed = True
+
+    def stop(self, timeout_s: float = 20) -> int:
+        code = super().stop(timeout_s)
+        if self._owns_zookeeper and self.zookeeper is not None:
+            self.zookeeper.stop()
+        return code
+
+    def properties(self) -> dict[str, str]:
+        """The settings of server.properties: small internal topics, no waiting for group members."""
+        settings = {
+            "log.dirs": str(self.log_dir),
+            "listeners": f"PLAINTEXT://{self.address}",
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+        }
+        if self.mode == "kraft":
+            settings["process.roles"] = "broker,controller"
+            settings["node.id"] = "1"
+            settings["listeners"] += f",CONTROLLER://127.0.0.1:{self._controller_port}"
+            settings["controller.listener.names"] = "CONTROLLER"
+            settings["controller.quorum.voters"] = f"1@127.0.0.1:{self._controller_port}"
+        else:
+            assert self.zookeeper is not None
+            settings["broker.id"] = "1"
+            settings["zookeeper.connect"] = self.zookeeper.address
+            settings["zookeeper.session.timeout.ms"] = "6000"
+        return settings | self.overrides
+
+    def _forget_session(self) -> None:
+        """Delete what the killed broker's ZooKeeper session still holds, rather than wait for its timeout."""
+        from kazoo.client import KazooClient
+        from kazoo.exceptions import NoNodeError
+
+        assert self.zookeeper is not None
+        client = KazooClient(self.zookeeper.address)
+        client.start(20)
+        for path in (f"/brokers/ids/{self.properties()['broker.id']}", "/controller"):
+            with contextlib.suppress(NoNodeError):
+                client.delete(path)
+        client.stop()
+        client.close()
+
+    def _format(self) -> None:
+        self.properties_file.write_text(_properties(self.properties()))
+        arguments = ("format", "--ignore-formatted", "-t", "MkU3OEVBNTcwNTJENDM2Qg")
+        java.run("kafka-storage", *arguments, "-c", str(self.properties_file), version=self.version)
+
+    def _new_process(self) -> Process:
+        self.properties_file.write_text(_properties(self.properties()))
+        line = java.command(
+            "kafka.Kafka",
+            str(self.properties_file),
+            version=self.version,
+            heap=self.heap,
+            jvm_options=_KAFKA_JVM,
+        )
+        return Process(line, self.log, r"\[KafkaServer id=\d+\] started|Kafka Server started")
+
+
+def running_logs(lines: int = 40) -> Iterator[tuple[str, str]]:
+    """(name and log file, last lines) of every server that is up or died unasked."""
+    for server in _running:
+        yield f"{server.name} {server.log}", server.process.tail(lines)
+
+
+def stop_all() -> None:
+    """Stop whatever a test left running."""
+    for server in _running.copy():
+        server.stop(5)
+
+
+def _properties(settings: Mapping[str, str]) -> str:
+    return "".join(f"{name}={value}{os.linesep}" for name, value in settings.items())
+
+
+def run_kafka_compat(
+    *arguments: str, timeout_s: float = 60, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run `kafka-compat ARGUMENTS` to its end, with its output captured."""
+    line = [sys.executable, "-m", "kafka_compat", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, timeout=timeout_s, input=stdin, cwd=PROJECT)
