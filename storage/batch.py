@@ -1,0 +1,177 @@
+"""RecordBatch, message format 2, seen through its header of 61 bytes (KIP-98).
+
+    offset  bytes  field
+         0      8  base offset             outside the CRC: an append stamps it in place
+         8      4  batch length            of what follows these four bytes
+        12      4  partition leader epoch  outside the CRC: an append stamps it in place
+        16      1  magic                   2; at the same place in formats 0 and 1
+        17      4  CRC-32C                 of everything from `attributes` to the end
+        21      2  attributes
+        23      4  last offset delta
+        27      8  base timestamp          ms
+        35      8  max timestamp           ms
+        43      8  producer id
+        51      2  producer epoch
+        53      4  base sequence
+        57      4  record count
+        61         the records, together compressed when attributes say so
+
+Offsets, lengths and counts are big-endian and signed.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from storage.errors import CorruptRecord
+
+Buffer = bytes | bytearray | memoryview
+
+HEADER_SIZE = 61
+LOG_OVERHEAD = 12
+"""Bytes of base offset and batch length, which batch length itself does not count (all formats)."""
+MAGIC_POSITION = 16
+CRC_START = 21
+MAX_SEQUENCE = 2**31 - 1
+
+NO_TIMESTAMP = -1
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+
+COMPRESSION_MASK = 0x07
+TIMESTAMP_TYPE_FLAG = 0x08
+TRANSACTIONAL_FLAG = 0x10
+CONTROL_FLAG = 0x20
+DELETE_HORIZON_FLAG = 0x40
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+_BASE_OFFSET = struct.Struct(">q")
+_LEADER_EPOCH = struct.Struct(">i")
+_CRC = struct.Struct(">I")
+
+
+class CompressionType(IntEnum):
+    """Codec of a batch, as the lowest three bits of its attributes say."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class TimestampType(IntEnum):
+    """Who set the timestamps of a batch, as message.timestamp.type names it."""
+
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+class BatchHeader(NamedTuple):
+    """The header of one batch, in the order of the bytes."""
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the whole batch, header included."""
+        return LOG_OVERHEAD + self.batch_length
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def compression(self) -> CompressionType:
+        """The codec; ValueError for 5 to 7, which no format defines."""
+        return CompressionType(self.attributes & COMPRESSION_MASK)
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        return (
+            TimestampType.LOG_APPEND_TIME
+            if self.attributes & TIMESTAMP_TYPE_FLAG
+            else TimestampType.CREATE_TIME
+        )
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.attributes & TRANSACTIONAL_FLAG != 0
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & CONTROL_FLAG != 0
+
+    @property
+    def has_producer_id(self) -> bool:
+        return self.producer_id != NO_PRODUCER_ID
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When a cleaner may drop the tombstones in here (KIP-534); it stands in the base timestamp's place."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record; the numbers start at 0 again after 2^31 - 1."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return add_sequence(self.base_sequence, self.last_offset_delta)
+
+
+def add_sequence(sequence: int, increment: int) -> int:
+    """`sequence + increment` among 0 … 2^31 - 1, where the numbers of an idempotent producer live."""
+    return (sequence + increment) & MAX_SEQUENCE
+
+
+def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The header of the batch at `position`; nothing but its presence is checked.
+
+    Raises CorruptRecord when fewer than 61 bytes are there.
+    """
+    try:
+        return BatchHeader._make(HEADER.unpack_from(buffer, position))
+    except struct.error:
+        raise CorruptRecord(
+            f"{len(buffer) - position} bytes cannot hold a batch header of {HEADER_SIZE}"
+        ) from None
+
+
+def stamp(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
+    """Write the two fields outside the CRC that only a leader knows into the batch at `position`."""
+    _BASE_OFFSET.pack_into(buffer, position, base_offset)
+    _LEADER_EPOCH.pack_into(buffer, position + 12, leader_epoch)
+
+
+def crc_ok(buffer: Buffer, position: int, header: BatchHeader) -> bool:
+    """Whether the batch at `position` is whole and its bytes are those that were written."""
+    end = position + LOG_OVERHEAD + header.batch_length
+    if header.batch_length < HEADER_SIZE - LOG_OVERHEAD or end > len(buffer):
+        return False
+    return crc32c(memoryview(buffer)[position + CRC_START : end]) == header.crc
+
+
+def seal(batch: bytearray | memoryview) -> None:
+    """Compute and write the CRC of the one batch that fills `batch`."""
+    _CRC.pack_into(batch, 17, crc32c(memoryview(batch)[CRC_START:]))
