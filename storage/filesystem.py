@@ -8,7 +8,7 @@ after `sync` of the file, names after `sync_directory` of the folder that holds 
 from __future__ import annotations
 
 import contextlib
-import ctypes
+import functools
 import os
 import sys
 from collections.abc import Callable
@@ -119,8 +119,9 @@ class OsFile:
         os.ftruncate(self.fd, size_bytes)
 
     def reserve(self, position: int, size_bytes: int) -> None:
-        if _fallocate is not None:
-            _fallocate(self.fd, FALLOC_FL_KEEP_SIZE, position, size_bytes)
+        fallocate = _find_fallocate()
+        if fallocate is not None:
+            fallocate(self.fd, FALLOC_FL_KEEP_SIZE, position, size_bytes)
 
     def size(self) -> int:
         return os.fstat(self.fd).st_size
@@ -227,7 +228,11 @@ def _write_fully(fd: int, content: Buffer) -> None:
         view = view[os.write(fd, view) :]
 
 
+@functools.cache
 def _find_fallocate() -> Callable[[int, int, int, int], int] | None:
+    # os.posix_fallocate changes the size of the file; only the call of glibc can keep it.
+    import ctypes
+
     if not sys.platform.startswith("linux"):
         return None
     try:
@@ -236,8 +241,7 @@ def _find_fallocate() -> Callable[[int, int, int, int], int] | None:
         return None
     function.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
     function.restype = ctypes.c_int
-    return function  # type: ignore[no-any-return]
+    return function
 
 
-_fallocate = _find_fallocate()
 _fdatasync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)

@@ -7,7 +7,6 @@ big-endian. It says that no record up to that offset has a larger timestamp. Tim
 from __future__ import annotations
 
 import struct
-from array import array
 from bisect import bisect_left
 from typing import NamedTuple
 
@@ -25,66 +24,65 @@ class TimestampEntry(NamedTuple):
 
 
 class TimeIndex:
-    """The entries in memory; the owner loads and stores the bytes."""
+    """The entries in memory, as their bytes: looked up a few times, never worth decoding whole."""
 
-    __slots__ = ("_offsets", "_timestamps", "base_offset")
+    __slots__ = ("_entries", "base_offset", "last_timestamp")
 
-    def __init__(self, base_offset: int) -> None:
+    def __init__(self, base_offset: int, entries: bytes = b"") -> None:
         self.base_offset = base_offset
-        self._timestamps = array("q")
-        self._offsets = array("I")
+        self._entries = bytearray(entries)
+        self.last_timestamp = self._entry(len(self) - 1)[0] if entries else -1
 
     @classmethod
     def decode(cls, base_offset: int, content: bytes) -> TimeIndex:
         """Read an index file. Zeros behind the last entry, which Kafka preallocates, are dropped.
 
-        Raises CorruptFile when entries do not ascend.
+        Raises CorruptFile when the last entry is not behind the first.
         """
-        index = cls(base_offset)
         content = content.rstrip(b"\0")
         size = -(-len(content) // ENTRY_SIZE_BYTES) * ENTRY_SIZE_BYTES
-        for timestamp, offset in _ENTRY.iter_unpack(content.ljust(size, b"\0")):
-            # Closing a segment may repeat its last entry, as Kafka does; anything else must ascend.
-            if offset < 0 or (
-                index._timestamps and (timestamp < index._timestamps[-1] or offset < index._offsets[-1])
-            ):
+        index = cls(base_offset, content.ljust(size, b"\0"))
+        if size:
+            first, last = index._entry(0), index._entry(len(index) - 1)
+            if first[0] > last[0] or not 0 <= first[1] <= last[1]:
                 raise CorruptFile(f"the time index at {base_offset} does not ascend")
-            index._timestamps.append(timestamp)
-            index._offsets.append(offset)
         return index
 
     def encode(self) -> bytes:
         """The bytes of the index file."""
-        return b"".join(map(_ENTRY.pack, self._timestamps, self._offsets))
+        return bytes(self._entries)
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return len(self._entries) // ENTRY_SIZE_BYTES
 
     @property
     def size_bytes(self) -> int:
-        return len(self._offsets) * ENTRY_SIZE_BYTES
+        return len(self._entries)
 
     @property
     def last(self) -> TimestampEntry | None:
-        if not self._offsets:
+        if not self._entries:
             return None
-        return TimestampEntry(self._timestamps[-1], self.base_offset + self._offsets[-1])
+        timestamp, relative_offset = self._entry(len(self) - 1)
+        return TimestampEntry(timestamp, self.base_offset + relative_offset)
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
         """Add an entry unless no later timestamp than the last entry's has come."""
-        if timestamp >= 0 and (not self._timestamps or timestamp > self._timestamps[-1]):
-            self._timestamps.append(timestamp)
-            self._offsets.append(offset - self.base_offset)
+        if timestamp > self.last_timestamp:
+            self._entries += _ENTRY.pack(timestamp, offset - self.base_offset)
+            self.last_timestamp = timestamp
 
     def offset_before(self, timestamp: int) -> int:
-        """An offset before which no record has a timestamp of at least `timestamp`; the base offset when
-        unknown.
-        """
-        at = bisect_left(self._timestamps, timestamp)
-        return self.base_offset + (self._offsets[at - 1] if at else 0)
+        """An offset up to which no record has this timestamp or a later one; the base offset when unknown."""
+        at = bisect_left(range(len(self)), timestamp, key=lambda entry: self._entry(entry)[0])
+        return self.base_offset + (self._entry(at - 1)[1] if at else 0)
 
     def truncate(self, end_offset: int) -> None:
         """Forget entries for offsets at or behind `end_offset`."""
-        at = bisect_left(self._offsets, max(end_offset - self.base_offset, 0))
-        del self._offsets[at:]
-        del self._timestamps[at:]
+        relative = end_offset - self.base_offset
+        at = bisect_left(range(len(self)), relative, key=lambda entry: self._entry(entry)[1])
+        del self._entries[at * ENTRY_SIZE_BYTES :]
+        self.last_timestamp = self._entry(at - 1)[0] if at else -1
+
+    def _entry(self, number: int) -> tuple[int, int]:
+        return _ENTRY.unpack_from(self._entries, number * ENTRY_SIZE_BYTES)  # type: ignore[return-value]
