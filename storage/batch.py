@@ -129,7 +129,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When a cleaner may drop the tombstones in here (KIP-534); it stands in the base timestamp's place."""
+        """When a cleaner may drop the tombstones in here (KIP-534); stored as the base timestamp."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
     @property

@@ -1,7 +1,8 @@
 """The codecs of record batches in one table; what each writes is what Kafka's Java producer writes.
 
-Decompression is bounded, so that a few bytes from a stranger never take hold of the broker's memory: `limit_bytes`
-says how far a batch may grow. What grows further is MessageTooLarge, what is broken or cut off CorruptRecord.
+Decompression is bounded, so that a few bytes from a stranger never take hold of the broker's memory:
+`limit_bytes` says how far a batch may grow. What grows further is MessageTooLarge, what is broken or cut off
+is CorruptRecord.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ RATIO_LIMIT = 100
 def limit_bytes(compressed_size_bytes: int) -> int:
     """How many bytes data of that size may decompress to.
 
-    A hundred times its size; at least 16 MiB, since a small batch of equal records honestly shrinks far more than
-    that, and at most 128 MiB, above the largest request that a broker accepts by default.
+    A hundred times its size; at least 16 MiB, since a small batch of equal records honestly shrinks far more
+    than that, and at most 128 MiB, above the largest request that a broker accepts by default.
     """
     return min(SIZE_CEILING_BYTES, max(SIZE_FLOOR_BYTES, RATIO_LIMIT * compressed_size_bytes))
 
 
 def compress(codec: CompressionType, data: Buffer, *, level: int | None = None, magic: int = 2) -> bytes:
-    """`data` compressed; `level` as compression.{gzip,lz4,zstd}.level, None for the codec's default (KIP-390).
+    """`data` compressed; `level` as compression.gzip.level and so on, None for the default (KIP-390).
 
     `magic` matters to lz4 only, whose frame header had a wrong checksum in message format 0 (KIP-57).
     """
@@ -57,8 +58,8 @@ def decompress(codec: int, data: Buffer, *, magic: int = 2) -> bytes:
     return entry.decompress(data, limit_bytes(len(data)))
 
 
-def _too_large(limit: int, size_bytes: int) -> MessageTooLarge:
-    return MessageTooLarge(f"{size_bytes} compressed bytes decompress to more than {limit}")
+def _too_large(size_bytes: int) -> MessageTooLarge:
+    return MessageTooLarge(f"{size_bytes} compressed bytes decompress to more than {limit_bytes(size_bytes)}")
 
 
 # gzip
@@ -79,7 +80,7 @@ def _gzip_decompress(data: Buffer, limit: int) -> bytes:
             part = member.decompress(rest, limit + 1 - size)
             size += len(part)
             if size > limit:
-                raise _too_large(limit, len(data))
+                raise _too_large(len(data))
             if not member.eof:
                 raise CorruptRecord("the gzip data is cut off")
             parts.append(part)
@@ -145,7 +146,7 @@ def _snappy_block(block: memoryview, limit: int, size_bytes: int) -> bytes:
         if length > _SNAPPY_MAX_RATIO * len(block):
             raise CorruptRecord("the snappy data announces more than it can hold")
         if length > limit:
-            raise _too_large(limit, size_bytes)
+            raise _too_large(size_bytes)
         block_content = bytearray(length)
         snappy.decompress_raw_into(block, block_content)
     except DecompressionError as error:
@@ -189,7 +190,7 @@ def _lz4_decompress(data: Buffer, limit: int) -> bytes:
             rest = b""
             size += len(part)
             if size > limit:
-                raise _too_large(limit, len(data))
+                raise _too_large(len(data))
             if not part and not frame.eof and frame.needs_input:
                 raise CorruptRecord("the lz4 frame is cut off")
             parts.append(part)
@@ -252,7 +253,7 @@ def _zstd_compress(data: Buffer, level: int | None) -> bytes:
 def _zstd_decompress(data: Buffer, limit: int) -> bytes:
     from cramjam import DecompressionError, zstd
 
-    # Frames need not say how much they hold: try a likely size, and four times as much when it was too little.
+    # A frame need not say how much it holds: try a likely size, then four times as much if it was too little.
     capacity = min(limit, _ZSTD_FIRST_RATIO * len(data) + 4096)
     while True:
         content = bytearray(capacity)
@@ -264,7 +265,7 @@ def _zstd_decompress(data: Buffer, limit: int) -> bytes:
         else:
             return bytes(memoryview(content)[:size])
         if capacity == limit:
-            raise _too_large(limit, len(data))
+            raise _too_large(len(data))
         capacity = min(limit, 4 * capacity)
 
 

@@ -20,8 +20,8 @@ class CorruptRecord(StorageError):
 class InvalidRecord(StorageError):
     """A well-formed batch whose content breaks a rule. Kafka code 87.
 
-    `record_errors` names the records at fault as (index in the batch, message); Produce v8 and later tell them
-    the client (KIP-467).
+    `record_errors` names the records at fault as (index in the batch, message); Produce v8 and later carry
+    them to the client (KIP-467).
     """
 
     def __init__(self, message: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:

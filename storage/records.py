@@ -39,7 +39,7 @@ Header = tuple[str, bytes | None]
 
 
 class Record(NamedTuple):
-    """One record; timestamp in ms since 1970, -1 for none; offset is absolute when read, unused when built."""
+    """One record; timestamp in ms since 1970, -1 for none; absolute offset when read, unused when built."""
 
     offset: int = 0
     timestamp: int = NO_TIMESTAMP
@@ -167,7 +167,7 @@ def build_batch(
 
 
 def join_batch(header: BatchHeader, body: bytes) -> bytes:
-    """The batch of `header` and its records `body`, which are compressed here; length and CRC are set here too."""
+    """The batch of `header` and its uncompressed records `body`; length and CRC of the header are set anew."""
     if header.attributes & 7:
         body = compress(header.compression, body)
     header = header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD + len(body))
