@@ -85,4 +85,4 @@ class TimeIndex:
         self.last_timestamp = self._entry(at - 1)[0] if at else -1
 
     def _entry(self, number: int) -> tuple[int, int]:
-        return _ENTRY.unpack_from(self._entries, number * ENTRY_SIZE_BYTES)  # type: ignore[return-value]
+        return _ENTRY.unpack_from(self._entries, number * ENTRY_SIZE_BYTES)

@@ -1,0 +1,125 @@
+"""Walking the batches of a segment file: headers alone, or whole batches checked as a recovery must check
+them.
+
+Formats 0 and 1, which a data folder of an old Kafka may still hold, have no batch header; they are shown as
+one of a single record, except that the offset of a compressed set is that of its last record.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from storage.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, BatchHeader, crc_ok
+from storage.errors import CorruptRecord
+from storage.filesystem import File
+
+CHUNK_SIZE_BYTES = 1024 * 1024
+LEGACY_HEADER_SIZE = 26
+"""The smallest record of formats 0 and 1, and the bytes up to and with the timestamp of format 1."""
+
+
+class ScannedBatch(NamedTuple):
+    """A batch at its place in the file."""
+
+    position: int
+    header: BatchHeader
+    data: memoryview
+    """The whole batch from `scan_batches`; from `scan_headers` what was read of it."""
+
+
+def header_at(buffer: bytes | memoryview, position: int) -> BatchHeader:
+    """The header at `position`, of any format, missing bytes read as zeros."""
+    padded = bytes(buffer[position : position + HEADER_SIZE]).ljust(HEADER_SIZE, b"\0")
+    header = BatchHeader._make(HEADER.unpack(padded))
+    if header.magic >= 2:
+        return header
+    timestamp = int.from_bytes(padded[18:26], "big", signed=True) if header.magic == 1 else -1
+    return BatchHeader(
+        base_offset=header.base_offset,
+        batch_length=header.batch_length,
+        partition_leader_epoch=-1,
+        magic=header.magic,
+        crc=int.from_bytes(padded[12:16], "big"),
+        attributes=padded[17],
+        last_offset_delta=0,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        record_count=1,
+    )
+
+
+def scan_headers(
+    file: File, position: int, end: int, chunk_size_bytes: int = CHUNK_SIZE_BYTES
+) -> Iterator[ScannedBatch]:
+    """The batches that start in [position, end), by their headers; stops silently at bytes that cannot be
+    one.
+    """
+    while position < end:
+        chunk = file.pread(min(max(chunk_size_bytes, HEADER_SIZE), end - position), position)
+        view = memoryview(chunk)
+        start, at = position, 0
+        while at + LEGACY_HEADER_SIZE <= len(chunk):
+            if at + HEADER_SIZE > len(chunk) and chunk[at + MAGIC_POSITION] >= 2:
+                break
+            header = header_at(view, at)
+            if header.batch_length < LEGACY_HEADER_SIZE - LOG_OVERHEAD or not 0 <= header.magic <= 2:
+                return
+            yield ScannedBatch(position, header, view[at : at + header.size_bytes])
+            at += header.size_bytes
+            position = start + at
+        if position == start:
+            return
+
+
+def scan_batches(file: File, position: int, end: int) -> Iterator[ScannedBatch]:
+    """Whole, intact batches from `position` on, with their bytes.
+
+    Raises CorruptRecord at the first one that is torn, fails its CRC, or whose offset goes backwards: what
+    precedes it is the clean prefix of the file.
+    """
+    next_offset = -1
+    while position < end:
+        chunk = memoryview(file.pread(min(CHUNK_SIZE_BYTES, end - position), position))
+        at = 0
+        while at + LEGACY_HEADER_SIZE <= len(chunk):
+            header = header_at(chunk, at)
+            if header.size_bytes > len(chunk) - at:
+                break
+            _check_intact(chunk, at, header, next_offset)
+            next_offset = header.next_offset
+            yield ScannedBatch(position + at, header, chunk[at : at + header.size_bytes])
+            at += header.size_bytes
+        if at == 0:
+            # A batch larger than the chunk, or one whose length is a lie.
+            header = header_at(chunk, 0)
+            if len(chunk) < LEGACY_HEADER_SIZE or header.size_bytes > end - position:
+                raise CorruptRecord(f"the batch at {position} is torn")
+            chunk = memoryview(file.pread(header.size_bytes, position))
+            if len(chunk) < header.size_bytes:
+                raise CorruptRecord(f"the batch at {position} is torn")
+            _check_intact(chunk, 0, header, next_offset)
+            next_offset = header.next_offset
+            yield ScannedBatch(position, header, chunk)
+            at = header.size_bytes
+        position += at
+
+
+def _check_intact(buffer: memoryview, position: int, header: BatchHeader, next_offset: int) -> None:
+    if header.batch_length < LEGACY_HEADER_SIZE - LOG_OVERHEAD or not 0 <= header.magic <= 2:
+        raise CorruptRecord(f"no batch of a known format: length {header.batch_length}, magic {header.magic}")
+    if header.magic == 2:
+        if not crc_ok(buffer, position, header):
+            raise CorruptRecord(f"CRC mismatch in the batch of offset {header.base_offset}")
+        if header.last_offset_delta < 0:
+            raise CorruptRecord(f"negative last offset delta in the batch of offset {header.base_offset}")
+    else:
+        content = buffer[position + MAGIC_POSITION : position + header.size_bytes]
+        if zlib.crc32(content) != header.crc:
+            raise CorruptRecord(f"CRC mismatch in the message of offset {header.base_offset}")
+    if header.base_offset < max(next_offset, 0):
+        raise CorruptRecord(f"offset {header.base_offset} where {next_offset} or more must come")
