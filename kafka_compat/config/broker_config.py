@@ -1,0 +1,263 @@
+"""The settings of one broker: what its files say, and over that what AlterConfigs said since (KIP-226)."""
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TypeAlias, cast
+
+from .environment import TopicToCreate
+from .keys import ConfigError, ConfigKey, Value, broker_keys, dynamic_only_keys
+from .listeners import Listener, check_advertised, check_bound, parse_listeners, parse_protocol_map
+
+#: Settings that mean the same in different units, the strongest first. Setting one of them dynamically sets
+#: the others aside, so that a dynamic log.retention.hours beats a static log.retention.ms.
+UNIT_GROUPS: tuple[tuple[str, ...], ...] = (
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+)
+# The getters of BrokerConfig bear the names of the types, which therefore need others in its annotations.
+_Int: TypeAlias = int
+_Str: TypeAlias = str
+_Bool: TypeAlias = bool
+_Strings: TypeAlias = list[str]
+
+_UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
+
+#: Settings that KRaft configurations carry. A ZooKeeper-mode broker has no use for them.
+_KRAFT_PREFIXES = (
+    "controller.quorum.",
+    "metadata.log.",
+    "metadata.max.",
+    "broker.heartbeat.",
+    "broker.session.",
+)
+_KRAFT_NAMES = frozenset(
+    {"process.roles", "controller.listener.names", "initial.broker.registration.timeout.ms"}
+)
+
+
+class BrokerConfig:
+    """Settings by Kafka's names; `int("num.partitions")` and its like give the value in force, at dictionary
+    speed.
+
+    Values are those of `static` (files, environment, command line), overlaid by `dynamic_default` (every
+    broker of the cluster) and by `dynamic_broker` (this one). Whoever keeps the object sees changes at the
+    next call.
+    """
+
+    def __init__(self, static: Mapping[str, str]) -> None:
+        self.static = dict(static)
+        if "node.id" in self.static:
+            self.static.setdefault("broker.id", self.static["node.id"])
+        self.dynamic_default: dict[str, str] = {}
+        self.dynamic_broker: dict[str, str] = {}
+        self.create_topics: tuple[TopicToCreate, ...] = ()
+        self._keys = broker_keys()
+        self.unknown = tuple(name for name in self.static if name not in self._keys and not _has_prefix(name))
+        self.ignored_kraft = tuple(
+            name for name in self.static if name.startswith(_KRAFT_PREFIXES) or name in _KRAFT_NAMES
+        )
+        self._values = self._parse(self.static)
+        self._check()
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> "BrokerConfig":
+        """The configuration that these properties describe; ConfigError when a value cannot be."""
+        return cls(properties)
+
+    def get(self, name: str) -> Value:
+        """The value in force; KeyError for a name that no setting has."""
+        try:
+            return self._values[name]
+        except KeyError:
+            key = self._keys[name]
+            value = None if key.default is None else key.parse(key.default)
+            self._values[name] = value
+            return value
+
+    def int(self, name: _Str) -> _Int:
+        """A whole number (types short, int and long)."""
+        return cast(int, self.get(name))
+
+    def str(self, name: _Str) -> _Str | None:
+        """Text; None when it is not set and has no default."""
+        return cast("str | None", self.get(name))
+
+    def bool(self, name: _Str) -> _Bool:
+        """True or false."""
+        return cast(bool, self.get(name))
+
+    def list(self, name: _Str) -> _Strings:
+        """A list; empty when it is not set."""
+        return cast("list[str]", self.get(name) or [])
+
+    def double(self, name: _Str) -> float:
+        """A number with a fraction."""
+        return cast(float, self.get(name))
+
+    def is_set(self, name: _Str) -> _Bool:
+        """Whether someone gave it a value, rather than Kafka's or our default."""
+        return name in self.static or name in self.dynamic_default or name in self.dynamic_broker
+
+    @property
+    def broker_id(self) -> _Int:
+        """This broker's id; the first that Kafka itself would generate when broker.id is -1."""
+        configured = self.int("broker.id")
+        return configured if configured >= 0 else self.int("reserved.broker.max.id") + 1
+
+    @property
+    def log_dirs(self) -> _Strings:
+        """The data folders as absolute paths, at least one."""
+        text = self.str("log.dirs") or self.str("log.dir") or ""
+        return [os.path.abspath(os.path.expanduser(item.strip())) for item in text.split(",") if item.strip()]
+
+    @cached_property
+    def listeners(self) -> tuple[Listener, ...]:
+        """The addresses to bind, without KRaft's controller listeners, which have no meaning here."""
+        text = self.str("listeners") or ""
+        controllers = {
+            name.strip().upper() for name in (self.str("controller.listener.names") or "").split(",")
+        }
+        protocols = {**{name: "PLAINTEXT" for name in controllers}, **self._protocols}
+        found = parse_listeners("listeners", text, protocols)
+        return tuple(listener for listener in found if listener.name not in controllers)
+
+    @cached_property
+    def advertised_listeners(self) -> dict[_Str, tuple[_Str, _Int]]:
+        """listener name -> (host, port) that clients are told; a listener that is missing here tells a client
+        the address by which that client itself came (ours: Kafka would tell its own host name).
+        """
+        text = self.str("advertised.listeners") or ""
+        found = parse_listeners("advertised.listeners", text, self._protocols)
+        check_advertised(found, self.listeners, text)
+        return {listener.name: (listener.host, listener.port) for listener in found}
+
+    @property
+    def inter_broker_listener(self) -> _Str:
+        """The name of the listener that brokers use among themselves; the first one unless it is set."""
+        name = self.str("inter.broker.listener.name")
+        return name.upper() if name else self.listeners[0].name
+
+    @cached_property
+    def connections_per_ip_overrides(self) -> dict[_Str, _Int]:
+        """max.connections.per.ip.overrides: `host:limit,…` by host."""
+        text = self.str("max.connections.per.ip.overrides") or ""
+        overrides = {}
+        for item in filter(None, (item.strip() for item in text.split(","))):
+            host, _, limit = item.rpartition(":")
+            if not host or not limit.strip().isdigit():
+                raise ConfigError(
+                    "max.connections.per.ip.overrides",
+                    text,
+                    f"{item} is not HOST:LIMIT",
+                    "expected 10.0.0.7:20,…",
+                )
+            overrides[host.strip().strip("[]")] = int(limit)
+        return overrides
+
+    def duration_ms(self, name: _Str) -> _Int:
+        """A time that may be given in several units, by the name of its setting in milliseconds:
+        log.retention.ms, log.roll.ms, log.roll.jitter.ms. -1, or any negative number of any unit, is without
+        end.
+        """
+        group = next(group for group in UNIT_GROUPS if group[0] == name)
+        for synonym in group:
+            value = self.get(synonym)
+            if value is not None:
+                return max(-1, cast(int, value) * _UNIT_MS[synonym.rpartition(".")[2]])
+        raise AssertionError(f"{group[-1]} has a default")
+
+    def internal_replication_factor(self, name: _Str, brokers: _Int) -> _Int:
+        """offsets.topic.replication.factor and its like, but never more than there are brokers: a single
+        broker serves groups without being told to (Kafka would refuse until a third broker came).
+        """
+        return max(1, min(self.int(name), brokers))
+
+    def key(self, name: _Str) -> ConfigKey | None:
+        """The definition of a broker setting; None when there is no such setting."""
+        return self._keys.get(name)
+
+    def set_dynamic(self, default: Mapping[_Str, _Str], broker: Mapping[_Str, _Str]) -> set[_Str]:
+        """Replace what AlterConfigs said, for all brokers and for this one. Returns the names whose values
+        changed.
+
+        ConfigError, with nothing changed, when the settings together cannot be.
+        """
+        values = self.overlaid(default, broker)
+        before = {name: self.get(name) for name in self._keys}
+        self.dynamic_default, self.dynamic_broker = dict(default), dict(broker)
+        self._values = values
+        self.__dict__.pop("connections_per_ip_overrides", None)
+        return {name for name, value in before.items() if self.get(name) != value}
+
+    def overlaid(self, default: Mapping[_Str, _Str], broker: Mapping[_Str, _Str]) -> dict[_Str, Value]:
+        """The parsed settings as they would be with these dynamic ones; ConfigError when they cannot be."""
+        texts = dict(self.static)
+        for layer in (default, broker):
+            for name, text in layer.items():
+                for group in UNIT_GROUPS:
+                    if name in group:
+                        for synonym in group:
+                            texts.pop(synonym, None)
+                texts[name] = text
+        return self._parse(texts)
+
+    @cached_property
+    def _protocols(self) -> dict[_Str, _Str]:
+        protocols = parse_protocol_map(self._keys["listener.security.protocol.map"].default or "")
+        if self.is_set("listener.security.protocol.map"):
+            protocols = parse_protocol_map(self.str("listener.security.protocol.map") or "")
+        return protocols
+
+    def _parse(self, texts: Mapping[_Str, _Str]) -> dict[_Str, Value]:
+        others = dynamic_only_keys()
+        values: dict[str, Value] = {}
+        for name, text in texts.items():
+            key = self._keys.get(name) or others.get(name)
+            if key and (name not in self.ignored_kraft or name == "controller.listener.names"):
+                values[name] = key.parse(text)
+        return values
+
+    def _check(self) -> None:
+        """What no single setting can tell."""
+        if not self.log_dirs:
+            raise ConfigError(
+                "log.dirs", self.str("log.dirs"), "At least one log directory must be defined", ""
+            )
+        check_bound(self.listeners, self.str("listeners") or "")
+        _ = self.advertised_listeners, self.connections_per_ip_overrides
+        names = [listener.name for listener in self.listeners]
+        if self.inter_broker_listener not in names:
+            raise ConfigError(
+                "inter.broker.listener.name",
+                self.str("inter.broker.listener.name"),
+                "must be a listener name defined in listeners",
+                f"expected one of {', '.join(names)}",
+            )
+        broker_id, highest = self.int("broker.id"), self.int("reserved.broker.max.id")
+        if broker_id < -1 or (broker_id > highest and self.bool("broker.id.generation.enable")):
+            raise ConfigError(
+                "broker.id",
+                str(broker_id),
+                "must be greater than or equal to -1 and not greater than reserved.broker.max.id",
+                f"expected a whole number from 0 to {highest}",
+            )
+        if self.duration_ms("log.roll.ms") < 1:
+            raise ConfigError("log.roll.ms", self._text("log.roll.ms"), "must be greater than or equal to 1")
+        if self.duration_ms("log.roll.jitter.ms") < 0:
+            raise ConfigError("log.roll.jitter.ms", self._text("log.roll.jitter.ms"), "must not be negative")
+        if self.duration_ms("log.retention.ms") == 0:
+            raise ConfigError(
+                "log.retention.ms",
+                self._text("log.retention.ms"),
+                "must be unlimited (-1) or, greater than or equal to 1",
+            )
+
+    def _text(self, name: _Str) -> _Str | None:
+        return self._keys[name].show(self.get(name))
+
+
+def _has_prefix(name: str) -> bool:
+    """Whether a name is one of those that Kafka builds from a listener's or a plug-in's name."""
+    return name.startswith(("listener.name.", "rsm.config.", "rlmm.config."))

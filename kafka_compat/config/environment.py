@@ -1,0 +1,70 @@
+"""Settings from environment variables, by the rules of the container images that people know.
+
+The apache/kafka and Confluent images take `KAFKA_NAME`, Bitnami's `KAFKA_CFG_NAME`; in NAME a triple
+underscore stands for `-`, a double one for `_` and a single one for `.`.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+#: Variables of the images that are meant for their shell scripts or the JVM and are no settings of the
+#: broker.
+_NOT_SETTINGS = re.compile(
+    r"KAFKA_(.*_OPTS|OPTS|(TOOLS_)?LOG4J_.*|JMX_(HOSTNAME|PORT)|HOME|DEBUG|VERSION|CREATE_TOPICS|(KRAFT_)?CLUSTER_ID)"
+)
+_UNDERSCORES = re.compile(r"_{1,3}")
+_MEANING = {"_": ".", "__": "_", "___": "-"}
+
+
+class TopicToCreate(NamedTuple):
+    """A topic wanted at start, from KAFKA_CREATE_TOPICS."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    cleanup_policy: str | None
+
+
+def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The settings that the variables hold: KAFKA_LOG_RETENTION_MS=5 is log.retention.ms=5."""
+    settings = {}
+    for prefix in ("KAFKA_", "KAFKA_CFG_"):
+        for variable, value in environment.items():
+            if (
+                variable.startswith(prefix)
+                and variable.startswith("KAFKA_CFG_") == (prefix == "KAFKA_CFG_")
+                and not _NOT_SETTINGS.fullmatch(variable)
+            ):
+                name = variable[len(prefix) :].lower()
+                settings[_UNDERSCORES.sub(lambda match: _MEANING[match[0]], name)] = value
+    return settings
+
+
+def topics_from_environment(environment: Mapping[str, str]) -> tuple[TopicToCreate, ...]:
+    """The topics of KAFKA_CREATE_TOPICS="name:partitions:replicas[:policy],…"; ValueError says which is
+    wrong."""
+    topics = []
+    for item in re.split(r"[,;\s]+", environment.get("KAFKA_CREATE_TOPICS", "").strip()):
+        if not item:
+            continue
+        name, *numbers = item.split(":")
+        try:
+            partitions = int(numbers[0]) if numbers else 1
+            replicas = int(numbers[1]) if len(numbers) > 1 else 1
+        except ValueError:
+            partitions = replicas = 0
+        policy = numbers[2] if len(numbers) > 2 else None
+        if (
+            not name
+            or partitions < 1
+            or replicas < 1
+            or len(numbers) > 3
+            or policy not in (None, "compact", "delete")
+        ):
+            raise ValueError(
+                f"KAFKA_CREATE_TOPICS: {item!r}: expected name:partitions:replicas, "
+                "and after another colon compact or delete if wanted"
+            )
+        topics.append(TopicToCreate(name, partitions, replicas, policy))
+    return tuple(topics)

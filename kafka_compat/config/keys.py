@@ -1,0 +1,217 @@
+"""What one setting is: its name, type, default and rule, and how text becomes a value of it.
+
+Types, bounds and the wording of a refusal are those of Kafka's `ConfigDef`, since clients and Kafka's tools
+show them to people.
+"""
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from .broker_table import BROKER_TABLE, DYNAMIC_ONLY_TABLE
+from .topic_table import TOPIC_TABLE
+
+Value = bool | int | float | str | list[str] | None
+
+_INTEGER_BITS = {"short": 16, "int": 32, "long": 64}
+_VERSION = re.compile(r"0\.(8\.[012]|9\.0|1[01]\.\d)(\.\d+)?(-IV\d)?|[1234]\.\d+(\.\d+)?(-IV\d)?")
+_JAVA_INTEGER = re.compile(r"[+-]?\d+")
+_THROTTLED = re.compile(r"\*|\d+:\d+(,\d+:\d+)*")
+
+
+class ConfigError(Exception):
+    """A value that a setting cannot have.
+
+    `str()` is Kafka's sentence, which names the setting, the value and what is wrong; `expected` says what
+    would be right.
+    """
+
+    def __init__(self, name: str, value: str | None, reason: str, expected: str = "") -> None:
+        super().__init__(
+            f"Invalid value {value} for configuration {name}" + (f": {reason}" if reason else "")
+        )
+        self.name = name
+        self.value = value
+        self.expected = expected
+
+
+class ConfigKey(NamedTuple):
+    """One setting; `type`, `importance`, `update` and `rule` are the columns of broker_table.py."""
+
+    name: str
+    type: str
+    default: str | None
+    importance: str
+    update: str
+    rule: str
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether its value must never be shown or logged."""
+        return self.type == "password"
+
+    @property
+    def read_only(self) -> bool:
+        """Whether only a restart changes it."""
+        return self.update in ("read-only", "internal")
+
+    @property
+    def expected(self) -> str:
+        """What a right value looks like, for people."""
+        kind = {
+            "boolean": "true or false",
+            "short": "a whole number",
+            "int": "a whole number",
+            "long": "a whole number",
+            "double": "a number",
+            "list": "a comma-separated list",
+        }.get(self.type, "text")
+        head, _, tail = self.rule.partition(":")
+        if head in ("one-of", "any-case"):
+            names = tail.replace(",", ", ")
+            kind = f"a list of {names}" if self.type == "list" else f"one of {names}"
+        elif "..." in self.rule:
+            special, low, high = _bounds(self.rule)
+            kind += f" from {low} to {high}" if high else f" of at least {low}"
+            kind += f", or {special}" if special else ""
+        elif self.rule == "version":
+            kind = "a version such as 3.9-IV0"
+        return f"expected {kind}" + (f", for example {self.default}" if self.default else "")
+
+    def parse(self, text: str) -> Value:
+        """The value that `text` stands for, checked against the rule; ConfigError when it is none."""
+        value = self._convert(text.strip())
+        if self.rule:
+            self._check(value, text)
+        return value
+
+    def show(self, value: Value) -> str | None:
+        """A value as Kafka writes it in DescribeConfigs."""
+        if value is None:
+            return None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, list):
+            return ",".join(value)
+        if isinstance(value, float):
+            return _java_double(value)
+        return str(value)
+
+    def refuse(self, text: str | None, reason: str) -> ConfigError:
+        """The error that says so, without the value when it is a secret."""
+        return ConfigError(self.name, "[hidden]" if self.sensitive else text, reason, self.expected)
+
+    def _convert(self, text: str) -> Value:
+        match self.type:
+            case "boolean":
+                if text.lower() not in ("true", "false"):
+                    raise self.refuse(text, "Expected value to be either true or false")
+                return text.lower() == "true"
+            case "short" | "int" | "long":
+                bits = _INTEGER_BITS[self.type]
+                if not _JAVA_INTEGER.fullmatch(text) or not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
+                    raise self.refuse(text, f"Not a number of type {self.type.upper()}")
+                return int(text)
+            case "double":
+                try:
+                    return float(text)
+                except ValueError:
+                    raise self.refuse(text, "Not a number of type DOUBLE") from None
+            case "list":
+                return re.split(r"\s*,\s*", text) if text else []
+            case _:
+                return text
+
+    def _check(self, value: Value, text: str) -> None:
+        head, _, tail = self.rule.partition(":")
+        if head == "one-of":
+            allowed = tail.split(",")
+            for item in value if isinstance(value, list) else [value]:
+                if item not in allowed:
+                    raise self.refuse(str(item), f"String must be one of: {', '.join(allowed)}")
+        elif head == "any-case":
+            if str(value).upper() not in tail.split(","):
+                raise self.refuse(
+                    text, f"String must be one of (case insensitive): {tail.replace(',', ', ')}"
+                )
+        elif head == "version":
+            if not _VERSION.fullmatch(str(value)):
+                raise self.refuse(text, f"Version {value} is not a valid version")
+        elif head == "non-empty":
+            if not value:
+                raise self.refuse(text, "String must be non-empty")
+        elif head == "throttled-replicas":
+            if value and not _THROTTLED.fullmatch(",".join(value) if isinstance(value, list) else str(value)):
+                raise self.refuse(
+                    text,
+                    f"{self.name} must be the literal '*' or a list of replicas in the following format: "
+                    "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
+                )
+        elif isinstance(value, (int, float)):
+            special, low, high = _bounds(self.rule)
+            if not special or value != float(special):
+                if low and value < float(low):
+                    raise self.refuse(text, f"Value must be at least {low}")
+                if high and value > float(high):
+                    raise self.refuse(text, f"Value must be no more than {high}")
+
+
+def _bounds(rule: str) -> tuple[str, str, str]:
+    """`-1|[1,...,9]` -> ("-1", "1", "9"); an open end is empty."""
+    special, _, span = rule.rpartition("|")
+    low, _, high = span.strip("[]").partition("...")
+    return special, low.strip(","), high.strip(",")
+
+
+def _java_double(value: float) -> str:
+    """A double as Java's Double.toString writes it: 0.5, 1.0E7, 1.7976931348623157E308."""
+    from decimal import Decimal  # rarely needed, slow to import
+
+    if value == 0 or value != value or 1e-3 <= abs(value) < 1e7:
+        return repr(value) if value == value else "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    tail = "".join(map(str, digits[1:])) or "0"
+    return f"{'-' if sign else ''}{digits[0]}.{tail}E{int(exponent) + len(digits) - 1}"
+
+
+def _keys(table: str, update: str | None = None) -> dict[str, ConfigKey]:
+    keys = {}
+    for line in table.split("\n"):
+        if line:
+            name, type_, default, *rest = line.split(" ")
+            importance = rest.pop(0)
+            keys[name] = ConfigKey(
+                name,
+                type_,
+                None if default == "null" else "" if default == '""' else default,
+                importance,
+                update or rest.pop(0),
+                rest[0] if rest else "",
+            )
+    return keys
+
+
+@cache
+def broker_keys() -> dict[str, ConfigKey]:
+    """Every broker setting by name, Kafka's first, then those of this project (own_settings.py)."""
+    from .own_settings import OWN_DEFAULTS, OWN_TABLE
+
+    keys = _keys(BROKER_TABLE)
+    for name, default in OWN_DEFAULTS.items():
+        keys[name] = keys[name]._replace(default=default)
+    keys.update(_keys(OWN_TABLE))
+    return keys
+
+
+@cache
+def dynamic_only_keys() -> dict[str, ConfigKey]:
+    """Broker settings that AlterConfigs may set and a properties file may not."""
+    return _keys(DYNAMIC_ONLY_TABLE)
+
+
+@cache
+def topic_keys() -> dict[str, ConfigKey]:
+    """Every topic setting by name."""
+    return _keys(TOPIC_TABLE, "dynamic")

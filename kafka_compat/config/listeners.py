@@ -1,0 +1,107 @@
+"""The addresses that a broker binds and those that it tells its clients: KIP-103's named listeners."""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from .keys import ConfigError
+
+_LISTENER = re.compile(
+    r"(?P<name>[^:/\s]+)://(?:\[(?P<ipv6>[0-9a-fA-F:.%\w]+)\]|(?P<host>[^\[\]:/\s]*)):(?P<port>-?\d+)"
+)
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_EXPECTED = "expected NAME://HOST:PORT, several separated by commas, for example PLAINTEXT://127.0.0.1:9092"
+
+
+class Listener(NamedTuple):
+    """One address. An empty host stands for every interface, port 0 for any free port."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: str
+
+
+def parse_protocol_map(text: str) -> dict[str, str]:
+    """listener.security.protocol.map: `CLIENT:PLAINTEXT,…` -> listener name to security protocol."""
+    protocols = {}
+    for item in filter(None, (item.strip() for item in text.split(","))):
+        name, colon, protocol = item.rpartition(":")
+        if not colon or protocol.strip().upper() not in _PROTOCOLS:
+            raise ConfigError(
+                "listener.security.protocol.map",
+                text,
+                f"{item} does not name a security protocol",
+                f"expected NAME:PROTOCOL, several separated by commas, with one of {', '.join(_PROTOCOLS)}",
+            )
+        protocols[name.strip().upper()] = protocol.strip().upper()
+    return protocols
+
+
+def parse_listeners(setting: str, text: str, protocols: dict[str, str]) -> tuple[Listener, ...]:
+    """The listeners of `listeners` or `advertised.listeners` (`setting` is which, for errors), in their
+    order."""
+    listeners = []
+    for item in filter(None, (item.strip() for item in text.split(","))):
+        match = _LISTENER.fullmatch(item)
+        if not match:
+            raise ConfigError(setting, text, f"Unable to parse {item} to a broker endpoint", _EXPECTED)
+        name, port = match["name"].upper(), int(match["port"])
+        if not 0 <= port <= 65535:
+            raise ConfigError(setting, text, f"{port} is not a port", "expected a port from 0 to 65535")
+        if name not in protocols:
+            raise ConfigError(
+                setting,
+                text,
+                f"No security protocol defined for listener {name}",
+                f"name its protocol in listener.security.protocol.map, for example {name}:PLAINTEXT",
+            )
+        listeners.append(Listener(name, match["ipv6"] or match["host"], port, protocols[name]))
+    return tuple(listeners)
+
+
+def check_bound(listeners: Iterable[Listener], text: str) -> None:
+    """ConfigError unless a broker can bind these listeners together, and knows how to speak on each of
+    them."""
+    names: set[str] = set()
+    ports: dict[int, Listener] = {}
+    for listener in listeners:
+        if listener.security_protocol != "PLAINTEXT":
+            raise ConfigError(
+                "listeners",
+                text,
+                f"listener {listener.name} asks for {listener.security_protocol}, which is not supported yet",
+                "expected listeners with the security protocol PLAINTEXT only",
+            )
+        if listener.name in names:
+            raise ConfigError("listeners", text, "Each listener must have a different name", _EXPECTED)
+        twin = ports.get(listener.port) if listener.port else None
+        # KIP-797: one port may be bound twice by one IPv4 and one IPv6 address.
+        if twin and (":" in twin.host) == (":" in listener.host):
+            raise ConfigError("listeners", text, "Each listener must have a different port", _EXPECTED)
+        names.add(listener.name)
+        ports[listener.port] = listener
+    if not names:
+        raise ConfigError("listeners", text, "At least one listener is needed", _EXPECTED)
+
+
+def check_advertised(advertised: Iterable[Listener], bound: Iterable[Listener], text: str) -> None:
+    """ConfigError unless every advertised listener is bound and can be dialled."""
+    names = [listener.name for listener in bound]
+    for listener in advertised:
+        if listener.name not in names:
+            raise ConfigError(
+                "advertised.listeners",
+                text,
+                f"{listener.name} is not among the listeners",
+                f"expected names out of listeners: {', '.join(names)}",
+            )
+        if listener.host in ("", "0.0.0.0", "::"):
+            raise ConfigError(
+                "advertised.listeners",
+                text,
+                f"{listener.host or 'an empty host'} is no address that a client can dial",
+                "expected the host name or address by which clients reach this broker",
+            )
+        if listener.port == 0:
+            raise ConfigError("advertised.listeners", text, "0 is no port that a client can dial", _EXPECTED)

@@ -1,0 +1,61 @@
+"""Where settings come from: a properties file, the environment when asked, and the command line, the last
+winning."""
+
+from collections.abc import Mapping, Sequence
+
+from .broker_config import BrokerConfig
+from .environment import settings_from_environment, topics_from_environment
+from .keys import ConfigError
+from .properties import parse_properties
+
+
+class ConfigFileError(Exception):
+    """A configuration that cannot be read or holds a wrong value; the text says where, what, and what would
+    be right."""
+
+
+def load(
+    path: str | None = None, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
+) -> BrokerConfig:
+    """The settings of the file at `path`, over them those of `environment` (None: not asked), over them
+    `overrides` (each `name=value`). Raises ConfigFileError and touches nothing.
+    """
+    static: dict[str, str] = {}
+    origin: dict[str, str] = {}
+    if path is not None:
+        try:
+            properties = parse_properties(_read(path))
+        except OSError as error:
+            raise ConfigFileError(f"cannot read {path}: {error.strerror or error}") from error
+        except ValueError as error:
+            raise ConfigFileError(f"{path}: {error}") from error
+        for name, (value, line) in properties.items():
+            static[name] = value
+            origin[name] = f"{path}, line {line}"
+    if environment is not None:
+        for name, value in settings_from_environment(environment).items():
+            static[name] = value
+            origin[name] = "environment"
+    for override in overrides:
+        name, equals, value = override.partition("=")
+        if not equals or not name.strip():
+            raise ConfigFileError(f"--override {override}: expected name=value, for example num.partitions=3")
+        static[name.strip()] = value
+        origin[name.strip()] = "--override"
+    try:
+        config = BrokerConfig(static)
+        if environment is not None:
+            config.create_topics = topics_from_environment(environment)
+    except ConfigError as error:
+        where = origin.get(error.name)
+        raise ConfigFileError(
+            (f"{where}: " if where else "") + str(error) + (f" ({error.expected})" if error.expected else "")
+        ) from error
+    except ValueError as error:
+        raise ConfigFileError(str(error)) from error
+    return config
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()

@@ -1,0 +1,32 @@
+"""Where this broker's defaults differ from Kafka's, and the settings that only it has.
+
+Kafka's defaults suit a cluster on a server: every interface, data under /tmp, an id asked of ZooKeeper. Ours
+suit one person who types `kafka-compat serve`: loopback only, a data folder that survives a reboot, id 1.
+"""
+
+import os
+
+
+def default_log_dir() -> str:
+    """The data folder when neither log.dirs nor log.dir is set: a folder of the user's own (XDG base
+    directories)."""
+    base = os.environ.get("XDG_DATA_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.expanduser("~/.local/share")
+    return os.path.join(base, "kafka-compat", "logs")
+
+
+OWN_DEFAULTS: dict[str, str] = {
+    "broker.id": "1",
+    "listeners": "PLAINTEXT://127.0.0.1:9092",
+    "log.dir": default_log_dir(),
+}
+
+#: `kafka.compat.record.validation.enable`: look into every record of a produced batch, as Kafka does; without
+#: it only the batch header and its CRC are checked.
+#: `kafka.compat.frame.timeout.ms`: how long a client may take to send the rest of a request that it has
+#: begun.
+OWN_TABLE = """
+kafka.compat.record.validation.enable boolean true medium read-only
+kafka.compat.frame.timeout.ms long 30000 medium read-only [1,...]
+"""

@@ -1,0 +1,120 @@
+"""Topic settings: their checks, and what they and the broker's settings mean for a log."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from storage.config import LogConfig
+
+from .broker_config import UNIT_GROUPS, BrokerConfig
+from .keys import ConfigError, Value, topic_keys
+from .topic_table import SERVER_SYNONYMS
+
+_LONG_MAX = 2**63 - 1
+_GROUP_HEADS = {group[0] for group in UNIT_GROUPS}
+
+
+class UnknownTopicConfig(Exception):
+    """A name that no topic setting has."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Unknown topic config name: {name}")
+        self.name = name
+
+
+class ConflictingTopicConfig(Exception):
+    """Topic settings that are right each by itself and wrong together, or that this kind of cluster cannot
+    have."""
+
+
+def server_default(config: BrokerConfig, name: str) -> Value:
+    """The value of a topic setting where the topic itself has none: the broker's, else Kafka's."""
+    synonyms = SERVER_SYNONYMS.get(name)
+    if synonyms is None:
+        key = topic_keys()[name]
+        return None if key.default is None else key.parse(key.default)
+    if synonyms[0] in _GROUP_HEADS:
+        return config.duration_ms(synonyms[0])
+    return next((value for value in map(config.get, synonyms) if value is not None), None)
+
+
+def topic_values(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
+    """Every setting of a topic with these overrides. ConfigError for a wrong value, UnknownTopicConfig for a
+    name."""
+    keys = topic_keys()
+    for name in overrides:
+        if name not in keys:
+            raise UnknownTopicConfig(name)
+    return {
+        name: key.parse(overrides[name]) if name in overrides else server_default(config, name)
+        for name, key in keys.items()
+    }
+
+
+def check_topic_config(config: BrokerConfig, overrides: Mapping[str, str]) -> None:
+    """Raise ConfigError, UnknownTopicConfig or ConflictingTopicConfig unless a topic can have these
+    overrides."""
+    values = topic_values(config, overrides)
+    low, high = cast(int, values["min.compaction.lag.ms"]), cast(int, values["max.compaction.lag.ms"])
+    if low > high:
+        raise ConflictingTopicConfig(
+            f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})"
+        )
+    if values["remote.log.delete.on.disable"] or values["remote.log.copy.disable"]:
+        raise ConflictingTopicConfig(
+            "It is invalid to set `remote.log.delete.on.disable` or "
+            "`remote.log.copy.disable` under Zookeeper's mode."
+        )
+    if values["remote.storage.enable"]:
+        raise ConfigError(
+            "remote.storage.enable",
+            "true",
+            "Tiered Storage functionality is disabled in the broker.",
+            "expected false",
+        )
+
+
+def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
+    """What the logs of a topic obey. An override that cannot be (an older version may have stored it) is left
+    out."""
+    keys = topic_keys()
+    values: dict[str, Value] = {}
+    for name in keys:
+        if name in overrides:
+            try:
+                values[name] = keys[name].parse(overrides[name])
+                continue
+            except ConfigError:
+                pass
+        values[name] = server_default(config, name)
+    # KIP-937: the older setting counts for each of the two newer ones that is not set.
+    difference = cast(int, values["message.timestamp.difference.max.ms"])
+    before, after = (cast(int, values[f"message.timestamp.{side}.max.ms"]) for side in ("before", "after"))
+
+    def number(name: str) -> int:
+        return cast(int, values[name])
+
+    return LogConfig(
+        segment_bytes=number("segment.bytes"),
+        segment_ms=number("segment.ms"),
+        segment_jitter_ms=number("segment.jitter.ms"),
+        segment_index_bytes=number("segment.index.bytes"),
+        index_interval_bytes=number("index.interval.bytes"),
+        preallocate=bool(values["preallocate"]),
+        retention_ms=number("retention.ms"),
+        retention_bytes=number("retention.bytes"),
+        cleanup_policy=frozenset(cast("list[str]", values["cleanup.policy"])),
+        file_delete_delay_ms=number("file.delete.delay.ms"),
+        delete_retention_ms=number("delete.retention.ms"),
+        min_compaction_lag_ms=number("min.compaction.lag.ms"),
+        max_compaction_lag_ms=number("max.compaction.lag.ms"),
+        min_cleanable_dirty_ratio=cast(float, values["min.cleanable.dirty.ratio"]),
+        flush_messages=number("flush.messages"),
+        flush_ms=number("flush.ms"),
+        max_message_bytes=number("max.message.bytes"),
+        message_timestamp_type=cast(str, values["message.timestamp.type"]),
+        message_timestamp_before_max_ms=difference if before == _LONG_MAX else before,
+        message_timestamp_after_max_ms=difference if after == _LONG_MAX else after,
+        compression_type=cast(str, values["compression.type"]),
+        validate_records=config.bool("kafka.compat.record.validation.enable"),
+        producer_id_expiration_ms=config.int("producer.id.expiration.ms"),
+    )

@@ -1,0 +1,39 @@
+"""Java's .properties syntax, case by case as java.util.Properties reads it."""
+
+import pytest
+
+from kafka_compat.config.properties import parse_properties
+
+
+@pytest.mark.parametrize(
+    ("text", "properties"),
+    [
+        ("a=b", {"a": "b"}),
+        ("a = b ", {"a": "b "}),
+        ("a: b", {"a": "b"}),
+        ("a b c", {"a": "b c"}),
+        ("a", {"a": ""}),
+        ("a==b", {"a": "=b"}),
+        ("  # comment\n! comment\n\na=1\r\nb=2\rc=3", {"a": "1", "b": "2", "c": "3"}),
+        ("a=one,\\\n   two,\\\n\tthree", {"a": "one,two,three"}),
+        ("a=1\\\\\nb=2", {"a": "1\\", "b": "2"}),
+        ("a\\ b\\==c", {"a b=": "c"}),
+        ("a=\\u00e9\\t|\\q", {"a": "é\t|q"}),
+        ("a=C:\\\\data", {"a": "C:\\data"}),
+        ("a=1\na=2", {"a": "2"}),
+        ("a=#no comment", {"a": "#no comment"}),
+        ("a=x\\", {"a": "x"}),
+        ("\ufeffa=ü", {"a": "ü"}),
+    ],
+)
+def test_syntax(text: str, properties: dict[str, str]) -> None:
+    assert {name: entry.value for name, entry in parse_properties(text.encode()).items()} == properties
+
+
+def test_a_file_that_is_not_utf8_is_read_as_java_reads_it() -> None:
+    assert parse_properties("a=ü".encode("iso-8859-1"))["a"].value == "ü"
+
+
+def test_a_broken_unicode_escape_is_told_with_its_line() -> None:
+    with pytest.raises(ValueError, match="line 2"):
+        parse_properties(b"a=1\nb=\\u12g4\n")
