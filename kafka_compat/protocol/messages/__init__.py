@@ -1,0 +1,35 @@
+"""One module per API, named as its key; a module is imported when its API is first used."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from kafka_compat.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from kafka_compat.protocol.schema import Message
+
+
+@cache
+def request_class(api_key: int) -> type[Message]:
+    """The class of an API's request; LookupError when no schema is known for the key."""
+    return _classes(api_key)[0]
+
+
+@cache
+def response_class(api_key: int) -> type[Message]:
+    """The class of an API's response; LookupError when no schema is known for the key."""
+    return _classes(api_key)[1]
+
+
+@cache
+def _classes(api_key: int) -> tuple[type[Message], type[Message]]:
+    try:
+        name = ApiKey(api_key).name
+        module = import_module(f"{__name__}.{name.lower()}")
+    except (ValueError, ModuleNotFoundError):
+        raise LookupError(f"no schema for API key {api_key}") from None
+    stem = name.title().replace("_", "")
+    return getattr(module, stem + "Request"), getattr(module, stem + "Response")

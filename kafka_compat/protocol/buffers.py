@@ -1,0 +1,76 @@
+"""What the codec reads from, and what it writes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Protocol, TypeAlias
+from uuid import UUID
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class FileSliceLike(Protocol):
+    """Bytes that stay in a file until the socket takes them, such as a slice of a log segment."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+
+Records: TypeAlias = Buffer | FileSliceLike
+
+
+def size_of(value: Records) -> int:
+    """The length in bytes of the value of a records field."""
+    return len(value) if isinstance(value, bytes | bytearray | memoryview) else value.size_bytes
+
+
+@lru_cache(maxsize=4096)
+def uuid_from(raw: bytes) -> UUID:
+    """The UUID of 16 bytes; remembered, since a broker meets the same few topic ids again and again."""
+    return UUID(bytes=raw)
+
+
+def uvarint(value: int) -> bytes:
+    """`value` (not negative) as an unsigned varint."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
+    """The unsigned varint at `position`, and the position after it; IndexError or ValueError without one."""
+    value = shift = 0
+    while True:
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                raise ValueError("an unsigned varint above 32 bits")
+            return value, position
+        shift += 7
+        if shift > 28:
+            raise ValueError("an unsigned varint of more than five bytes")
+
+
+def skip_tagged_fields(buffer: Buffer, position: int, count: int) -> int:
+    """The position after `count` tagged fields, none of which this version knows."""
+    end = len(buffer)
+    for _ in range(count):
+        _, position = read_uvarint(buffer, position)
+        size_bytes, position = read_uvarint(buffer, position)
+        position += size_bytes
+        if position > end:
+            raise ValueError("a tagged field reaches beyond the end")
+    return position
+
+
+def tagged_section(fields: list[tuple[int, bytes]]) -> bytes:
+    """Tagged fields, in ascending order of their tags, with their count before them."""
+    parts = [uvarint(len(fields))]
+    for tag, payload in fields:
+        parts += (uvarint(tag), uvarint(len(payload)), payload)
+    return b"".join(parts)

@@ -1,0 +1,149 @@
+"""Bytes to messages and back. Decoders and encoders are compiled when a (class, version) is first met."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, TypeVar, cast
+
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.protocol.buffers import Buffer, Records, size_of
+from kafka_compat.protocol.schema import Message, schema_of
+
+M = TypeVar("M")
+
+_REFUSALS = (struct.error, IndexError, ValueError, TypeError, AttributeError)
+_VERSION = struct.Struct(">h")
+
+# Records in memory that are larger go to the socket by themselves, not copied together with their neighbours.
+_COPY_SIZE_BYTES_MAX = 8192
+
+
+class MalformedRequest(KafkaError):
+    """Bytes that are no message of the version that they claim to be. Says where, and what is wrong there."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.INVALID_REQUEST, message)
+
+
+def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exact: bool = False) -> M:
+    """The message of class `cls` that starts at `position` of `buffer` and ends at or before its end.
+
+    `records` fields are memoryviews of `buffer`. Raises MalformedRequest, also for bytes that are left over
+    when `exact` is true; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have.
+    """
+    message, end = decode_at(cls, version, buffer, position)
+    if exact and end != len(buffer):
+        raise MalformedRequest(f"{cls.__name__} v{version}: {len(buffer) - end} bytes after its end")
+    return message
+
+
+def decode_at(cls: type[M], version: int, buffer: Buffer, position: int) -> tuple[M, int]:
+    """As `decode`, and the position after the message."""
+    decoder = cls.__decoders__.get(version) or _new_decoder(cls, version)  # type: ignore[attr-defined]
+    if type(buffer) is not memoryview:
+        buffer = memoryview(buffer)
+    try:
+        return decoder(buffer, position)  # type: ignore[no-any-return]
+    except (struct.error, IndexError, ValueError) as error:
+        raise MalformedRequest(_why_not_decoded(cls, version, buffer, position, error)) from None
+
+
+def encode(message: object, version: int) -> bytes:
+    """The bytes of a message whose records are in memory.
+
+    Fields that `version` does not carry are left out. Raises ValueError, naming the field, for a value that
+    does not fit; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have.
+    """
+    return b"".join(cast(list[bytes], _encode(message, version)))
+
+
+def encode_parts(message: object, version: int) -> list[Records]:
+    """As `encode`, for messages with records that may be slices of files.
+
+    Those stand in the list as they came, in their place among the bytes before and after them.
+    """
+    merged: list[Records] = []
+    run: list[Buffer] = []
+    for part in _encode(message, version):
+        if type(part) is bytes or (isinstance(part, Buffer) and len(part) <= _COPY_SIZE_BYTES_MAX):
+            run.append(part)
+            continue
+        if run:
+            merged.append(b"".join(run))
+            run = []
+        merged.append(part)
+    if run:
+        merged.append(b"".join(run))
+    return merged
+
+
+def parts_size_bytes(parts: list[Records]) -> int:
+    """The length of what `encode_parts` returned: what a frame announces."""
+    return sum(map(size_of, parts))
+
+
+def decode_versioned(cls: type[M], buffer: Buffer) -> tuple[M, int]:
+    """The message and version of bytes that start with their version, as the records of `__consumer_offsets`
+    and the embedded consumer protocol do."""
+    if len(buffer) < 2:
+        raise MalformedRequest(f"{cls.__name__}: no version")
+    (version,) = _VERSION.unpack_from(buffer)
+    return decode(cls, version, buffer, 2), version
+
+
+def encode_versioned(message: object, version: int) -> bytes:
+    """The bytes of a message with its version before them."""
+    return _VERSION.pack(version) + encode(message, version)
+
+
+def _encode(message: object, version: int) -> list[Records]:
+    cls = type(message)
+    encoder = cls.__encoders__.get(version) or _new_encoder(cls, version)  # type: ignore[attr-defined]
+    parts: list[Records] = []
+    try:
+        encoder(message, parts.append)
+    except _REFUSALS as error:
+        raise ValueError(_why_not_encoded(cast(Message, message), version, error)) from error
+    return parts
+
+
+def _new_decoder(cls: type, version: int) -> Any:
+    from kafka_compat.protocol.compiler import compile_decoder
+
+    _check_version(cls, version)
+    decoder = cls.__decoders__[version] = compile_decoder(cls, version)  # type: ignore[attr-defined]
+    return decoder
+
+
+def _new_encoder(cls: type, version: int) -> Any:
+    from kafka_compat.protocol.compiler import compile_encoder
+
+    _check_version(cls, version)
+    encoder = cls.__encoders__[version] = compile_encoder(cls, version)  # type: ignore[attr-defined]
+    return encoder
+
+
+def _check_version(cls: type, version: int) -> None:
+    if version not in schema_of(cls).versions:
+        reason = f"{cls.__name__} v{version}: known are {schema_of(cls).versions}"
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, reason)
+
+
+def _why_not_decoded(cls: type, version: int, buffer: Buffer, position: int, error: Exception) -> str:
+    from kafka_compat.protocol.interpreter import Refused, interpret_decode
+
+    try:
+        interpret_decode(cls, version, buffer, position)
+    except Refused as refused:
+        return f"v{version} {refused}"
+    return f"{cls.__name__} v{version}: {error}"
+
+
+def _why_not_encoded(message: Message, version: int, error: Exception) -> str:
+    from kafka_compat.protocol.interpreter import Refused, interpret_encode
+
+    try:
+        interpret_encode(message, version)
+    except Refused as refused:
+        return f"v{version} {refused}"
+    return f"{type(message).__name__} v{version}: {error}"

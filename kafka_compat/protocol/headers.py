@@ -1,0 +1,118 @@
+"""Request and response headers (message definitions RequestHeader and ResponseHeader)."""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import NamedTuple
+
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.buffers import Buffer, skip_tagged_fields, uvarint
+from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.protocol.messages import request_class
+from kafka_compat.protocol.schema import schema_of
+from kafka_compat.protocol.versions import HIGHEST
+
+_START = struct.Struct(">hhi")
+_START_AND_CLIENT_ID_LENGTH = struct.Struct(">hhih")
+_RESPONSE = struct.Struct(">i")
+_FLEXIBLE_RESPONSE = struct.Struct(">ix")
+_SHORT = struct.Struct(">h")
+
+
+class RequestHeader(NamedTuple):
+    """`api_key` may be one that no handler serves; `client_id` is None when the client sent null."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+
+
+def decode_request_header(buffer: Buffer, position: int = 0) -> tuple[RequestHeader, int]:
+    """The header at `position` and the position of the request's body.
+
+    The client id is never compact; tagged fields follow it in the flexible versions of an API (KIP-482).
+    Raises MalformedRequest, also for a key of which no schema is known: nothing then tells the header's own
+    version. A version above the newest known one is read as flexible, as ApiVersions needs it (KIP-511).
+    """
+    try:
+        api_key, api_version, correlation_id, length = _START_AND_CLIENT_ID_LENGTH.unpack_from(
+            buffer, position
+        )
+    except struct.error:
+        return _short_header(buffer, position)
+    flexible_from = _flexible_from(api_key)
+    if api_key == ApiKey.CONTROLLED_SHUTDOWN and api_version == 0:
+        return _short_header(buffer, position)
+    start = position + 10
+    body = start
+    client_id = None
+    if length >= 0:
+        body += length
+        if body > len(buffer):
+            raise MalformedRequest(f"request header: client id of {length} bytes reaches beyond the end")
+        try:
+            client_id = str(memoryview(buffer)[start:body], "utf-8")
+        except UnicodeDecodeError as error:
+            raise MalformedRequest(f"request header: client id is not UTF-8: {error.reason}") from None
+    if api_version >= flexible_from:
+        try:
+            count = buffer[body]
+            body += 1
+            if count:
+                body = skip_tagged_fields(buffer, body, count)
+        except (IndexError, ValueError) as error:
+            raise MalformedRequest(f"request header: tagged fields: {error}") from None
+    return RequestHeader(api_key, api_version, correlation_id, client_id), body
+
+
+def encode_request_header(header: RequestHeader) -> bytes:
+    """The header that `decode_request_header` reads."""
+    start = _START.pack(header.api_key, header.api_version, header.correlation_id)
+    if header.api_key == ApiKey.CONTROLLED_SHUTDOWN and header.api_version == 0:
+        return start
+    client_id = None if header.client_id is None else header.client_id.encode()
+    text = _SHORT.pack(-1) if client_id is None else _SHORT.pack(len(client_id)) + client_id
+    tags = uvarint(0) if header.api_version >= _flexible_from(header.api_key) else b""
+    return start + text + tags
+
+
+def encode_response_header(api_key: int, version: int, correlation_id: int) -> bytes:
+    """The header before a response's body; `version` is that of the request."""
+    if version >= _flexible_from(api_key) and api_key != ApiKey.API_VERSIONS:
+        return _FLEXIBLE_RESPONSE.pack(correlation_id)
+    return _RESPONSE.pack(correlation_id)
+
+
+def decode_response_header(api_key: int, version: int, buffer: Buffer, position: int = 0) -> tuple[int, int]:
+    """The correlation id and the position of the response's body, for a client of another broker."""
+    try:
+        (correlation_id,) = _RESPONSE.unpack_from(buffer, position)
+        position += 4
+        if version >= _flexible_from(api_key) and api_key != ApiKey.API_VERSIONS:
+            position = skip_tagged_fields(buffer, position + 1, buffer[position])
+    except (struct.error, IndexError, ValueError) as error:
+        raise MalformedRequest(f"response header: {error}") from None
+    return correlation_id, position
+
+
+def _short_header(buffer: Buffer, position: int) -> tuple[RequestHeader, int]:
+    """Version 0 of the header, without a client id: ControlledShutdown 0 alone has it."""
+    try:
+        api_key, api_version, correlation_id = _START.unpack_from(buffer, position)
+    except struct.error:
+        raise MalformedRequest("request header: fewer than 8 bytes") from None
+    if api_key != ApiKey.CONTROLLED_SHUTDOWN or api_version != 0:
+        raise MalformedRequest("request header: no client id")
+    return RequestHeader(api_key, api_version, correlation_id, None), position + 8
+
+
+@cache
+def _flexible_from(api_key: int) -> int:
+    """The first version of an API whose header has tagged fields."""
+    try:
+        flexible = schema_of(request_class(api_key)).flexible
+    except LookupError:
+        raise MalformedRequest(f"request header: unknown API key {api_key}") from None
+    return flexible.low if flexible.high >= flexible.low else HIGHEST + 1

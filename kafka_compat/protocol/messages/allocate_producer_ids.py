@@ -1,0 +1,18 @@
+"""AllocateProducerIds (API key 67)."""
+
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import Int16, Int32, Int64, request, response
+
+
+@request(ApiKey.ALLOCATE_PRODUCER_IDS, versions="0", flexible="0+")
+class AllocateProducerIdsRequest:
+    broker_id: Int32 = 0
+    broker_epoch: Int64 = -1
+
+
+@response(ApiKey.ALLOCATE_PRODUCER_IDS, versions="0", flexible="0+")
+class AllocateProducerIdsResponse:
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
+    producer_id_start: Int64 = 0
+    producer_id_len: Int32 = 0

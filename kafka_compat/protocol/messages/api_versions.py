@@ -1,0 +1,42 @@
+"""ApiVersions (API key 18)."""
+
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import Bool, Int16, Int32, Int64, String, field, request, response, struct
+
+
+@request(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
+class ApiVersionsRequest:
+    client_software_name: String = field("3+", default="")
+    client_software_version: String = field("3+", default="")
+
+
+@struct
+class ApiVersion:
+    api_key: Int16 = 0
+    min_version: Int16 = 0
+    max_version: Int16 = 0
+
+
+@struct
+class SupportedFeatureKey:
+    name: String = field("3+", default="")
+    min_version: Int16 = field("3+", default=0)
+    max_version: Int16 = field("3+", default=0)
+
+
+@struct
+class FinalizedFeatureKey:
+    name: String = field("3+", default="")
+    max_version_level: Int16 = field("3+", default=0)
+    min_version_level: Int16 = field("3+", default=0)
+
+
+@response(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
+class ApiVersionsResponse:
+    error_code: Int16 = 0
+    api_keys: list[ApiVersion] = []
+    throttle_time_ms: Int32 = field("1+", default=0)
+    supported_features: list[SupportedFeatureKey] = field("3+", default=[], tag=0)
+    finalized_features_epoch: Int64 = field("3+", default=-1, tag=1)
+    finalized_features: list[FinalizedFeatureKey] = field("3+", default=[], tag=2)
+    zk_migration_ready: Bool = field("3+", default=False, tag=3)

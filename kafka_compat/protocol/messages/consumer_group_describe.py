@@ -1,0 +1,69 @@
+"""ConsumerGroupDescribe (API key 69)."""
+
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import (
+    ZERO_UUID,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    NullableString,
+    String,
+    Uuid,
+    field,
+    request,
+    response,
+    struct,
+)
+
+
+@request(ApiKey.CONSUMER_GROUP_DESCRIBE, versions="0-1", flexible="0+")
+class ConsumerGroupDescribeRequest:
+    group_ids: list[String] = []
+    include_authorized_operations: Bool = False
+
+
+@struct
+class TopicPartitions:
+    topic_id: Uuid = ZERO_UUID
+    topic_name: String = ""
+    partitions: list[Int32] = []
+
+
+@struct
+class Assignment:
+    topic_partitions: list[TopicPartitions] = []
+
+
+@struct
+class Member:
+    member_id: String = ""
+    instance_id: NullableString = None
+    rack_id: NullableString = None
+    member_epoch: Int32 = 0
+    client_id: String = ""
+    client_host: String = ""
+    subscribed_topic_names: list[String] = []
+    subscribed_topic_regex: NullableString = None
+    assignment: Assignment = field(default_factory=Assignment)
+    target_assignment: Assignment = field(default_factory=Assignment)
+    member_type: Int8 = field("1+", default=-1)
+
+
+@struct
+class DescribedGroup:
+    error_code: Int16 = 0
+    error_message: NullableString = None
+    group_id: String = ""
+    group_state: String = ""
+    group_epoch: Int32 = 0
+    assignment_epoch: Int32 = 0
+    assignor_name: String = ""
+    members: list[Member] = []
+    authorized_operations: Int32 = -2147483648
+
+
+@response(ApiKey.CONSUMER_GROUP_DESCRIBE, versions="0-1", flexible="0+")
+class ConsumerGroupDescribeResponse:
+    throttle_time_ms: Int32 = 0
+    groups: list[DescribedGroup] = []

@@ -1,0 +1,30 @@
+"""What consumers put into JoinGroup and SyncGroup: opaque to a broker, except for OffsetDelete and tools."""
+
+from kafka_compat.protocol.schema import Int32, NullableBytes, NullableString, String, data, field, struct
+
+
+@struct
+class TopicPartition:
+    topic: String = field("1+", default="")
+    partitions: list[Int32] = field("1+", default=[])
+
+
+@data(versions="0-3")
+class ConsumerProtocolSubscription:
+    topics: list[String] = []
+    user_data: NullableBytes = None
+    owned_partitions: list[TopicPartition] = field("1+", default=[])
+    generation_id: Int32 = field("2+", default=-1)
+    rack_id: NullableString = field("3+", default=None)
+
+
+@struct
+class ConsumerProtocolAssignmentTopicPartition:
+    topic: String = ""
+    partitions: list[Int32] = []
+
+
+@data(versions="0-3")
+class ConsumerProtocolAssignment:
+    assigned_partitions: list[ConsumerProtocolAssignmentTopicPartition] = []
+    user_data: NullableBytes = None

@@ -1,0 +1,42 @@
+"""DescribeDelegationToken (API key 41)."""
+
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import Bytes, Int16, Int32, Int64, String, field, request, response, struct
+
+
+@struct
+class DescribeDelegationTokenOwner:
+    principal_type: String = ""
+    principal_name: String = ""
+
+
+@request(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
+class DescribeDelegationTokenRequest:
+    owners: list[DescribeDelegationTokenOwner] | None = []
+
+
+@struct
+class DescribedDelegationTokenRenewer:
+    principal_type: String = ""
+    principal_name: String = ""
+
+
+@struct
+class DescribedDelegationToken:
+    principal_type: String = ""
+    principal_name: String = ""
+    token_requester_principal_type: String = field("3+", default="")
+    token_requester_principal_name: String = field("3+", default="")
+    issue_timestamp: Int64 = 0
+    expiry_timestamp: Int64 = 0
+    max_timestamp: Int64 = 0
+    token_id: String = ""
+    hmac: Bytes = b""
+    renewers: list[DescribedDelegationTokenRenewer] = []
+
+
+@response(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
+class DescribeDelegationTokenResponse:
+    error_code: Int16 = 0
+    tokens: list[DescribedDelegationToken] = []
+    throttle_time_ms: Int32 = 0

@@ -1,0 +1,70 @@
+"""Metadata (API key 3)."""
+
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import (
+    ZERO_UUID,
+    Bool,
+    Int16,
+    Int32,
+    NullableString,
+    String,
+    Uuid,
+    field,
+    request,
+    response,
+    struct,
+)
+
+
+@struct
+class MetadataRequestTopic:
+    topic_id: Uuid = field("10+", default=ZERO_UUID)
+    name: NullableString = field(default="", nullable="10+")
+
+
+@request(ApiKey.METADATA, versions="0-13", flexible="9+")
+class MetadataRequest:
+    topics: list[MetadataRequestTopic] | None = field(default=[], nullable="1+")
+    allow_auto_topic_creation: Bool = field("4+", default=True)
+    include_cluster_authorized_operations: Bool = field("8-10", default=False)
+    include_topic_authorized_operations: Bool = field("8+", default=False)
+
+
+@struct
+class MetadataResponseBroker:
+    node_id: Int32 = 0
+    host: String = ""
+    port: Int32 = 0
+    rack: NullableString = field("1+", default=None)
+
+
+@struct
+class MetadataResponsePartition:
+    error_code: Int16 = 0
+    partition_index: Int32 = 0
+    leader_id: Int32 = 0
+    leader_epoch: Int32 = field("7+", default=-1)
+    replica_nodes: list[Int32] = []
+    isr_nodes: list[Int32] = []
+    offline_replicas: list[Int32] = field("5+", default=[])
+
+
+@struct
+class MetadataResponseTopic:
+    error_code: Int16 = 0
+    name: NullableString = field(default="", nullable="12+")
+    topic_id: Uuid = field("10+", default=ZERO_UUID)
+    is_internal: Bool = field("1+", default=False)
+    partitions: list[MetadataResponsePartition] = []
+    topic_authorized_operations: Int32 = field("8+", default=-2147483648)
+
+
+@response(ApiKey.METADATA, versions="0-13", flexible="9+")
+class MetadataResponse:
+    throttle_time_ms: Int32 = field("3+", default=0)
+    brokers: list[MetadataResponseBroker] = []
+    cluster_id: NullableString = field("2+", default=None)
+    controller_id: Int32 = field("1+", default=-1)
+    topics: list[MetadataResponseTopic] = []
+    cluster_authorized_operations: Int32 = field("8-10", default=-2147483648)
+    error_code: Int16 = field("13+", default=0)

@@ -1,0 +1,29 @@
+"""Keys and values of the records in `__transaction_state`: one per transactional id."""
+
+from kafka_compat.protocol.schema import Int8, Int16, Int32, Int64, String, data, field, struct
+
+
+@data(versions="0")
+class TransactionLogKey:
+    transactional_id: String = ""
+
+
+@struct
+class PartitionsSchema:
+    topic: String = ""
+    partition_ids: list[Int32] = []
+
+
+@data(versions="0-1", flexible="1+")
+class TransactionLogValue:
+    producer_id: Int64 = 0
+    previous_producer_id: Int64 = field("1+", default=-1, tag=0)
+    next_producer_id: Int64 = field("1+", default=-1, tag=1)
+    producer_epoch: Int16 = 0
+    next_producer_epoch: Int16 = field("1+", default=-1, tag=3)
+    transaction_timeout_ms: Int32 = 0
+    transaction_status: Int8 = 0
+    transaction_partitions: list[PartitionsSchema] | None = []
+    transaction_last_update_timestamp_ms: Int64 = 0
+    transaction_start_timestamp_ms: Int64 = 0
+    client_transaction_version: Int16 = field("1+", default=0, tag=2)

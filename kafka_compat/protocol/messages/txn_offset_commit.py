@@ -1,0 +1,58 @@
+"""TxnOffsetCommit (API key 28)."""
+
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import (
+    Int16,
+    Int32,
+    Int64,
+    NullableString,
+    String,
+    field,
+    request,
+    response,
+    struct,
+)
+
+
+@struct
+class TxnOffsetCommitRequestPartition:
+    partition_index: Int32 = 0
+    committed_offset: Int64 = 0
+    committed_leader_epoch: Int32 = field("2+", default=-1)
+    committed_metadata: NullableString = ""
+
+
+@struct
+class TxnOffsetCommitRequestTopic:
+    name: String = ""
+    partitions: list[TxnOffsetCommitRequestPartition] = []
+
+
+@request(ApiKey.TXN_OFFSET_COMMIT, versions="0-5", flexible="3+")
+class TxnOffsetCommitRequest:
+    transactional_id: String = ""
+    group_id: String = ""
+    producer_id: Int64 = 0
+    producer_epoch: Int16 = 0
+    generation_id: Int32 = field("3+", default=-1)
+    member_id: String = field("3+", default="")
+    group_instance_id: NullableString = field("3+", default=None)
+    topics: list[TxnOffsetCommitRequestTopic] = []
+
+
+@struct
+class TxnOffsetCommitResponsePartition:
+    partition_index: Int32 = 0
+    error_code: Int16 = 0
+
+
+@struct
+class TxnOffsetCommitResponseTopic:
+    name: String = ""
+    partitions: list[TxnOffsetCommitResponsePartition] = []
+
+
+@response(ApiKey.TXN_OFFSET_COMMIT, versions="0-5", flexible="3+")
+class TxnOffsetCommitResponse:
+    throttle_time_ms: Int32 = 0
+    topics: list[TxnOffsetCommitResponseTopic] = []

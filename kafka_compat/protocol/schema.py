@@ -1,0 +1,273 @@
+"""How a wire message is written down: a class that is schema, type and documentation at once.
+
+    @struct
+    class TopicData:
+        name: String = field("0-12", default="")
+        partitions: list[Int32] = []
+
+    @request(ApiKey.X, versions="0-13", flexible="9+")
+    class XRequest:
+        topics: list[TopicData] | None = field(nullable="1+", default=[])
+
+Names, order, versions, nullability, tags and defaults are those of Kafka's message definitions, field names
+in snake_case; `flexible` names the versions with compact lengths and tagged fields (KIP-482). The
+decorators turn such a class into a slotted one with a keyword-only constructor in which every field has a
+default. Nothing is compiled here: see `kafka_compat.protocol.codec`.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast, dataclass_transform, overload
+from uuid import UUID
+
+from kafka_compat.protocol.buffers import Records
+from kafka_compat.protocol.versions import ALL, NONE, Versions, parse_versions
+
+if TYPE_CHECKING:
+    from kafka_compat.protocol.api_keys import ApiKey
+
+T = TypeVar("T")
+
+ZERO_UUID = UUID(int=0)
+
+
+class Wire(NamedTuple):
+    """A primitive wire type: Kafka's name for it, and its struct format when its size is fixed."""
+
+    name: str
+    code: str = ""
+
+
+class ArrayOf(NamedTuple):
+    """An array whose elements are all of one type."""
+
+    element: WireType
+
+
+Bool = Annotated[bool, Wire("bool", "?")]
+Int8 = Annotated[int, Wire("int8", "b")]
+Int16 = Annotated[int, Wire("int16", "h")]
+UInt16 = Annotated[int, Wire("uint16", "H")]
+Int32 = Annotated[int, Wire("int32", "i")]
+UInt32 = Annotated[int, Wire("uint32", "I")]
+Int64 = Annotated[int, Wire("int64", "q")]
+Float64 = Annotated[float, Wire("float64", "d")]
+Uuid = Annotated[UUID, Wire("uuid", "16s")]
+String = Annotated[str, Wire("string")]
+NullableString = Annotated[str | None, Wire("string")]
+Bytes = Annotated[bytes, Wire("bytes")]
+NullableBytes = Annotated[bytes | None, Wire("bytes")]
+NullableRecords = Annotated[Records | None, Wire("records")]
+
+_NULLABLE = (NullableString, NullableBytes, NullableRecords)
+
+
+class FieldSpec(NamedTuple):
+    """One field of a message class, as the codec sees it.
+
+    `nullable` is empty for a field that can never be null; `tag` is None for an ordinary field. A list
+    default stands for a new empty list; a struct default is made by `factory`.
+    """
+
+    name: str
+    type: WireType
+    versions: Versions
+    nullable: Versions
+    tag: int | None
+    default: Any
+    factory: Callable[[], Any] | None
+
+
+class Schema(NamedTuple):
+    """What the decorator of a whole message says about it. `api_key` is None for versioned records."""
+
+    kind: str
+    api_key: int | None
+    versions: Versions
+    flexible: Versions
+
+
+class _Field(NamedTuple):
+    versions: str
+    nullable: str
+    tag: int | None
+    default: Any
+    factory: Callable[[], Any] | None
+
+
+@overload
+def field(versions: str = ..., *, default: T, nullable: str = ..., tag: int | None = ...) -> T: ...
+
+
+@overload
+def field(
+    versions: str = ..., *, default_factory: Callable[[], T], nullable: str = ..., tag: int | None = ...
+) -> T: ...
+
+
+def field(
+    versions: str = "0+",
+    *,
+    default: Any = None,
+    default_factory: Callable[[], Any] | None = None,
+    nullable: str = "",
+    tag: int | None = None,
+) -> Any:
+    """A field with more to say than its type and default.
+
+    `versions` are those that carry it; `nullable` those in which it may be null (by default all, when its
+    type admits None); `tag` makes it a tagged field, sent only when its value differs from the default.
+    """
+    return _Field(versions, nullable, tag, default, default_factory)
+
+
+class Message:
+    """Base of every message class; compares and prints by value."""
+
+    __slots__: tuple[str, ...] = ()
+    __fields__: tuple[FieldSpec, ...] = ()
+
+    def __init__(self, **values: Any) -> None:
+        constructor = _compile_constructor(type(self))
+        type.__setattr__(type(self), "__init__", constructor)
+        constructor(self, **values)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message) or other.__fields__ is not self.__fields__:
+            return NotImplemented
+        return all(getattr(self, spec.name) == getattr(other, spec.name) for spec in self.__fields__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{spec.name}={getattr(self, spec.name)!r}" for spec in self.__fields__)
+        return f"{type(self).__name__}({values})"
+
+
+WireType = Wire | ArrayOf | type[Message]
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+def struct(cls: type[T]) -> type[T]:
+    """A part of messages."""
+    return _slotted(cls, {})
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+def request(api_key: ApiKey, *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
+    """The body of a request; `versions` are all that the codec knows, not those that a broker serves."""
+    return _message(Schema("request", int(api_key), parse_versions(versions), parse_versions(flexible)))
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+def response(api_key: ApiKey, *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
+    """The body of a response."""
+    return _message(Schema("response", int(api_key), parse_versions(versions), parse_versions(flexible)))
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+def data(*, versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
+    """Versioned bytes outside of requests, such as the keys and values of `__consumer_offsets`."""
+    return _message(Schema("data", None, parse_versions(versions), parse_versions(flexible)))
+
+
+def fields_of(cls: type) -> tuple[FieldSpec, ...]:
+    """The fields of a message or struct class, in wire order."""
+    return cast(type[Message], cls).__fields__
+
+
+def schema_of(cls: type) -> Schema:
+    """What the decorator of a whole message class said."""
+    found: Schema = cls.__dict__["__schema__"]
+    return found
+
+
+def _message(schema: Schema) -> Callable[[type[T]], type[T]]:
+    # The codec fills the two tables, one entry per version, as versions are met.
+    return lambda cls: _slotted(cls, {"__schema__": schema, "__decoders__": {}, "__encoders__": {}})
+
+
+def _slotted(cls: type[T], extra: dict[str, object]) -> type[T]:
+    specs = tuple(
+        _field_spec(name, annotation, cls.__dict__.get(name))
+        for name, annotation in cls.__annotations__.items()
+    )
+    names = tuple(spec.name for spec in specs)
+    dropped = {*names, "__dict__", "__weakref__"}
+    body = {name: value for name, value in cls.__dict__.items() if name not in dropped}
+    body |= {"__slots__": names, "__fields__": specs, **extra}
+    return cast(type[T], type(cls.__name__, (Message,), body))
+
+
+def _field_spec(name: str, annotation: Any, declared: Any) -> FieldSpec:
+    if not isinstance(declared, _Field):
+        declared = _Field("0+", "", None, declared, None)
+    wire_type, admits_none = _wire_type(annotation)
+    versions = parse_versions(declared.versions)
+    if declared.nullable:
+        nullable = parse_versions(declared.nullable)
+    else:
+        nullable = ALL if admits_none else NONE
+    factory = declared.factory
+    default = declared.default
+    if factory is not None and declared.tag is not None:
+        default = frozen_default(factory)
+        factory = None
+    return FieldSpec(name, wire_type, versions, nullable, declared.tag, default, factory)
+
+
+def _wire_type(annotation: Any) -> tuple[WireType, bool]:
+    """The wire type that an annotation stands for, and whether it admits None."""
+    metadata = getattr(annotation, "__metadata__", None)
+    if metadata is not None:
+        return metadata[0], annotation in _NULLABLE
+    if isinstance(annotation, type) and issubclass(annotation, Message):
+        return annotation, False
+    if isinstance(annotation, types.UnionType):
+        (inner,) = (part for part in annotation.__args__ if part is not types.NoneType)
+        return _wire_type(inner)[0], True
+    if getattr(annotation, "__origin__", None) is list:
+        return ArrayOf(_wire_type(annotation.__args__[0])[0]), False
+    raise TypeError(f"{annotation!r} is no wire type")
+
+
+def frozen_default(factory: Callable[[], T]) -> T:
+    """One value that many messages share as the default of a tagged struct; changing it raises TypeError.
+
+    A fetched partition has three such fields, nearly always absent: sharing saves three objects each.
+    """
+    value = factory()
+    cls = cast(type[Message], type(value))
+
+    def refuse(self: Message, name: str, value: object) -> None:
+        raise TypeError(f"this {cls.__name__} is a shared default: assign a new {cls.__name__} instead")
+
+    frozen = type(cls.__name__, (cls,), {"__slots__": (), "__setattr__": refuse})
+    shared: Any = object.__new__(frozen)
+    for spec in cls.__fields__:
+        object.__setattr__(shared, spec.name, getattr(value, spec.name))
+    return cast(T, shared)
+
+
+def _compile_constructor(cls: type[Message]) -> Callable[..., None]:
+    """A keyword-only `__init__`; made at its first call, since most classes are never constructed."""
+    names: dict[str, Any] = {"ABSENT": object()}
+    parameters, body = [], []
+    for spec in cls.__fields__:
+        if isinstance(spec.default, list) or spec.factory is not None:
+            parameters.append(f"{spec.name}=ABSENT")
+            new = "[]"
+            if spec.factory is not None:
+                new = f"new_{spec.name}()"
+                names[f"new_{spec.name}"] = spec.factory
+            body.append(f"    self.{spec.name} = {new} if {spec.name} is ABSENT else {spec.name}")
+        else:
+            names[f"default_{spec.name}"] = spec.default
+            parameters.append(f"{spec.name}=default_{spec.name}")
+            body.append(f"    self.{spec.name} = {spec.name}")
+    star = ", *, " if parameters else ""
+    source = f"def __init__(self{star}{', '.join(parameters)}):\n" + "\n".join(body or ["    pass"])
+    exec(source, names)
+    return cast(Callable[..., None], names["__init__"])

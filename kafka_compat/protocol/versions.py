@@ -1,0 +1,44 @@
+"""Version ranges, spelled as Kafka's message definitions spell them: "3", "0-9", "12+", "none"."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+HIGHEST = 0x7FFF
+
+
+class Versions(NamedTuple):
+    """An inclusive range of message versions; empty when ``low > high``."""
+
+    low: int
+    high: int
+
+    def __contains__(self, version: object) -> bool:
+        return isinstance(version, int) and self.low <= version <= self.high
+
+    def numbers(self) -> range:
+        """Every version of the range, lowest first."""
+        return range(self.low, self.high + 1)
+
+    def __str__(self) -> str:
+        if self.low > self.high:
+            return "none"
+        if self.low == self.high:
+            return str(self.low)
+        return f"{self.low}+" if self.high == HIGHEST else f"{self.low}-{self.high}"
+
+
+NONE = Versions(0, -1)
+ALL = Versions(0, HIGHEST)
+
+
+@cache
+def parse_versions(text: str) -> Versions:
+    """The range that `text` spells; ValueError when it spells none of the four forms."""
+    if text == "none":
+        return NONE
+    if text.endswith("+"):
+        return Versions(int(text[:-1]), HIGHEST)
+    low, dash, high = text.partition("-")
+    return Versions(int(low), int(high) if dash else int(low))
