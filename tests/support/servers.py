@@ -41,6 +41,7 @@ class Server:
         self.port = port if port is not None else free_port()
         self.log = directory / f"{self.name}.log"
         self._process: Process | None = None
+        self._prepared = False
         directory.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -65,8 +66,15 @@ class Server:
     def running(self) -> bool:
         return self._process is not None and self._process.running
 
+    def prepare(self) -> None:
+        """Do what must be done before the process starts; `launch` does it unless it was done."""
+        self._prepared = True
+
     def launch(self) -> None:
         """Start without waiting; `process.wait_ready()` waits."""
+        if not self._prepared:
+            self.prepare()
+        self._prepared = False
         self._process = self._new_process()
         self._process.launch()
         if self not in _running:
@@ -193,15 +201,17 @@ class GenuineKafka(Server):
         self._was_killed = False
         self.overrides = dict(overrides or {})
 
-    def launch(self) -> None:
+    def prepare(self) -> None:
+        super().prepare()
         if self._owns_zookeeper and self.zookeeper is not None and not self.zookeeper.running:
             self.zookeeper.start()
+        self.properties_file.write_text(_properties(self.properties()))
         if self.mode == "kraft":
-            self._format()
+            arguments = ("format", "--ignore-formatted", "-t", "MkU3OEVBNTcwNTJENDM2Qg")
+            java.run("kafka-storage", *arguments, "-c", str(self.properties_file), version=self.version)
         elif self._was_killed:
             self._forget_session()
         self._was_killed = False
-        super().launch()
 
     def kill(self) -> None:
         super().kill()
@@ -250,13 +260,7 @@ class GenuineKafka(Server):
         client.stop()
         client.close()
 
-    def _format(self) -> None:
-        self.properties_file.write_text(_properties(self.properties()))
-        arguments = ("format", "--ignore-formatted", "-t", "MkU3OEVBNTcwNTJENDM2Qg")
-        java.run("kafka-storage", *arguments, "-c", str(self.properties_file), version=self.version)
-
     def _new_process(self) -> Process:
-        self.properties_file.write_text(_properties(self.properties()))
         line = java.command(
             "kafka.Kafka",
             str(self.properties_file),

@@ -1,0 +1,1 @@
+"""scripts/bench: this broker and genuine Kafka side by side, reported as ratios."""

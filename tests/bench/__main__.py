@@ -1,0 +1,282 @@
+"""`scripts/bench`: runs the pairs and prints the ratios."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.bench import report, sides
+from tests.bench.progress import Progress
+from tests.bench.report import Leg, Pairs
+from tests.bench.sides import Side
+from tests.bench.workloads import WORKLOADS, Workload, java_produce
+
+_VALIDATION_SETTING = "kafka.compat.record.validation.enable"
+_LEG_SECONDS = 4.0
+_SHORTEST_LEG_SECONDS = 3.0
+_WARM_UP_RECORDS = 1_000_000
+_IDLE_WAIT_SECONDS = 3.0
+_LOCK = Path(tempfile.gettempdir()) / "kafka-compat-bench.lock"
+_START = "start"
+"""The name under which --only finds the measurement of start-up time and idle memory."""
+
+SideMaker = Callable[[Path], Side]
+
+
+class Benchmark:
+    """One comparison of two brokers over some workloads."""
+
+    def __init__(
+        self,
+        makers: tuple[SideMaker, SideMaker],
+        directory: Path,
+        workloads: Sequence[Workload],
+        *,
+        with_start: bool,
+        pairs: int,
+        partitions: int,
+        quick: bool,
+    ) -> None:
+        self._makers = makers
+        self._directory = directory
+        self._workloads = workloads
+        self._with_start = with_start
+        self._pairs = pairs
+        self._partitions = partitions
+        self._scale = 0.1 if quick else 1.0
+        self._topics = 0
+        starts = 2 * (pairs + 1) if with_start else 0
+        filled = sum(2 for workload in workloads if workload.reads_existing)
+        legs = len(workloads) * (1 + 2 * pairs)
+        self.progress = Progress(starts + (4 + legs + filled if workloads else 0))
+        self.results: dict[str, Pairs] = {}
+
+    def run(self) -> None:
+        """Do everything; `results` holds the pairs then."""
+        if self._with_start:
+            self._measure_starts()
+        if not self._workloads:
+            return
+        ours, genuine = (
+            maker(self._directory / name)
+            for maker, name in zip(self._makers, ("ours", "genuine"), strict=True)
+        )
+        try:
+            for side in (ours, genuine):
+                self.progress.step(f"start {side.label}")
+                side.server.start()
+            for side in (ours, genuine):
+                self.progress.step(f"warm up {side.label}")
+                self._warm_up(side)
+            for workload in self._workloads:
+                self._measure(workload, ours, genuine)
+            memory = (
+                {"memory": float(ours.resident_bytes_loaded)},
+                {"memory": float(genuine.resident_bytes_loaded)},
+            )
+            self.results["memory loaded"] = Pairs()
+            self.results["memory loaded"].add(*memory)
+        finally:
+            ours.server.stop()
+            genuine.server.stop()
+
+    def _measure_starts(self) -> None:
+        """Time to the first answer, and memory after some idle seconds, each start on an empty folder.
+
+        The first pair only fills the disk cache and Python's compiled files, and does not count.
+        """
+        start, memory = Pairs(), Pairs()
+        for pair in range(self._pairs + 1):
+            figures: dict[str, tuple[float, float]] = {}
+            for position in _order(pair):
+                directory = self._directory / f"start-{pair}-{position}"
+                side = self._makers[position](directory)
+                self.progress.step(f"start and idle memory, pair {pair} of {self._pairs}: {side.label}")
+                try:
+                    elapsed_s = sides.start_and_time(side)
+                    sides.idle(_IDLE_WAIT_SECONDS * self._scale)
+                    figures[side.label] = (elapsed_s, float(side.resident_bytes()))
+                finally:
+                    side.server.stop()
+                    sides.remove(directory)
+            if pair > 0:
+                start.add({"seconds": figures["ours"][0]}, {"seconds": figures["genuine"][0]})
+                memory.add({"memory": figures["ours"][1]}, {"memory": figures["genuine"][1]})
+        self.results["start to first ApiVersions answer"] = start
+        self.results["memory idle"] = memory
+
+    def _warm_up(self, side: Side) -> None:
+        topic = self._new_topic(side)
+        java_produce(side.address, topic, int(_WARM_UP_RECORDS * self._scale), 100)
+        side.delete_topic(topic)
+
+    def _measure(self, workload: Workload, ours: Side, genuine: Side) -> None:
+        records = self._calibrate(workload, ours, genuine)
+        filled: dict[str, str] = {}
+        if workload.reads_existing:
+            for side in (ours, genuine):
+                self.progress.step(f"{workload.name}: fill a topic of {side.label}")
+                filled[side.label] = self._new_topic(side)
+                java_produce(side.address, filled[side.label], records, workload.size_bytes)
+        pairs = self.results[workload.name] = Pairs()
+        for pair in range(self._pairs):
+            legs: dict[str, Leg] = {}
+            for position in _order(pair):
+                side = (ours, genuine)[position]
+                self.progress.step(f"{workload.name}, pair {pair + 1} of {self._pairs}: {side.label}")
+                legs[side.label] = self._leg(workload, side, records, filled.get(side.label))
+            pairs.add(legs["ours"].figures(), legs["genuine"].figures())
+        for side in (ours, genuine):
+            if side.label in filled:
+                side.delete_topic(filled[side.label])
+
+    def _calibrate(self, workload: Workload, ours: Side, genuine: Side) -> int:
+        """The count of records that takes the faster broker at least 3 s and about 4 s."""
+        self.progress.step(f"{workload.name}: find the size of a leg")
+        if self._scale < 1:
+            return int(workload.first_guess * self._scale)
+        rates = []
+        for side in (ours, genuine):
+            topic = self._new_topic(side)
+            if workload.reads_existing:
+                java_produce(side.address, topic, workload.first_guess, workload.size_bytes)
+            rates.append(workload.run(side.address, topic, workload.first_guess).throughput)
+            side.delete_topic(topic)
+        wanted = max(min(rates) * _LEG_SECONDS, max(rates) * _SHORTEST_LEG_SECONDS)
+        return min(workload.most, int(wanted))
+
+    def _leg(self, workload: Workload, side: Side, records: int, filled: str | None) -> Leg:
+        topic = filled or self._new_topic(side)
+        sides.prewarm_memory()
+        cpu_before = side.cpu_seconds()
+        measurement = workload.run(side.address, topic, records)
+        cpu_seconds = side.cpu_seconds() - cpu_before
+        side.note_memory()
+        if filled is None:
+            side.delete_topic(topic)
+        return Leg(measurement, cpu_seconds)
+
+    def _new_topic(self, side: Side) -> str:
+        self._topics += 1
+        name = f"bench-{self._topics}"
+        side.create_topic(name, self._partitions)
+        return name
+
+
+def _order(pair: int) -> tuple[int, int]:
+    """Which side comes first in that pair: A B, B A, A B, …, so that a drift of the machine hits both."""
+    return (0, 1) if pair % 2 == 0 else (1, 0)
+
+
+@contextmanager
+def _only_benchmark_on_this_machine() -> Iterator[None]:
+    with open(_LOCK, "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("Another benchmark runs on this machine; waiting for its end.", file=sys.stderr, flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    names = [workload.name for workload in WORKLOADS]
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench",
+        description="Compare this broker with Apache Kafka 3.9.1 on this machine, by ratios.",
+    )
+    parser.add_argument("--pairs", type=int, default=5, help="pairs of legs per workload (5)")
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="NAME",
+        choices=[_START, *names],
+        help=f"{_START}, {', '.join(names)}",
+    )
+    parser.add_argument("--quick", action="store_true", help="tiny legs, two pairs: shows that it runs")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument("--partitions", type=int, default=1, help="partitions of each topic (1)")
+    parser.add_argument(
+        "--genuine-mode",
+        choices=["kraft", "zookeeper"],
+        default="kraft",
+        help="genuine Kafka as one KRaft process (default), or with a ZooKeeper whose CPU and memory count",
+    )
+    parser.add_argument(
+        "--without-validation",
+        action="store_true",
+        help="also measure the producers with this broker's validation of records off",
+    )
+    parser.add_argument("--directory", type=Path, help="where the data folders go (a temporary folder)")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the benchmark that the arguments ask for."""
+    arguments = _arguments(argv)
+    wanted = set(arguments.only or [_START, *(workload.name for workload in WORKLOADS)])
+    chosen = [workload for workload in WORKLOADS if workload.name in wanted]
+    pairs = 2 if arguments.quick else arguments.pairs
+
+    def genuine(directory: Path) -> Side:
+        return sides.genuine(directory, arguments.genuine_mode)
+
+    def without_validation(directory: Path) -> Side:
+        return sides.ours(directory, {_VALIDATION_SETTING: "false"})
+
+    runs: list[tuple[str, SideMaker, list[Workload], bool]] = [
+        ("records validated", sides.ours, chosen, _START in wanted)
+    ]
+    if arguments.without_validation:
+        producers = [workload for workload in chosen if "produce" in workload.name]
+        runs.append(("records not validated", without_validation, producers, False))
+    results: dict[str, dict[str, Pairs]] = {}
+    with (
+        _only_benchmark_on_this_machine(),
+        tempfile.TemporaryDirectory(prefix="kafka-compat-bench-", dir=arguments.directory) as directory,
+    ):
+        for number, (title, maker, workloads, with_start) in enumerate(runs):
+            benchmark = Benchmark(
+                (maker, genuine),
+                Path(directory) / str(number),
+                workloads,
+                with_start=with_start,
+                pairs=pairs,
+                partitions=arguments.partitions,
+                quick=arguments.quick,
+            )
+            try:
+                benchmark.run()
+            finally:
+                benchmark.progress.close()
+            results[title] = benchmark.results
+    conditions = (
+        f"Apache Kafka 3.9.1 ({arguments.genuine_mode}, 1 GB heap) on the same {os.cpu_count()} cores, "
+        f"{pairs} pairs in the order A B B A, {arguments.partitions} partition(s)"
+    )
+    if arguments.json:
+        print(
+            json.dumps(
+                {"conditions": conditions, **{t: report.as_json(r) for t, r in results.items()}}, indent=1
+            )
+        )
+        return
+    print(conditions)
+    print("Each cell: the median of the pairs' ratios ours / genuine, and their range.")
+    print("More is better for throughput, less for everything else.")
+    for title, result in results.items():
+        print("\n" + report.table(result, report.METRICS, f"Workloads, {title}"))
+        if any(pairs.values.keys() & {"seconds", "memory"} for pairs in result.values()):
+            process = {"seconds": "time", "memory": "memory"}
+            print("\n" + report.table(result, process, f"Process, {title}"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""The Python clients of the benchmark, each run in a process of its own that prints one JSON measurement.
+
+`python -m tests.bench.clients confluent-produce ADDRESS TOPIC RECORDS SIZE_BYTES`
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+_SAMPLE_EVERY = 100
+"""Latency is asked of every hundredth record, so that measuring costs little."""
+
+
+def confluent_produce(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
+    """Produce as fast as librdkafka takes records, with its default settings (acks=all)."""
+    from confluent_kafka import KafkaException, Producer
+
+    latencies_ms: list[float] = []
+
+    def sampled(error: Any, message: Any) -> None:
+        if error is not None:
+            raise KafkaException(error)
+        latencies_ms.append(message.latency() * 1000)
+
+    producer = Producer({"bootstrap.servers": address, "queue.buffering.max.messages": 1_000_000})
+    producer.list_topics(topic, timeout=10)
+    value = b"v" * size_bytes
+    produce, poll = producer.produce, producer.poll
+    began = time.perf_counter()
+    for number in range(records):
+        while True:
+            try:
+                if number % _SAMPLE_EVERY:
+                    produce(topic, value)
+                else:
+                    produce(topic, value, on_delivery=sampled)
+                    poll(0)
+                break
+            except BufferError:
+                poll(0.01)
+    if producer.flush(60):
+        raise RuntimeError("records were not acknowledged within 60 s")
+    return _measurement(records, time.perf_counter() - began, latencies_ms)
+
+
+def confluent_consume(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
+    """Consume that many records from the start; timed from the first record on."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    settings = {"bootstrap.servers": address, "group.id": "bench", "enable.auto.commit": False}
+    consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
+    partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+    return _consume(records, lambda: len(consumer.consume(10_000, timeout=0.2)), consumer.close)
+
+
+def kafka_python_produce(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
+    """Produce with kafka-python's default settings."""
+    from kafka import KafkaProducer
+
+    latencies_ms: list[float] = []
+    producer = KafkaProducer(bootstrap_servers=address)
+    producer.partitions_for(topic)
+    value = b"v" * size_bytes
+    send = producer.send
+    began = time.perf_counter()
+    for number in range(records):
+        future = send(topic, value)
+        if number % _SAMPLE_EVERY == 0:
+            sent = time.perf_counter()
+            future.add_callback(lambda _, sent=sent: latencies_ms.append((time.perf_counter() - sent) * 1000))
+    producer.flush(60)
+    elapsed_s = time.perf_counter() - began
+    future.get(1)
+    producer.close()
+    return _measurement(records, elapsed_s, latencies_ms)
+
+
+def kafka_python_consume(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
+    """Consume that many records from the start; timed from the first record on."""
+    from kafka import KafkaConsumer, TopicPartition
+
+    consumer = KafkaConsumer(
+        bootstrap_servers=address, auto_offset_reset="earliest", enable_auto_commit=False
+    )
+    partitions = [
+        TopicPartition(topic, partition) for partition in consumer.partitions_for_topic(topic) or ()
+    ]
+    consumer.assign(partitions)
+    consumer.seek_to_beginning(*partitions)
+
+    def poll() -> int:
+        return sum(len(batch) for batch in consumer.poll(200, max_records=10_000).values())
+
+    return _consume(records, poll, consumer.close)
+
+
+def confluent_echo(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
+    """One record at a time, from produce() until a consumer at the tail has it: end-to-end latency in ms."""
+    from confluent_kafka import Consumer, Producer, TopicPartition
+
+    producer = Producer({"bootstrap.servers": address, "linger.ms": 0, "acks": "all"})
+    settings = {"bootstrap.servers": address, "group.id": "bench", "enable.auto.commit": False}
+    consumer = Consumer({**settings, "fetch.wait.max.ms": 500, "fetch.error.backoff.ms": 10})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    value = b"v" * size_bytes
+    latencies_ms: list[float] = []
+    began = time.perf_counter()
+    for number in range(records + records // 10):
+        sent = time.perf_counter()
+        producer.produce(topic, value, partition=0)
+        producer.poll(0)
+        message = consumer.poll(10)
+        if message is None or message.error() is not None:
+            raise RuntimeError("a record did not come back within 10 s")
+        if number >= records // 10:
+            latencies_ms.append((time.perf_counter() - sent) * 1000)
+    elapsed_s = time.perf_counter() - began
+    producer.flush(10)
+    consumer.close()
+    return _measurement(records + records // 10, elapsed_s, latencies_ms)
+
+
+def _consume(records: int, poll: Callable[[], int], close: Callable[[], object]) -> dict[str, float]:
+    began = deadline = time.perf_counter()
+    deadline += 60
+    received = 0
+    while received == 0 and time.perf_counter() < deadline:
+        received = poll()
+    first_poll = received
+    began = time.perf_counter()
+    while received < records:
+        count = poll()
+        received += count
+        if count == 0 and time.perf_counter() > deadline:
+            raise RuntimeError(f"only {received} of {records} records came within 60 s")
+    elapsed_s = time.perf_counter() - began
+    close()
+    measurement = _measurement(received - first_poll, elapsed_s, [])
+    return measurement | {"records": float(received)}
+
+
+def _measurement(records: int, elapsed_s: float, latencies_ms: Sequence[float]) -> dict[str, float]:
+    found = {"records": float(records), "seconds": elapsed_s, "throughput": records / elapsed_s}
+    if latencies_ms:
+        ordered = sorted(latencies_ms)
+        found["mean_ms"] = sum(ordered) / len(ordered)
+        found["p50_ms"] = ordered[len(ordered) // 2]
+        found["p99_ms"] = ordered[len(ordered) * 99 // 100]
+    return found
+
+
+_CLIENTS = {
+    "confluent-produce": confluent_produce,
+    "confluent-consume": confluent_consume,
+    "confluent-echo": confluent_echo,
+    "kafka-python-produce": kafka_python_produce,
+    "kafka-python-consume": kafka_python_consume,
+}
+
+if __name__ == "__main__":
+    name, given_address, given_topic, count, size = sys.argv[1:]
+    print(json.dumps(_CLIENTS[name](given_address, given_topic, int(count), int(size))))

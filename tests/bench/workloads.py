@@ -1,0 +1,139 @@
+"""What is measured: each workload runs one client against one broker and returns a Measurement."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support import java
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+_LEG_TIMEOUT_S = 180
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One run of a client: records per second; latencies in ms where the client tells them."""
+
+    records: float
+    throughput: float
+    mean_ms: float | None = None
+    p50_ms: float | None = None
+    p99_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A client with its record size.
+
+    `run(address, topic, records)` does one leg. `reads_existing` legs read a topic filled beforehand.
+    `first_guess` is the count of records of the calibrating leg and `most` the highest count of any leg.
+    """
+
+    name: str
+    size_bytes: int
+    run: Callable[[str, str, int], Measurement]
+    first_guess: int
+    most: int
+    reads_existing: bool = False
+
+
+def java_produce(address: str, topic: str, records: int, size_bytes: int) -> Measurement:
+    """Kafka 3.9.1's ProducerPerformance with default settings (acks=all, idempotent, batches of 16 KiB)."""
+    text = _java(
+        "kafka-producer-perf-test",
+        *("--topic", topic, "--num-records", str(records), "--record-size", str(size_bytes)),
+        *("--throughput", "-1", "--producer-props", f"bootstrap.servers={address}"),
+    )
+    summary = re.search(
+        r"(?m)^(\d+) records sent, ([\d.]+) records/sec .*?, ([\d.]+) ms avg latency, "
+        r".*?(\d+) ms 50th, \d+ ms 95th, (\d+) ms 99th",
+        text,
+    )
+    if summary is None or int(summary.group(1)) != records:
+        raise RuntimeError(f"ProducerPerformance did not send {records} records:\n{text[-2000:]}")
+    rate, mean, p50, p99 = (float(summary.group(group)) for group in (2, 3, 4, 5))
+    return Measurement(records, rate, mean, p50, p99)
+
+
+def java_consume(address: str, topic: str, records: int) -> Measurement:
+    """Kafka 3.9.1's ConsumerPerformance; its rate while fetching, without the time of joining the group."""
+    text = _java(
+        "kafka-consumer-perf-test",
+        *("--bootstrap-server", address, "--topic", topic, "--messages", str(records)),
+        *("--timeout", "30000", "--hide-header"),
+    )
+    rows = [line.split(", ") for line in text.splitlines() if line.count(", ") == 9]
+    if not rows or int(rows[-1][4]) < records:
+        raise RuntimeError(f"ConsumerPerformance did not read {records} records:\n{text[-2000:]}")
+    return Measurement(float(rows[-1][4]), float(rows[-1][9]))
+
+
+def java_latency(address: str, topic: str, records: int) -> Measurement:
+    """Kafka 3.9.1's EndToEndLatency with acks=all; only its mean is finer than a whole millisecond."""
+    text = _java("kafka-e2e-latency", address, topic, str(records), "all", "100")
+    mean = re.search(r"Avg latency: ([\d.]+) ms", text)
+    if mean is None:
+        raise RuntimeError(f"EndToEndLatency printed no result:\n{text[-2000:]}")
+    mean_ms = float(mean.group(1))
+    return Measurement(records, 1000 / mean_ms, mean_ms)
+
+
+def python_client(client: str, address: str, topic: str, records: int, size_bytes: int) -> Measurement:
+    """One of tests/bench/clients.py in a process of its own."""
+    arguments = [client, address, topic, str(records), str(size_bytes)]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench.clients", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=PROJECT,
+        timeout=_LEG_TIMEOUT_S,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{client} failed:\n{done.stderr[-2000:]}")
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    found.pop("seconds")
+    return Measurement(**found)
+
+
+def _java(tool: str, *arguments: str) -> str:
+    line = java.command(tool, *arguments, heap="512M")
+    done = subprocess.run(line, capture_output=True, text=True, timeout=_LEG_TIMEOUT_S)
+    if done.returncode != 0:
+        raise RuntimeError(f"{tool} failed:\n{done.stdout[-1000:]}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def _java_produce(name: str, size_bytes: int, first_guess: int, most: int) -> Workload:
+    def run(address: str, topic: str, records: int) -> Measurement:
+        return java_produce(address, topic, records, size_bytes)
+
+    return Workload(name, size_bytes, run, first_guess, most)
+
+
+def _python(
+    name: str, client: str, size_bytes: int, first_guess: int, most: int, *, reads_existing: bool = False
+) -> Workload:
+    def run(address: str, topic: str, records: int) -> Measurement:
+        return python_client(client, address, topic, records, size_bytes)
+
+    return Workload(name, size_bytes, run, first_guess, most, reads_existing)
+
+
+WORKLOADS = (
+    _java_produce("java-produce-100", 100, 1_000_000, 6_000_000),
+    _java_produce("java-produce-1k", 1000, 200_000, 1_000_000),
+    Workload("java-consume-100", 100, java_consume, 2_000_000, 8_000_000, reads_existing=True),
+    Workload("java-latency", 100, java_latency, 2_000, 20_000),
+    _python("confluent-produce-100", "confluent-produce", 100, 300_000, 3_000_000),
+    _python("confluent-produce-1k", "confluent-produce", 1000, 100_000, 1_000_000),
+    _python("confluent-consume-100", "confluent-consume", 100, 1_000_000, 6_000_000, reads_existing=True),
+    _python("confluent-latency", "confluent-echo", 100, 1_000, 20_000),
+    _python("kafka-python-produce-100", "kafka-python-produce", 100, 50_000, 500_000),
+    _python("kafka-python-consume-100", "kafka-python-consume", 100, 100_000, 1_000_000, reads_existing=True),
+)
