@@ -1,0 +1,36 @@
+"""kafka-compat spark jars DIR: Spark's Kafka connector for machines without a network."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `spark` to the command line."""
+    parser = subparsers.add_parser("spark", help="prepare Spark for this broker")
+    commands = parser.add_subparsers(dest="spark", required=True, metavar="COMMAND")
+    jars = commands.add_parser(
+        "jars",
+        help="copy the Kafka connector's jars into a folder",
+        description="Copy the four jars of Spark's Kafka connector into DIR, by Maven (which follows the mirrors of "
+        "~/.m2/settings.xml) or else by Ivy. Use them with --jars DIR, or spark.jars in a session of your own.",
+    )
+    jars.add_argument("directory", type=Path, metavar="DIR")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fill the folder; 0, or 2 when the jars cannot be fetched."""
+    from kafka_compat.pipelines.connector import copy_jars, jars_in
+    from kafka_compat.pipelines.errors import PipelineError
+
+    try:
+        tool = copy_jars(args.directory)
+    except PipelineError as error:
+        print(f"kafka-compat spark jars: {error}", file=sys.stderr)
+        print(error.hint, file=sys.stderr)
+        return error.exit_code
+    print(f"Fetched by {tool}:" if tool else "Already there:", file=sys.stderr)
+    for jar in jars_in(args.directory):
+        print(jar)
+    return 0

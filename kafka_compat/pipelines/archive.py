@@ -1,0 +1,201 @@
+"""archive: topics → Parquet files, each record exactly once; how files become visible is told in archive_store."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .archive_store import ArchiveState, ArchiveStore
+from .checkpoint import Offsets, batch_range, next_offsets
+from .cluster import ClusterView, look, lost_since
+from .errors import NotStarted, RecordsLost
+from .folder_lock import FolderLock
+from .kafka_options import client_properties, source_options
+from .progress import Progress, text_table
+from .runner import kafka_stream, run_batches
+from .session import create_session
+
+COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")
+ROW_GROUP_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveJob:
+    """What to archive, and where to. `topics` or `pattern` (a regular expression for whole names), not both.
+
+    `offsets_per_batch` bounds a batch: what one kill costs, and how often the progress moves.
+    `continuous_interval_s` None ends the job when all that was there at its start is archived.
+    `accept_loss` goes on when Kafka deleted records before they were archived, and counts them as gaps.
+    """
+
+    bootstrap_servers: str
+    directory: Path
+    topics: Sequence[str] = ()
+    pattern: str | None = None
+    kafka_options: Sequence[str] = ()
+    master: str = "local[*]"
+    jars: Path | None = None
+    driver_memory: str = "1g"
+    offsets_per_batch: int = 1_000_000
+    continuous_interval_s: float | None = None
+    accept_loss: bool = False
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveReport:
+    """The archive after a run: rows and batches of this run, totals of all, offsets not yet archived at its start."""
+
+    directory: Path
+    state: ArchiveState
+    rows: int
+    batches: int
+    seconds: float
+    complete: bool
+    behind: Offsets = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain values, one entry per partition."""
+        return {
+            "job": "archive",
+            "directory": str(self.directory),
+            "complete": self.complete,
+            "rows": self.rows,
+            "batches": self.batches,
+            "seconds": round(self.seconds, 3),
+            "partitions": [
+                {
+                    "topic": topic,
+                    "partition": partition,
+                    "first_offset": totals.first,
+                    "last_offset": totals.last,
+                    "rows": totals.rows,
+                    "gaps": totals.gaps,
+                    "gap_ranges": totals.gap_ranges,
+                    "offsets_behind": self.behind.get(topic, {}).get(partition, 0),
+                }
+                for topic, partitions in sorted(self.state.topics.items())
+                for partition, totals in sorted(partitions.items())
+            ],
+        }
+
+    def as_text(self) -> str:
+        """A table with one line per partition, and a line that sums up."""
+        header = ["TOPIC", "PARTITION", "FIRST-OFFSET", "LAST-OFFSET", "ROWS", "GAPS"]
+        keys = ("topic", "partition", "first_offset", "last_offset", "rows", "gaps")
+        entries = self.as_json()["partitions"]
+        rows = [["-" if entry[key] is None else str(entry[key]) for key in keys] for entry in entries]
+        total = sum(entry["rows"] for entry in entries)
+        rate = self.rows / max(self.seconds, 1e-3)
+        summary = (
+            f"{self.rows:,} rows archived in {self.seconds:.1f} s ({rate:,.0f} rows/s); "
+            f"{self.directory} holds {total:,} rows."
+        )
+        return f"{text_table(header, rows)}\n{summary}"
+
+
+def archive_rows(rows: Any) -> Any:
+    """The source's eight columns and the UTC day of the timestamp, in the order in which files are written.
+
+    The source's partitions each hold a range of one Kafka partition, so that no shuffle is needed: sorting inside
+    them by day, then offset, gives one file per day with its offsets in order.
+    """
+    from pyspark.sql import functions
+
+    day = functions.to_date("timestamp").alias("day_utc")
+    return rows.select(*COLUMNS, day).sortWithinPartitions("day_utc", "offset")
+
+
+def run_archive(job: ArchiveJob) -> ArchiveReport:
+    """Archive until the end that the topics have now, or continuously; raises PipelineError."""
+    options = source_options(job.kafka_options)
+    options.setdefault("maxOffsetsPerTrigger", str(job.offsets_per_batch))
+    options["failOnDataLoss"] = "false" if job.accept_loss else "true"
+    if bool(job.topics) == bool(job.pattern):
+        raise NotStarted("Give either --topic or --topic-pattern.")
+    store, lock = ArchiveStore(job.directory), FolderLock(job.directory)
+    lock.await_free()
+    store.check()
+    spark = create_session(
+        "kafka-compat archive",
+        master=job.master,
+        jars=job.jars,
+        driver_memory=job.driver_memory,
+        verbose=job.verbose,
+    )
+    properties = {"bootstrap.servers": job.bootstrap_servers, **client_properties(options)}
+    view = look(spark, properties, topics=job.topics, pattern=job.pattern)
+    if not view.topic_ids:
+        raise NotStarted(f"No topic on {job.bootstrap_servers} matches {job.pattern}.")
+    lock.hold(spark._jvm)
+    try:
+        return _archive(job, options, store, spark, view)
+    finally:
+        lock.release()
+
+
+def _archive(
+    job: ArchiveJob, options: dict[str, str], store: ArchiveStore, spark: Any, view: ClusterView
+) -> ArchiveReport:
+    before = store.open()
+    _require_continuity(job, view, next_offsets(store.checkpoint), before)
+    stream = kafka_stream(
+        spark, job.bootstrap_servers, options, topics=",".join(job.topics) or None, pattern=job.pattern
+    )
+    with Progress("archive", _total(_behind(view, before))) as progress:
+
+        def archive_batch(rows: Any, batch_id: int) -> None:
+            if store.is_committed(batch_id):
+                return
+            target = store.staging_directory(batch_id)
+            writer = (
+                archive_rows(rows).write.partitionBy("day_utc").option("parquet.block.size", ROW_GROUP_BYTES)
+            )
+            writer.parquet(str(target.resolve()))
+            before_rows = _rows(store.state())
+            start, end = batch_range(store.checkpoint, batch_id)
+            state = store.commit(batch_id, start, end, view.topic_ids)
+            progress.batch(batch_id, _rows(state) - before_rows, _total(_behind(view, state)))
+
+        complete = run_batches(
+            stream, archive_batch, store.checkpoint, continuous_interval_s=job.continuous_interval_s
+        )
+    state = store.state()
+    return ArchiveReport(
+        job.directory,
+        state,
+        progress.rows,
+        progress.batches,
+        progress.seconds,
+        complete,
+        _behind(view, state),
+    )
+
+
+def _require_continuity(job: ArchiveJob, view: ClusterView, archived: Offsets, state: ArchiveState) -> None:
+    """RecordsLost when the topics no longer continue the archive; deletions alone may be accepted as gaps."""
+    lost = lost_since(view, archived, state.topic_ids)
+    fatal = [reason for reason in lost if "not archived" not in reason]
+    if fatal:
+        raise RecordsLost("\n".join(fatal), "Archive the topic as it is now to a new folder.")
+    if lost and not job.accept_loss:
+        raise RecordsLost("\n".join(lost), "To go on after them, counting them as gaps, add --accept-loss.")
+
+
+def _behind(view: ClusterView, state: ArchiveState) -> Offsets:
+    """Offsets up to the topics' ends, as they were at the start of the run, that are not archived."""
+    behind: Offsets = {}
+    for topic, ends in view.latest.items():
+        for partition, end in ends.items():
+            totals = state.topics.get(topic, {}).get(partition)
+            done = totals.end if totals else view.earliest[topic][partition]
+            behind.setdefault(topic, {})[partition] = max(0, end - done)
+    return behind
+
+
+def _total(offsets: Offsets) -> int:
+    return sum(sum(partitions.values()) for partitions in offsets.values())
+
+
+def _rows(state: ArchiveState) -> int:
+    return sum(totals.rows for partitions in state.topics.values() for totals in partitions.values())

@@ -1,0 +1,266 @@
+"""The archive's files: how a batch becomes visible exactly once, whatever is killed when.
+
+Readers see DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet and skip names that begin with an
+underscore. The rules:
+
+1. A batch is written under DIR/_staging/BATCH-RUN/, a folder of this run alone, where no reader looks.
+2. Its files are checked (strictly increasing offsets, no offset twice, all inside the batch's range, the range
+   beginning where the last batch ended) and synced.
+3. DIR/_log/BATCH.json then names every staged file with its final name. Its appearance, by rename, is the commit:
+   from here on exactly these files become the batch, and the batch is never written again.
+4. Each staged file is renamed to its final name. A rename is atomic and happens once, so that a reader in between
+   sees some files of the batch, and none twice.
+5. The staging folder goes last. A log entry whose staging folder still stands is an unfinished publication: whoever
+   opens DIR next finishes it. A staging folder without log entry is rubbish.
+
+So the log alone decides; Spark's checkpoint (DIR/_checkpoint) only says which range of offsets a batch has.
+"""
+
+import json
+import os
+import shutil
+import uuid
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .checkpoint import Offsets
+from .errors import NotStarted, RecordsLost
+
+FORMAT = {"kafka_compat_archive": 1}
+LOG_ENTRIES_KEPT = 100
+GAP_RANGES_KEPT = 20
+
+
+@dataclass(slots=True)
+class PartitionTotals:
+    """What the archive holds of one partition: offsets [start, end) are covered by `rows` records, `gaps` have none."""
+
+    start: int
+    end: int
+    rows: int = 0
+    gaps: int = 0
+    first: int | None = None
+    last: int | None = None
+    gap_ranges: list[list[int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ArchiveState:
+    """The archive after `batch_id`: topic → partition → totals, and the ids of the topics that it was taken from."""
+
+    batch_id: int = -1
+    topics: dict[str, dict[int, PartitionTotals]] = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A checked file in staging: rows first to last of one partition and one day; `runs` as in offset_runs."""
+
+    path: Path
+    topic: str
+    partition: int
+    day: str
+    first: int
+    last: int
+    runs: Any
+
+    @property
+    def final_name(self) -> str:
+        return f"topic_dir={self.topic}/day_utc={self.day}/{self.partition}-{self.first}-{self.last}.parquet"
+
+
+class ArchiveStore:
+    """One archive folder on a local or shared POSIX file system, used by one job at a time."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.checkpoint = directory / "_checkpoint"
+        self._marker = directory / "_archive.json"
+        self._staging = directory / "_staging"
+        self._log = directory / "_log"
+        self._run = uuid.uuid4().hex[:12]
+
+    def open(self) -> ArchiveState:
+        """Create the folder or take it up, finish what a killed job left, and return what is archived.
+
+        NotStarted when the folder holds something else, or files without their checkpoint.
+        """
+        self.check()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        _write_atomically(self._marker, FORMAT)
+        self._log.mkdir(exist_ok=True)
+        for entry in sorted(self._log.glob("[0-9]*.json")):
+            self._publish(json.loads(entry.read_text()))
+        shutil.rmtree(self._staging, ignore_errors=True)
+        self._staging.mkdir(exist_ok=True)
+        state = self.state()
+        if state.batch_id >= 0 and not (self.checkpoint / "offsets").is_dir():
+            raise NotStarted(
+                f"{self.directory} holds records up to batch {state.batch_id}, but its checkpoint is gone.",
+                f"Restore {self.checkpoint}, or archive to a new folder; starting over here would archive them twice.",
+            )
+        return state
+
+    def check(self) -> None:
+        """NotStarted when the folder exists and is neither empty nor an archive; touches nothing."""
+        if self._marker.exists():
+            if json.loads(self._marker.read_text()) != FORMAT:
+                raise NotStarted(
+                    f"{self.directory} was written by another version: {self._marker.read_text()}."
+                )
+        elif self.directory.exists():
+            if not self.directory.is_dir() or any(p.name != "_lock" for p in self.directory.iterdir()):
+                raise NotStarted(
+                    f"{self.directory} is not empty and not an archive.",
+                    "Choose an empty or a new folder with --to.",
+                )
+
+    def state(self) -> ArchiveState:
+        """Totals after the last committed batch."""
+        batches = sorted(int(entry.stem) for entry in self._log.glob("[0-9]*.json"))
+        if not batches:
+            return ArchiveState()
+        entry = json.loads(self._entry(batches[-1]).read_text())
+        topics = {
+            topic: {int(partition): PartitionTotals(**totals) for partition, totals in partitions.items()}
+            for topic, partitions in entry["topics"].items()
+        }
+        return ArchiveState(batches[-1], topics, entry["topic_ids"])
+
+    def is_committed(self, batch_id: int) -> bool:
+        """Whether the batch is in the archive already; Spark runs its last batch again after a kill."""
+        return batch_id <= self.state().batch_id
+
+    def staging_directory(self, batch_id: int) -> Path:
+        """Where this run writes the batch; new and empty at each call."""
+        path = self._staging / f"{batch_id}-{self._run}"
+        shutil.rmtree(path, ignore_errors=True)
+        return path
+
+    def commit(self, batch_id: int, start: Offsets, end: Offsets, topic_ids: dict[str, str]) -> ArchiveState:
+        """Check the staged files of the batch, which covers [start, end) of each partition, and publish them.
+
+        RecordsLost when they do not continue the archive, or hold an offset twice or from elsewhere.
+        """
+        staging = self._staging / f"{batch_id}-{self._run}"
+        files = [inspect_file(path) for path in sorted(staging.rglob("*.parquet"))]
+        state = self.state()
+        state.batch_id = batch_id
+        state.topic_ids |= topic_ids
+        add_batch(state.topics, files, start, end)
+        for file in files:
+            _sync(file.path)
+        entry = {
+            "staging": staging.name,
+            "files": {str(file.path.relative_to(staging)): file.final_name for file in files},
+            "topic_ids": state.topic_ids,
+            "topics": {t: {str(p): asdict(v) for p, v in parts.items()} for t, parts in state.topics.items()},
+        }
+        _write_atomically(self._entry(batch_id), entry)
+        self._publish(entry)
+        self._entry(batch_id - LOG_ENTRIES_KEPT).unlink(missing_ok=True)
+        return state
+
+    def _entry(self, batch_id: int) -> Path:
+        return self._log / f"{batch_id:012d}.json"
+
+    def _publish(self, entry: dict[str, Any]) -> None:
+        """Rename the batch's staged files to their final names, as far as that has not happened; rules 4 and 5."""
+        staging = self._staging / entry["staging"]
+        if not staging.is_dir():
+            return
+        folders = set()
+        for staged_name, final_name in entry["files"].items():
+            staged, final = staging / staged_name, self.directory / final_name
+            final.parent.mkdir(parents=True, exist_ok=True)
+            folders |= {final.parent, final.parent.parent}
+            if staged.exists():
+                os.replace(staged, final)
+            elif not final.exists():
+                raise RecordsLost(
+                    f"{final} vanished before its batch was published.",
+                    "Archive to a new folder, or restore the file.",
+                )
+        for folder in folders | {self.directory}:
+            _sync(folder)
+        shutil.rmtree(staging)
+
+
+def inspect_file(path: Path) -> StagedFile:
+    """Read a staged file's statistics and offsets; RecordsLost when it mixes partitions or its order is broken."""
+    import pyarrow.parquet as pq
+
+    from .offset_runs import runs_of
+
+    with pq.ParquetFile(path) as file:
+        groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
+        owner = {name: _values(groups, name) for name in ("topic", "partition")}
+        if any(len(values) != 1 for values in owner.values()):
+            raise RecordsLost(f"{path} holds records of more than one partition: {owner}.")
+        runs = runs_of(
+            file.read_row_group(i, columns=["offset"]).column(0).combine_chunks() for i in range(len(groups))
+        )
+    day = path.parent.name.removeprefix("day_utc=")
+    first, last = runs.first[0].as_py(), runs.last[-1].as_py()
+    return StagedFile(path, owner["topic"].pop(), owner["partition"].pop(), day, first, last, runs)
+
+
+def add_batch(
+    totals: dict[str, dict[int, PartitionTotals]], files: list[StagedFile], start: Offsets, end: Offsets
+) -> None:
+    """Add a batch to the totals in place: its files must hold only offsets of [start, end), and none twice."""
+    from .offset_runs import gaps_in, merged
+
+    by_partition: dict[tuple[str, int], list[Any]] = {}
+    for file in files:
+        by_partition.setdefault((file.topic, file.partition), []).append(file.runs)
+    for topic, partitions in end.items():
+        for partition, stop in partitions.items():
+            known = totals.setdefault(topic, {}).get(partition)
+            begin = start.get(topic, {}).get(partition, known.end if known else 0)
+            if known is None:
+                known = totals[topic][partition] = PartitionTotals(begin, begin)
+            if begin != known.end:
+                raise RecordsLost(
+                    f"The batch begins at offset {begin} of {topic}-{partition}, but the archive ends at {known.end}.",
+                    "Was the topic created anew, or the folder's _checkpoint replaced? Archive to a new folder.",
+                )
+            runs = merged(by_partition.pop((topic, partition), []))
+            gaps = gaps_in(runs, begin, stop, GAP_RANGES_KEPT)
+            known.end = stop
+            known.rows += runs.rows
+            known.gaps += gaps.count
+            known.gap_ranges = (known.gap_ranges + gaps.ranges)[:GAP_RANGES_KEPT]
+            if runs.rows:
+                known.first = runs.first[0].as_py() if known.first is None else known.first
+                known.last = runs.last[-1].as_py()
+    if by_partition:
+        raise RecordsLost(f"Records of partitions outside of the batch were read: {sorted(by_partition)}.")
+
+
+def _values(groups: list[Any], column: str) -> set[Any]:
+    """Smallest and largest values of a column in each row group, from the footer alone."""
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    statistics = [chunk.statistics for chunk in chunks if chunk.path_in_schema == column]
+    if not all(found is not None and found.has_min_max for found in statistics):
+        raise RecordsLost(f"A staged file's footer has no statistics of {column}.")
+    return {found.min for found in statistics} | {found.max for found in statistics}
+
+
+def _write_atomically(path: Path, value: Any) -> None:
+    """Write JSON so that the name appears with its whole content or not at all, also after a power cut."""
+    scratch = path.with_name(f"_{path.name}.{os.getpid()}")
+    scratch.write_text(json.dumps(value, indent=1))
+    _sync(scratch)
+    os.replace(scratch, path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

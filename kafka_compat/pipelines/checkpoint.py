@@ -1,0 +1,36 @@
+"""Reads what Spark's checkpoint says of a batch: the ranges of Kafka offsets, fixed before the batch first runs."""
+
+import json
+from pathlib import Path
+
+Offsets = dict[str, dict[int, int]]
+"""topic → partition → offset."""
+
+
+def batch_range(checkpoint: Path, batch_id: int) -> tuple[Offsets, Offsets]:
+    """Start (inclusive) and end (exclusive) offsets of a batch of a query with one Kafka source.
+
+    A partition that appeared during the batch is in the end alone.
+    """
+    if batch_id == 0:
+        start = _json_at_end((checkpoint / "sources" / "0" / "0").read_bytes())
+    else:
+        start = _logged(checkpoint, batch_id - 1)
+    return start, _logged(checkpoint, batch_id)
+
+
+def next_offsets(checkpoint: Path) -> Offsets:
+    """Where the next new batch begins; empty before the first run."""
+    folder = checkpoint / "offsets"
+    batches = [int(path.name) for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
+    return _logged(checkpoint, max(batches)) if batches else {}
+
+
+def _logged(checkpoint: Path, batch_id: int) -> Offsets:
+    """The offset log's entry: a version, the query's metadata, then one JSON line per source."""
+    return _json_at_end((checkpoint / "offsets" / str(batch_id)).read_bytes().rstrip(b"\n").splitlines()[-1])
+
+
+def _json_at_end(data: bytes) -> Offsets:
+    topics = json.loads(data[data.index(b"{") :])
+    return {topic: {int(p): offset for p, offset in parts.items()} for topic, parts in topics.items()}

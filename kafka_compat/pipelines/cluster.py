@@ -1,0 +1,129 @@
+"""Looks at the Kafka cluster before a job runs, with the Java client that Spark's connector brought along."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .checkpoint import Offsets
+from .errors import NotStarted
+
+TIMEOUT_MS = 20_000
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """The chosen topics as they stand now: their ids ("" where the cluster has none), first and next offsets."""
+
+    topic_ids: dict[str, str]
+    earliest: Offsets
+    latest: Offsets
+
+
+def look(
+    spark: Any, properties: Mapping[str, str], *, topics: Iterable[str] = (), pattern: str | None = None
+) -> ClusterView:
+    """Ask for the topics, or those whose whole name matches `pattern`.
+
+    NotStarted when nothing answers, or a topic that was named does not exist (it is not created).
+    """
+    jvm = spark._jvm
+    client = jvm.java.util.Properties()
+    for name, value in {
+        "default.api.timeout.ms": TIMEOUT_MS,
+        "request.timeout.ms": 10_000,
+        **properties,
+    }.items():
+        client.setProperty(name, str(value))
+    servers = properties["bootstrap.servers"]
+    try:
+        admin = jvm.org.apache.kafka.clients.admin.Admin.create(client)
+    except Exception as error:
+        raise NotStarted(
+            f"{servers}: {cause(error)}", "Check --bootstrap-server and --kafka-option."
+        ) from None
+    try:
+        existing = set(admin.listTopics().names().get())
+        wanted = (
+            set(topics) if pattern is None else {name for name in existing if re.fullmatch(pattern, name)}
+        )
+        if wanted - existing:
+            raise NotStarted(
+                f"No such topic on {servers}: {', '.join(sorted(wanted - existing))}.",
+                f"Topics there: {', '.join(sorted(existing)[:20]) or 'none'}.",
+            )
+        described = admin.describeTopics(_java_list(jvm, sorted(wanted))).allTopicNames().get()
+        ids = {name: described[name].topicId().toString() for name in described}
+        partitions = [
+            jvm.org.apache.kafka.common.TopicPartition(name, info.partition())
+            for name in described
+            for info in described[name].partitions()
+        ]
+        specs = jvm.org.apache.kafka.clients.admin.OffsetSpec
+        return ClusterView(
+            {name: "" if topic_id == _NO_ID else topic_id for name, topic_id in ids.items()},
+            _offsets(jvm, admin, partitions, specs.earliest()),
+            _offsets(jvm, admin, partitions, specs.latest()),
+        )
+    except NotStarted:
+        raise
+    except Exception as error:
+        raise NotStarted(
+            f"The cluster at {servers} does not answer: {cause(error)}",
+            "Is the broker up, and the address right?",
+        ) from None
+    finally:
+        admin.close(jvm.java.time.Duration.ofSeconds(1))
+
+
+def cause(error: BaseException) -> str:
+    """The innermost Java message of an error, in one line."""
+    java = getattr(error, "java_exception", None)
+    if java is None:
+        return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    while java.getCause() is not None:
+        java = java.getCause()
+    return f"{java.getClass().getSimpleName()}: {java.getMessage()}"
+
+
+def lost_since(view: ClusterView, archived: Offsets, topic_ids: Mapping[str, str]) -> list[str]:
+    """Why the job cannot go on from `archived` (next offset per partition) without a hole, one line per reason."""
+    reasons = []
+    for topic, partitions in archived.items():
+        if topic not in view.topic_ids:
+            continue
+        known, now = topic_ids.get(topic, ""), view.topic_ids[topic]
+        if known and now and known != now:
+            reasons.append(f"{topic} was deleted and created anew (topic id {known}, now {now}).")
+            continue
+        for partition, offset in partitions.items():
+            earliest = view.earliest[topic].get(partition, 0)
+            latest = view.latest[topic].get(partition, 0)
+            if offset > latest:
+                reasons.append(
+                    f"{topic}-{partition} ends at offset {latest}, but was archived up to {offset}."
+                )
+            elif offset < earliest:
+                reasons.append(
+                    f"{topic}-{partition}: offsets {offset} to {earliest - 1} were deleted, not archived."
+                )
+    return reasons
+
+
+def _offsets(jvm: Any, admin: Any, partitions: list[Any], spec: Any) -> Offsets:
+    request = jvm.java.util.HashMap()
+    for partition in partitions:
+        request.put(partition, spec)
+    answer = admin.listOffsets(request).all().get()
+    found: Offsets = {}
+    for partition in partitions:
+        found.setdefault(partition.topic(), {})[partition.partition()] = answer[partition].offset()
+    return found
+
+
+def _java_list(jvm: Any, values: Iterable[str]) -> Any:
+    result = jvm.java.util.ArrayList()
+    for value in values:
+        result.add(value)
+    return result

@@ -1,0 +1,58 @@
+"""What a job needs of the machine: Java 17 or newer, pyspark, pyarrow. Each missing thing has its own message."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from .errors import NotStarted
+
+SPARK_VERSION = "4.0.0"
+JAVA_VERSION_MIN = 17
+INSTALL = "pip install 'kafka-compat[spark]'"
+
+
+def require_spark() -> None:
+    """NotStarted unless pyspark, pyarrow and a Java that Spark runs on are here."""
+    java_command()
+    pyspark_home()
+    if importlib.util.find_spec("pyarrow") is None:
+        raise NotStarted("pyarrow is not installed.", f"Install it with: {INSTALL}")
+
+
+def pyspark_home() -> Path:
+    """The folder of the installed pyspark, found without importing it."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise NotStarted("pyspark is not installed.", f"Install it with: {INSTALL}")
+    home = Path(spec.origin).parent
+    found = re.search(r"""__version__[^=]*=\s*['"]([^'"]+)""", (home / "version.py").read_text())
+    if found is None or found[1] != SPARK_VERSION:
+        raise NotStarted(
+            f"pyspark {found[1] if found else '?'} is installed; the jobs are built for {SPARK_VERSION}.",
+            f"Install it with: {INSTALL}",
+        )
+    return home
+
+
+def java_command() -> str:
+    """Path of a Java that runs Spark: JAVA_HOME's when set, else the one on PATH."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    hint = f"Install a JRE, {JAVA_VERSION_MIN} or newer (Debian: apt install openjdk-17-jre-headless), or set JAVA_HOME."
+    if java is None:
+        raise NotStarted("Spark needs Java, and there is no java on PATH.", hint)
+    try:
+        said = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=60, check=False
+        ).stderr
+    except OSError as error:
+        raise NotStarted(f"Java does not run: {error}.", hint) from None
+    version = re.search(r'version "(\d+)', said)
+    if version is None or int(version[1]) < JAVA_VERSION_MIN:
+        raise NotStarted(
+            f"Spark needs Java {JAVA_VERSION_MIN} or newer; {java} says: {said.strip()[:100]}.", hint
+        )
+    return java

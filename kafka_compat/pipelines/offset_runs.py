@@ -1,0 +1,91 @@
+"""Offsets as runs: which are there, which are missing, which come twice. Pure, on Arrow arrays.
+
+A run is a stretch of offsets without a hole, first and last both included. A partition without transactions or
+compaction is one run, however many records it has, so that checks of millions of records stay small.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .errors import RecordsLost
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRuns:
+    """Runs of one partition, `first[i]` to `last[i]` inclusive (int64 arrays of equal length)."""
+
+    first: Any
+    last: Any
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Offsets without a record in a covered range: how many, and the first few ranges [first, last]."""
+
+    count: int
+    ranges: list[list[int]]
+
+
+def runs_of(chunks: Iterable[Any]) -> OffsetRuns:
+    """Runs of offsets that come in strictly increasing order, given as int64 arrays; RecordsLost otherwise."""
+    firsts, lasts, rows = [], [], 0
+    previous = None
+    for chunk in chunks:
+        count = len(chunk)
+        if count == 0:
+            continue
+        if previous is not None and chunk[0].as_py() <= previous:
+            raise RecordsLost(f"Offset {chunk[0].as_py()} follows {previous} in one file.")
+        previous = chunk[-1].as_py()
+        head, tail = chunk.slice(0, count - 1), chunk.slice(1)
+        step = pc.subtract(tail, head)
+        if count > 1 and pc.min(step).as_py() <= 0:
+            raise RecordsLost(
+                f"Offsets between {chunk[0].as_py()} and {previous} are not in increasing order."
+            )
+        broken = pc.not_equal(step, 1)
+        firsts += [chunk.slice(0, 1), pc.filter(tail, broken)]
+        lasts += [pc.filter(head, broken), chunk.slice(count - 1)]
+        rows += count
+    return OffsetRuns(_joined(firsts), _joined(lasts), rows)
+
+
+def merged(parts: Iterable[OffsetRuns]) -> OffsetRuns:
+    """One partition's runs from several files, sorted; RecordsLost when an offset is in two of them."""
+    parts = list(parts)
+    first, last = _joined([part.first for part in parts]), _joined([part.last for part in parts])
+    order = pc.sort_indices(first)
+    first, last = pc.take(first, order), pc.take(last, order)
+    if len(first) > 1:
+        overlaps = pc.less_equal(first.slice(1), last.slice(0, len(last) - 1))
+        if pc.any(overlaps).as_py():
+            at = pc.index(overlaps, True).as_py()
+            raise RecordsLost(f"Offset {first[at + 1].as_py()} was read twice.")
+    return OffsetRuns(first, last, sum(part.rows for part in parts))
+
+
+def gaps_in(runs: OffsetRuns, start: int, end: int, ranges_max: int = 20) -> Gaps:
+    """Offsets of [start, end) that no run holds; RecordsLost when a run lies outside.
+
+    Gaps are legitimate after compaction and at the control records of transactions, which take an offset each.
+    """
+    if end < start:
+        raise RecordsLost(f"The range of offsets goes backwards, from {start} to {end}.")
+    edges_last = pa.concat_arrays([pa.array([start - 1], pa.int64()), runs.last])
+    edges_first = pa.concat_arrays([runs.first, pa.array([end], pa.int64())])
+    sizes = pc.subtract(pc.subtract(edges_first, edges_last), 1)
+    if pc.min(sizes).as_py() < 0:
+        raise RecordsLost(f"Records outside of the batch's range of offsets, {start} to {end}, were read.")
+    holes = pc.greater(sizes, 0)
+    lows = pc.add(pc.filter(edges_last, holes).slice(0, ranges_max), 1).to_pylist()
+    highs = pc.subtract(pc.filter(edges_first, holes).slice(0, ranges_max), 1).to_pylist()
+    return Gaps(pc.sum(sizes).as_py(), [list(pair) for pair in zip(lows, highs, strict=True)])
+
+
+def _joined(arrays: list[Any]) -> Any:
+    return pa.concat_arrays([pa.array([], pa.int64()), *arrays])

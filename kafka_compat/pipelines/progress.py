@@ -1,0 +1,78 @@
+"""Progress of a long job on stderr: a bar in a terminal, a line per batch elsewhere."""
+
+import sys
+import time
+from typing import Any, TextIO
+
+
+class Progress:
+    """Counts rows against the offsets that were there at the start. A context manager.
+
+    `total` is the number of offsets to cover; a topic with transactions has fewer records than that.
+    """
+
+    def __init__(self, name: str, total: int, stream: TextIO | None = None) -> None:
+        self._name = name
+        self._total = total
+        self._stream = stream or sys.stderr
+        self._started = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+        self.rows = 0
+        self.batches = 0
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    def __enter__(self) -> "Progress":
+        if self._stream.isatty():
+            from rich import progress
+            from rich.console import Console
+
+            self._bar = progress.Progress(
+                progress.TextColumn("{task.description}"),
+                progress.BarColumn(),
+                progress.TextColumn("{task.fields[text]}"),
+                progress.TimeElapsedColumn(),
+                console=Console(file=self._stream),
+            )
+            self._task = self._bar.add_task(
+                self._name, total=max(self._total, 1), text="starting Spark's query"
+            )
+            self._bar.start()
+        else:
+            self._say(f"{self._name}: {self._total:,} offsets to read")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def batch(self, batch_id: int, rows: int, behind: int) -> None:
+        """A batch is finished: `rows` records of it, and `behind` offsets are left of those at the start."""
+        self.rows += rows
+        self.batches += 1
+        rate = self.rows / max(self.seconds, 1e-3)
+        text = f"{self.rows:,} rows, {rate:,.0f} rows/s, {behind:,} offsets behind"
+        if self._bar is None:
+            self._say(f"{self._name}: batch {batch_id}: {text}")
+        else:
+            self._bar.update(self._task, completed=self._total - behind, text=text)
+
+    def _say(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)
+
+
+def text_table(header: list[str], rows: list[list[str]]) -> str:
+    """Columns under their headers, numbers to the right, as Kafka's tools print them."""
+    widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
+    right = [bool(rows) and all(row[i].replace(",", "").lstrip("-").isdigit() or row[i] == "-" for row in rows)
+             for i in range(len(header))]  # fmt: skip
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in [header, *rows]
+    )

@@ -1,0 +1,71 @@
+"""A SparkSession for a job: quiet, in UTC, with the Kafka connector on its class path."""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .connector import CONNECTOR, jars_in
+from .environment import require_spark
+from .errors import NotStarted
+
+_LOG4J = """\
+rootLogger.level = {level}
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n
+"""
+
+
+def create_session(
+    name: str,
+    *,
+    master: str = "local[*]",
+    jars: Path | None = None,
+    driver_memory: str = "1g",
+    verbose: bool = False,
+    settings: Mapping[str, str] | None = None,
+) -> Any:
+    """Start Spark, or take up the session of this process.
+
+    `jars` is a folder with the connector's four jars; without it Spark fetches them by their Maven coordinates.
+    `settings` are Spark's own, and win over the defaults here. Raises NotStarted when Spark does not come up.
+    """
+    require_spark()
+    from pyspark.sql import SparkSession
+
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with tempfile.NamedTemporaryFile("w", suffix=".properties", prefix="log4j2-") as log4j:
+        log4j.write(_LOG4J.format(level="warn" if verbose else "fatal"))
+        log4j.flush()
+        defaults = {
+            "spark.driver.memory": driver_memory,
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j.name}",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+            **_connector_settings(jars),
+        }
+        builder = SparkSession.builder.appName(name).master(master)
+        for key, value in {**defaults, **(settings or {})}.items():
+            builder = builder.config(key, value)
+        try:
+            return builder.getOrCreate()
+        except Exception as error:
+            raise NotStarted(
+                f"Spark did not start: {str(error).strip().splitlines()[-1]}",
+                "Run again with --verbose to see Spark's own messages. If the connector's jars could not be fetched: "
+                "kafka-compat spark jars DIR, then --jars DIR.",
+            ) from error
+
+
+def _connector_settings(jars: Path | None) -> dict[str, str]:
+    if jars is None:
+        return {"spark.jars.packages": CONNECTOR}
+    return {"spark.jars": ",".join(str(path.resolve()) for path in jars_in(jars))}
