@@ -1,0 +1,91 @@
+"""Two lanes for every client: the same program once on our broker and once on genuine Kafka 3.9.1."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.clients.programs import ClientKind, ClientProgram
+from tests.clients.scenarios import Lane
+from tests.support.process import wait_until
+from tests.support.servers import GenuineKafka, KafkaCompatBroker
+
+
+@dataclass(frozen=True)
+class Brokers:
+    """The addresses of the two brokers that every comparison asks."""
+
+    ours: str
+    genuine: str
+
+
+@pytest.fixture(scope="session")
+def brokers(request) -> Brokers:
+    if "H8DEV" in os.environ:
+        return Brokers(*os.environ["H8DEV"].split(","))
+    return Brokers(request.getfixturevalue("shared_broker").address, request.getfixturevalue("genuine").address)
+
+
+class Topics:
+    """Creates topics for clients that cannot, and waits until the broker serves them."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def make(self, name: str, partitions: int, configs: dict[str, str]) -> None:
+        new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=configs)
+        self._admin.create_topics([new])[name].result(20)
+
+        def served() -> bool:
+            found = self._admin.list_topics(timeout=10).topics.get(name)
+            return found is not None and len(found.partitions) == partitions and found.error is None
+
+        wait_until(served, 10, f"topic {name} is served")
+
+
+class LanePool:
+    """Keeps the two lanes of one client open until another client's turn comes."""
+
+    def __init__(self, brokers: Brokers, folder: Path) -> None:
+        self._addresses = {"ours": brokers.ours, "genuine": brokers.genuine}
+        self._topics = {name: Topics(address) for name, address in self._addresses.items()}
+        self._folder = folder
+        self._kind: ClientKind | None = None
+        self._lanes: tuple[Lane, Lane] | None = None
+        self._started: list[ClientProgram] = []
+
+    def lanes(self, kind: ClientKind) -> tuple[Lane, Lane]:
+        """(on our broker, on genuine Kafka)."""
+        if self._lanes is None or kind != self._kind:
+            self.close()
+            self._kind = kind
+            run = f"{kind.name}-{secrets.token_hex(3)}"
+            self._lanes = self._open(kind, "ours", run), self._open(kind, "genuine", run)
+        return self._lanes
+
+    def _open(self, kind: ClientKind, broker: str, run: str) -> Lane:
+        address = self._addresses[broker]
+
+        def new_program() -> ClientProgram:
+            log = self._folder / f"{run}-{broker}-{len(self._started)}.log"
+            self._started.append(ClientProgram(kind, address, log))
+            return self._started[-1]
+
+        return Lane(address, new_program(), new_program, self._topics[broker].make, run)
+
+    def close(self) -> None:
+        while self._started:
+            self._started.pop().close()
+
+
+@pytest.fixture(scope="session")
+def lane_pool(brokers: Brokers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LanePool]:
+    pool = LanePool(brokers, tmp_path_factory.mktemp("client-logs"))
+    yield pool
+    pool.close()

@@ -1,0 +1,56 @@
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+
+/** kafka-clients 0.9: no timestamps, no headers, no offsets by time, no admin client. */
+final class Compat {
+    private Compat() { }
+
+    static void producerSettings(Properties settings, Arguments request) { }
+
+    static void isolation(Map<String, Object> settings, String level) { }
+
+    static ProducerRecord<byte[], byte[]> record(String topic, Arguments record) {
+        Integer partition = record.get("partition") == null ? null : (int) record.number("partition", 0);
+        byte[] key = Driver.bytes(record.get("key"));
+        return new ProducerRecord<>(topic, partition, key, Driver.bytes(record.get("value")));
+    }
+
+    static void describe(ConsumerRecord<byte[], byte[]> record, Map<String, Object> shown) { }
+
+    static Iterable<ConsumerRecord<byte[], byte[]>> poll(KafkaConsumer<byte[], byte[]> consumer, long waitMs) {
+        return consumer.poll(waitMs);
+    }
+
+    static void seekToBeginning(KafkaConsumer<byte[], byte[]> consumer, List<TopicPartition> parts) {
+        consumer.seekToBeginning(parts.toArray(new TopicPartition[0]));
+    }
+
+    static void seekToEnd(KafkaConsumer<byte[], byte[]> consumer, List<TopicPartition> parts) {
+        consumer.seekToEnd(parts.toArray(new TopicPartition[0]));
+    }
+
+    static Map<String, Object> offsetsForTimes(
+            KafkaConsumer<byte[], byte[]> consumer, List<TopicPartition> parts, long timestamp) {
+        throw new UnsupportedOperationException("offsetsForTimes came with 0.10.1");
+    }
+
+    static OffsetAndMetadata committed(KafkaConsumer<byte[], byte[]> consumer, TopicPartition part) {
+        return consumer.committed(part);
+    }
+
+    static String strategy(String name) {
+        return name.equals("roundrobin")
+            ? "org.apache.kafka.clients.consumer.RoundRobinAssignor"
+            : "org.apache.kafka.clients.consumer.RangeAssignor";
+    }
+
+    static Map<String, Object> admin(Arguments request) {
+        throw new UnsupportedOperationException("the admin client came with 0.11");
+    }
+}

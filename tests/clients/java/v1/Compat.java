@@ -1,0 +1,112 @@
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import org.apache.kafka.clients.admin.AdminClient;
+import org.apache.kafka.clients.admin.Config;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.TopicDescription;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.internals.RecordHeader;
+
+/** kafka-clients 1.1: headers, idempotence and an admin client for topics. */
+final class Compat {
+    private Compat() { }
+
+    static void producerSettings(Properties settings, Arguments request) {
+        settings.put("enable.idempotence", String.valueOf(request.flag("idempotent")));
+    }
+
+    static void isolation(Map<String, Object> settings, String level) {
+        settings.put("isolation.level", level);
+    }
+
+    static ProducerRecord<byte[], byte[]> record(String topic, Arguments record) {
+        Integer partition = record.get("partition") == null ? null : (int) record.number("partition", 0);
+        Long timestamp = (Long) record.get("timestamp");
+        byte[] key = Driver.bytes(record.get("key"));
+        byte[] value = Driver.bytes(record.get("value"));
+        List<Header> headers = new ArrayList<>();
+        for (Object item : record.list("headers")) {
+            List<?> pair = (List<?>) item;
+            headers.add(new RecordHeader((String) pair.get(0), Driver.bytes(pair.get(1))));
+        }
+        return new ProducerRecord<>(topic, partition, timestamp, key, value, headers);
+    }
+
+    static void describe(ConsumerRecord<byte[], byte[]> record, Map<String, Object> shown) {
+        shown.put("timestamp", record.timestamp());
+        shown.put("timestamp_type", record.timestampType().id);
+        List<Object> headers = new ArrayList<>();
+        for (Header header : record.headers()) {
+            headers.add(Arrays.asList(header.key(), Driver.text(header.value())));
+        }
+        shown.put("headers", headers);
+    }
+
+    static Iterable<ConsumerRecord<byte[], byte[]>> poll(KafkaConsumer<byte[], byte[]> consumer, long waitMs) {
+        return consumer.poll(waitMs);
+    }
+
+    static void seekToBeginning(KafkaConsumer<byte[], byte[]> consumer, List<TopicPartition> parts) {
+        consumer.seekToBeginning(parts);
+    }
+
+    static void seekToEnd(KafkaConsumer<byte[], byte[]> consumer, List<TopicPartition> parts) {
+        consumer.seekToEnd(parts);
+    }
+
+    static Map<String, Object> offsetsForTimes(
+            KafkaConsumer<byte[], byte[]> consumer, List<TopicPartition> parts, long timestamp) {
+        Map<TopicPartition, Long> asked = new HashMap<>();
+        for (TopicPartition part : parts) asked.put(part, timestamp);
+        Map<String, Object> found = new LinkedHashMap<>();
+        for (Map.Entry<TopicPartition, OffsetAndTimestamp> hit : consumer.offsetsForTimes(asked).entrySet()) {
+            Object offset = hit.getValue() == null ? null : hit.getValue().offset();
+            found.put(String.valueOf(hit.getKey().partition()), offset);
+        }
+        return found;
+    }
+
+    static OffsetAndMetadata committed(KafkaConsumer<byte[], byte[]> consumer, TopicPartition part) {
+        return consumer.committed(part);
+    }
+
+    static String strategy(String name) {
+        return name.equals("roundrobin")
+            ? "org.apache.kafka.clients.consumer.RoundRobinAssignor"
+            : "org.apache.kafka.clients.consumer.RangeAssignor";
+    }
+
+    static TopicDescription describe(AdminClient admin, String topic) throws Exception {
+        return admin.describeTopics(Collections.singleton(topic)).all().get().get(topic);
+    }
+
+    static Map<String, Object> admin(Arguments request) throws Exception {
+        try (AdminClient admin = TopicAdmin.connect(request)) {
+            Map<String, Object> answer = TopicAdmin.call(admin, request);
+            if (answer != null) return answer;
+            if (request.text("do").equals("set_topic_config")) {
+                ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, request.text("topic"));
+                List<ConfigEntry> entries = new ArrayList<>();
+                for (Map.Entry<String, String> pair : TopicAdmin.texts(request.object("configs")).entrySet()) {
+                    entries.add(new ConfigEntry(pair.getKey(), pair.getValue()));
+                }
+                admin.alterConfigs(Collections.singletonMap(resource, new Config(entries))).all().get();
+                return new LinkedHashMap<>();
+            }
+            throw new UnsupportedOperationException(request.text("do"));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+"""The client programs under test, each a process behind the line protocol of drivers/channel.py."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support import kafka_jars
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+_JAVA_SOURCES = Path(__file__).resolve().parent / "java"
+
+
+@dataclass(frozen=True)
+class ClientKind:
+    """One client library in one version, and what it can do.
+
+    `features`: of headers, timestamps, topic_admin, group_admin, delete_group, static, cooperative, max_timestamp.
+    """
+
+    name: str
+    codecs: tuple[str, ...]
+    features: frozenset[str]
+    python_module: str | None = None
+    java_version: str | None = None
+    java_sources: tuple[str, ...] = ()
+
+    def command(self) -> list[str]:
+        """The command line of the program (compiles the Java ones on first use)."""
+        if self.python_module is not None:
+            return [sys.executable, "-m", self.python_module]
+        assert self.java_version is not None
+        class_path = f"{_compiled(self.java_version, self.java_sources)}:{kafka_jars.class_path(self.java_version)}"
+        quick_start = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        return ["java", *quick_start, "-cp", class_path, "Driver"]
+
+
+_OLD_CODECS = ("none", "gzip", "snappy", "lz4")
+_ALL_CODECS = (*_OLD_CODECS, "zstd")
+_RECORDS_OF_TODAY = frozenset({"headers", "timestamps"})
+_TOPIC_ADMIN = frozenset({"topic_admin"})
+_FULL_ADMIN = _TOPIC_ADMIN | {"group_admin", "delete_group", "max_timestamp"}
+
+CLIENTS = {
+    kind.name: kind
+    for kind in (
+        ClientKind(
+            "kafka-python",
+            _ALL_CODECS,
+            _RECORDS_OF_TODAY | _FULL_ADMIN | {"static", "cooperative", "idempotent"},
+            python_module="tests.clients.drivers.kafka_python",
+        ),
+        ClientKind(
+            "aiokafka",
+            _ALL_CODECS,
+            _RECORDS_OF_TODAY | _TOPIC_ADMIN | {"group_admin", "static", "idempotent"},
+            python_module="tests.clients.drivers.aiokafka",
+        ),
+        ClientKind(
+            "confluent-kafka",
+            _ALL_CODECS,
+            _RECORDS_OF_TODAY | _FULL_ADMIN | {"static", "cooperative", "idempotent"},
+            python_module="tests.clients.drivers.confluent",
+        ),
+        ClientKind(
+            "java-0.9.0.1",
+            _OLD_CODECS,
+            frozenset(),
+            java_version="0.9.0.1",
+            java_sources=("common", "v0_9"),
+        ),
+        ClientKind(
+            "java-0.10.2.2",
+            _OLD_CODECS,
+            frozenset({"timestamps"}),
+            java_version="0.10.2.2",
+            java_sources=("common", "v0_10"),
+        ),
+        ClientKind(
+            "java-1.1.1",
+            _OLD_CODECS,
+            _RECORDS_OF_TODAY | _TOPIC_ADMIN | {"idempotent"},
+            java_version="1.1.1",
+            java_sources=("common", "modern", "v1"),
+        ),
+        ClientKind(
+            "java-3.9.1",
+            _ALL_CODECS,
+            _RECORDS_OF_TODAY | _FULL_ADMIN | {"static", "cooperative", "idempotent"},
+            java_version="3.9.1",
+            java_sources=("common", "modern", "v3"),
+        ),
+        ClientKind(
+            "java-4.1.0",
+            _ALL_CODECS,
+            _RECORDS_OF_TODAY | _FULL_ADMIN | {"static", "cooperative", "idempotent"},
+            java_version="4.1.0",
+            java_sources=("common", "modern", "v3"),
+        ),
+    )
+}
+
+
+class ClientError(AssertionError):
+    """The client reported a failure; `code` is Kafka's error code, or -1000 when it failed without one."""
+
+    def __init__(self, verb: str, code: int, message: str) -> None:
+        super().__init__(f"{verb}: error {code}: {message}")
+        self.code = code
+
+
+class ClientProgram:
+    """One running client process, bound to one broker. Calls block until the client has answered."""
+
+    def __init__(self, kind: ClientKind, bootstrap: str, log: Path) -> None:
+        self.kind = kind
+        self._bootstrap = bootstrap
+        self._log = open(log, "ab")  # noqa: SIM115 - closed with the process
+        self._child = subprocess.Popen(
+            kind.command(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            encoding="utf-8",
+            cwd=PROJECT,
+        )
+
+    def ask(self, verb: str, **arguments: Any) -> dict[str, Any]:
+        """The answer as it came, errors included."""
+        stdin, stdout = self._child.stdin, self._child.stdout
+        assert stdin is not None and stdout is not None
+        request = {"do": verb, "bootstrap": self._bootstrap, **arguments}
+        if verb in ("member_state", "member_commit", "member_stop"):
+            del request["bootstrap"]
+        stdin.write(json.dumps(request) + "\n")
+        stdin.flush()
+        line = stdout.readline()
+        if not line:
+            raise AssertionError(f"{self.kind.name} died; its output is in {self._log.name}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def call(self, verb: str, **arguments: Any) -> dict[str, Any]:
+        """The answer. Raises ClientError when the client failed."""
+        answer = self.ask(verb, **arguments)
+        if "error" in answer:
+            raise ClientError(verb, answer["error"], answer.get("message", ""))
+        return answer
+
+    def code(self, verb: str, **arguments: Any) -> int:
+        """Kafka's error code of a call that is expected to fail; 0 when it did not."""
+        return int(self.ask(verb, **arguments).get("error", 0))
+
+    def kill(self) -> None:
+        """kill -9: its members vanish without a word to the broker."""
+        self._child.kill()
+        self._end()
+
+    def close(self) -> None:
+        if self._child.stdin is not None:
+            self._child.stdin.close()
+        try:
+            self._child.wait(5)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+        self._end()
+
+    def _end(self) -> None:
+        self._child.wait()
+        for stream in (self._child.stdin, self._child.stdout):
+            if stream is not None and not stream.closed:
+                stream.close()
+        self._log.close()
+
+
+@functools.cache
+def _compiled(version: str, folders: tuple[str, ...]) -> Path:
+    """The folder with the driver's classes, compiled against that version's jar and kept in the cache."""
+    sources = sorted(source for folder in folders for source in (_JAVA_SOURCES / folder).glob("*.java"))
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    classes = kafka_jars.cache_directory() / "client-drivers" / f"{version}-{digest}"
+    if not classes.is_dir():
+        partial = classes.with_name(f"{classes.name}.{os.getpid()}")
+        command = ["javac", "-nowarn", "-Xlint:none", "-d", str(partial), "-cp", kafka_jars.class_path(version)]
+        subprocess.run([*command, *map(str, sources)], check=True, capture_output=True)
+        partial.rename(classes)
+    return classes

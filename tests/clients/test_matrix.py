@@ -1,0 +1,30 @@
+"""Every client runs every scenario against our broker and genuine Kafka 3.9.1, and must see the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.clients.conftest import LanePool
+from tests.clients.programs import CLIENTS
+from tests.clients.scenarios import NEEDS, Lane, Observations
+
+CASES = [
+    pytest.param(name, scenario, id=f"{name}-{scenario.__name__}")
+    for name, kind in CLIENTS.items()
+    for scenario, needed in NEEDS.items()
+    if needed <= kind.features
+]
+
+
+@pytest.mark.parametrize(("client", "scenario"), CASES)
+def test_client_sees_the_same_as_on_genuine_kafka(
+    lane_pool: LanePool, client: str, scenario: Callable[[Lane], Observations]
+) -> None:
+    lanes = lane_pool.lanes(CLIENTS[client])
+    with ThreadPoolExecutor(2) as both:
+        on_ours, on_genuine = (both.submit(scenario, lane) for lane in lanes)
+    expected = on_genuine.result()
+    assert on_ours.result() == expected
