@@ -18,8 +18,8 @@ def add_parser(subparsers: Any) -> None:
     archive = jobs.add_parser(
         "archive",
         help="archive topics to Parquet files, each record exactly once",
-        description="Archive topics to DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet, each record "
-        "exactly once, also when killed at any moment. Run again, it goes on where it stopped.",
+        description="Archive topics to DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet, "
+        "each record exactly once, also when killed at any moment. Run again, it goes on where it stopped.",
         epilog=_ARCHIVE_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -55,9 +55,11 @@ def add_parser(subparsers: Any) -> None:
     )
     archive.add_argument("--driver-memory", default="1g", help="memory of Spark's driver (1g)")
     archive.add_argument(
-        "--jars", type=Path, metavar="DIR", help="folder filled by `kafka-compat spark jars DIR` (default: Spark "
-        "fetches the connector from Maven Central)"
-    )  # fmt: skip
+        "--jars",
+        type=Path,
+        metavar="DIR",
+        help="folder filled by `kafka-compat spark jars DIR` (default: fetched from Maven Central)",
+    )
     archive.add_argument("--json", action="store_true", help="print the report as JSON")
     archive.add_argument("--verbose", action="store_true", help="show Spark's own messages")
 

@@ -13,8 +13,8 @@ def add_parser(subparsers: Any) -> None:
     jars = commands.add_parser(
         "jars",
         help="copy the Kafka connector's jars into a folder",
-        description="Copy the four jars of Spark's Kafka connector into DIR, by Maven (which follows the mirrors of "
-        "~/.m2/settings.xml) or else by Ivy. Use them with --jars DIR, or spark.jars in a session of your own.",
+        description="Copy the four jars of Spark's Kafka connector into DIR, by Maven (which follows the "
+        "mirrors of ~/.m2/settings.xml) or else by Ivy. Use them with --jars DIR, or as spark.jars.",
     )
     jars.add_argument("directory", type=Path, metavar="DIR")
 

@@ -1,4 +1,4 @@
-"""archive: topics → Parquet files, each record exactly once; how files become visible is told in archive_store."""
+"""archive: topics → Parquet files, each record exactly once. How files become visible: see archive_store."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ class ArchiveJob:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
-    """The archive after a run: rows and batches of this run, totals of all, offsets not yet archived at its start."""
+    """The archive after a run: rows and batches of the run, totals of all, offsets not archived yet."""
 
     directory: Path
     state: ArchiveState
@@ -97,8 +97,8 @@ class ArchiveReport:
 def archive_rows(rows: Any) -> Any:
     """The source's eight columns and the UTC day of the timestamp, in the order in which files are written.
 
-    The source's partitions each hold a range of one Kafka partition, so that no shuffle is needed: sorting inside
-    them by day, then offset, gives one file per day with its offsets in order.
+    The source's partitions each hold a range of one Kafka partition, so that no shuffle is needed: sorting
+    inside them by day, then offset, gives one file per day with its offsets in order.
     """
     from pyspark.sql import functions
 

@@ -4,14 +4,14 @@ Readers see DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet and 
 underscore. The rules:
 
 1. A batch is written under DIR/_staging/BATCH-RUN/, a folder of this run alone, where no reader looks.
-2. Its files are checked (strictly increasing offsets, no offset twice, all inside the batch's range, the range
-   beginning where the last batch ended) and synced.
-3. DIR/_log/BATCH.json then names every staged file with its final name. Its appearance, by rename, is the commit:
-   from here on exactly these files become the batch, and the batch is never written again.
-4. Each staged file is renamed to its final name. A rename is atomic and happens once, so that a reader in between
-   sees some files of the batch, and none twice.
-5. The staging folder goes last. A log entry whose staging folder still stands is an unfinished publication: whoever
-   opens DIR next finishes it. A staging folder without log entry is rubbish.
+2. Its files are checked (strictly increasing offsets, no offset twice, all inside the batch's range, which
+   begins where the last batch ended) and synced.
+3. DIR/_log/BATCH.json then names every staged file with its final name. Its appearance, by rename, is the
+   commit: from here on exactly these files become the batch, and the batch is never written again.
+4. Each staged file is renamed to its final name. A rename is atomic and happens once, so that a reader in
+   between sees some files of the batch, and none twice.
+5. The staging folder goes last. A log entry whose staging folder still stands is an unfinished publication:
+   whoever opens DIR next finishes it. A staging folder without log entry is rubbish.
 
 So the log alone decides; Spark's checkpoint (DIR/_checkpoint) only says which range of offsets a batch has.
 """
@@ -34,7 +34,10 @@ GAP_RANGES_KEPT = 20
 
 @dataclass(slots=True)
 class PartitionTotals:
-    """What the archive holds of one partition: offsets [start, end) are covered by `rows` records, `gaps` have none."""
+    """What the archive holds of one partition.
+
+    Of the offsets [start, end), `rows` have a record and `gaps` have none; `gap_ranges` are the first gaps.
+    """
 
     start: int
     end: int
@@ -47,7 +50,7 @@ class PartitionTotals:
 
 @dataclass(slots=True)
 class ArchiveState:
-    """The archive after `batch_id`: topic → partition → totals, and the ids of the topics that it was taken from."""
+    """The archive after `batch_id`: topic → partition → totals, and the ids of the topics."""
 
     batch_id: int = -1
     topics: dict[str, dict[int, PartitionTotals]] = field(default_factory=dict)
@@ -56,7 +59,7 @@ class ArchiveState:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A checked file in staging: rows first to last of one partition and one day; `runs` as in offset_runs."""
+    """A checked file in staging: rows first to last of one partition and one day."""
 
     path: Path
     topic: str
@@ -99,7 +102,7 @@ class ArchiveStore:
         if state.batch_id >= 0 and not (self.checkpoint / "offsets").is_dir():
             raise NotStarted(
                 f"{self.directory} holds records up to batch {state.batch_id}, but its checkpoint is gone.",
-                f"Restore {self.checkpoint}, or archive to a new folder; starting over here would archive them twice.",
+                f"Restore {self.checkpoint}, or archive to a new folder: here, records would come twice.",
             )
         return state
 
@@ -110,12 +113,13 @@ class ArchiveStore:
                 raise NotStarted(
                     f"{self.directory} was written by another version: {self._marker.read_text()}."
                 )
-        elif self.directory.exists():
-            if not self.directory.is_dir() or any(p.name != "_lock" for p in self.directory.iterdir()):
-                raise NotStarted(
-                    f"{self.directory} is not empty and not an archive.",
-                    "Choose an empty or a new folder with --to.",
-                )
+        elif self.directory.exists() and (
+            not self.directory.is_dir() or any(p.name != "_lock" for p in self.directory.iterdir())
+        ):
+            raise NotStarted(
+                f"{self.directory} is not empty and not an archive.",
+                "Choose an empty or a new folder with --to.",
+            )
 
     def state(self) -> ArchiveState:
         """Totals after the last committed batch."""
@@ -167,7 +171,7 @@ class ArchiveStore:
         return self._log / f"{batch_id:012d}.json"
 
     def _publish(self, entry: dict[str, Any]) -> None:
-        """Rename the batch's staged files to their final names, as far as that has not happened; rules 4 and 5."""
+        """Rename the batch's staged files to their final names, where that is still to do; rules 4, 5."""
         staging = self._staging / entry["staging"]
         if not staging.is_dir():
             return
@@ -189,7 +193,7 @@ class ArchiveStore:
 
 
 def inspect_file(path: Path) -> StagedFile:
-    """Read a staged file's statistics and offsets; RecordsLost when it mixes partitions or its order is broken."""
+    """Read a staged file's offsets; RecordsLost when it mixes partitions or its order is broken."""
     import pyarrow.parquet as pq
 
     from .offset_runs import runs_of
@@ -210,7 +214,7 @@ def inspect_file(path: Path) -> StagedFile:
 def add_batch(
     totals: dict[str, dict[int, PartitionTotals]], files: list[StagedFile], start: Offsets, end: Offsets
 ) -> None:
-    """Add a batch to the totals in place: its files must hold only offsets of [start, end), and none twice."""
+    """Add a batch to the totals, in place: its files hold offsets of [start, end) only, and none twice."""
     from .offset_runs import gaps_in, merged
 
     by_partition: dict[tuple[str, int], list[Any]] = {}
@@ -224,8 +228,8 @@ def add_batch(
                 known = totals[topic][partition] = PartitionTotals(begin, begin)
             if begin != known.end:
                 raise RecordsLost(
-                    f"The batch begins at offset {begin} of {topic}-{partition}, but the archive ends at {known.end}.",
-                    "Was the topic created anew, or the folder's _checkpoint replaced? Archive to a new folder.",
+                    f"{topic}-{partition}: the batch begins at {begin}, but the archive ends at {known.end}.",
+                    "Was the topic created anew, or _checkpoint replaced? Archive to a new folder.",
                 )
             runs = merged(by_partition.pop((topic, partition), []))
             gaps = gaps_in(runs, begin, stop, GAP_RANGES_KEPT)

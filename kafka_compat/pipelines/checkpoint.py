@@ -1,4 +1,4 @@
-"""Reads what Spark's checkpoint says of a batch: the ranges of Kafka offsets, fixed before the batch first runs."""
+"""What Spark's checkpoint says of a batch: its ranges of Kafka offsets, fixed before it first runs."""
 
 import json
 from pathlib import Path

@@ -14,7 +14,7 @@ _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """The chosen topics as they stand now: their ids ("" where the cluster has none), first and next offsets."""
+    """The chosen topics as they are now: ids ("" where the cluster has none), first and next offsets."""
 
     topic_ids: dict[str, str]
     earliest: Offsets
@@ -88,7 +88,7 @@ def cause(error: BaseException) -> str:
 
 
 def lost_since(view: ClusterView, archived: Offsets, topic_ids: Mapping[str, str]) -> list[str]:
-    """Why the job cannot go on from `archived` (next offset per partition) without a hole, one line per reason."""
+    """Why a job cannot go on from `archived` (next offsets) without a hole, a line per reason."""
     reasons = []
     for topic, partitions in archived.items():
         if topic not in view.topic_ids:

@@ -44,8 +44,8 @@ def jars_in(directory: Path) -> list[Path]:
 def copy_jars(directory: Path) -> str:
     """Put the four jars into `directory` and say which tool brought them ("", when all were there).
 
-    Maven is asked first, since it follows the mirrors of the user's settings.xml; Ivy, which is part of pyspark and
-    needs nothing but Java, is the other way.
+    Maven is asked first, since it follows the mirrors of the user's settings.xml; Ivy, which is in pyspark
+    and needs only Java, is the other way.
     """
     missing = missing_jars(directory)
     if not missing:
@@ -107,8 +107,10 @@ def _fetch_with_ivy(scratch: Path) -> str:
     for coordinates in JARS.values():
         group, artifact, version = coordinates.split(":")
         complaint = _run(
-            [java_command(), "-cp", classpath, "org.apache.ivy.Main", "-error", "-notransitive"]
-            + ["-dependency", group, artifact, version, "-confs", "default,master", "-retrieve", pattern]
+            [
+                *(java_command(), "-cp", classpath, "org.apache.ivy.Main", "-error", "-notransitive"),
+                *("-dependency", group, artifact, version, "-confs", "default,master", "-retrieve", pattern),
+            ]
         )
         if complaint:
             return complaint

@@ -1,4 +1,4 @@
-"""What a job needs of the machine: Java 17 or newer, pyspark, pyarrow. Each missing thing has its own message."""
+"""What a job needs of the machine: Java, pyspark, pyarrow. Each missing thing has its own message."""
 
 import importlib.util
 import os
@@ -41,7 +41,9 @@ def java_command() -> str:
     """Path of a Java that runs Spark: JAVA_HOME's when set, else the one on PATH."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    hint = f"Install a JRE, {JAVA_VERSION_MIN} or newer (Debian: apt install openjdk-17-jre-headless), or set JAVA_HOME."
+    hint = (
+        f"Install Java {JAVA_VERSION_MIN} or newer (apt install openjdk-17-jre-headless), or set JAVA_HOME."
+    )
     if java is None:
         raise NotStarted("Spark needs Java, and there is no java on PATH.", hint)
     try:

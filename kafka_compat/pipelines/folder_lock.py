@@ -1,7 +1,7 @@
 """One job at a time on a folder, counting the Java process that a killed job leaves behind for a moment.
 
-The lock is a POSIX record lock held by Spark's driver JVM: when Python dies, the JVM notices that its standard input
-closed and ends too, but until then it may still write. Whoever comes next therefore waits for the JVM, not for Python.
+The lock is a POSIX record lock held by Spark's driver JVM: when Python dies, the JVM notices that its
+standard input closed and ends too, but until then it may still write. Whoever comes next waits for the JVM.
 """
 
 import fcntl

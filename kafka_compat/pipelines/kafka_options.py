@@ -23,7 +23,7 @@ SOURCE_OPTIONS = {
         "useDeprecatedOffsetFetching",
     )
 }
-"""Options of the source itself; every other option is one of Kafka's consumer and gets the prefix `kafka.`."""
+"""Options of the source itself; any other is a property of Kafka's consumer and gets the prefix `kafka.`."""
 
 _OWNED = {
     "assign",

@@ -1,7 +1,7 @@
 """Offsets as runs: which are there, which are missing, which come twice. Pure, on Arrow arrays.
 
-A run is a stretch of offsets without a hole, first and last both included. A partition without transactions or
-compaction is one run, however many records it has, so that checks of millions of records stay small.
+A run is a stretch of offsets without a hole, first and last both included. A partition without transactions
+or compaction is one run, however many records it has, so that checks of millions of records stay small.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ class Gaps:
 
 
 def runs_of(chunks: Iterable[Any]) -> OffsetRuns:
-    """Runs of offsets that come in strictly increasing order, given as int64 arrays; RecordsLost otherwise."""
+    """Runs of offsets, given as int64 arrays in strictly increasing order; RecordsLost otherwise."""
     firsts, lasts, rows = [], [], 0
     previous = None
     for chunk in chunks:
@@ -72,7 +72,7 @@ def merged(parts: Iterable[OffsetRuns]) -> OffsetRuns:
 def gaps_in(runs: OffsetRuns, start: int, end: int, ranges_max: int = 20) -> Gaps:
     """Offsets of [start, end) that no run holds; RecordsLost when a run lies outside.
 
-    Gaps are legitimate after compaction and at the control records of transactions, which take an offset each.
+    Gaps are legitimate after compaction, and at the control records that end transactions.
     """
     if end < start:
         raise RecordsLost(f"The range of offsets goes backwards, from {start} to {end}.")

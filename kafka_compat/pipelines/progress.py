@@ -66,13 +66,13 @@ class Progress:
 
 def text_table(header: list[str], rows: list[list[str]]) -> str:
     """Columns under their headers, numbers to the right, as Kafka's tools print them."""
-    widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
-    right = [bool(rows) and all(row[i].replace(",", "").lstrip("-").isdigit() or row[i] == "-" for row in rows)
-             for i in range(len(header))]  # fmt: skip
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in [header, *rows]
-    )
+    lines = [header, *rows]
+    columns = [_aligned([line[i] for line in lines]) for i in range(len(header))]
+    return "\n".join("  ".join(cells).rstrip() for cells in zip(*columns, strict=True))
+
+
+def _aligned(cells: list[str]) -> list[str]:
+    """Pad a column, header first; to the left when all its cells are numbers or missing."""
+    width = max(map(len, cells))
+    numbers = all(cell.isdigit() or cell == "-" for cell in cells[1:])
+    return [cell.rjust(width) if numbers else cell.ljust(width) for cell in cells]

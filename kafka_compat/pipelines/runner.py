@@ -16,7 +16,7 @@ POLL_S = 0.5
 def kafka_stream(
     spark: Any, bootstrap_servers: str, options: Mapping[str, str], *, topics: str | None, pattern: str | None
 ) -> Any:
-    """A streaming DataFrame of Spark's Kafka source, headers included, from the topics' beginnings by default.
+    """A streaming DataFrame of Spark's Kafka source, with headers, from the topics' beginnings by default.
 
     kafka.max.poll.records is raised from 500, since the source asks for the partition's ends at every poll.
     """
@@ -35,9 +35,9 @@ def run_batches(
 ) -> bool:
     """Hand every micro-batch of `stream` to `process(rows, batch_id)`, in order and at least once.
 
-    Without an interval: all that is available now, then return True. With one: a batch at every interval, until
-    SIGINT or SIGTERM. Returns False when a signal ended it. Raises what `process` raised, JobFailed when Spark or
-    Kafka failed, RecordsLost when Kafka no longer has what the checkpoint asks for.
+    Without an interval: all that is available now, then return True. With one: a batch at every interval,
+    until SIGINT or SIGTERM. Returns False when a signal ended it. Raises what `process` raised, JobFailed
+    when Spark or Kafka failed, RecordsLost when Kafka no longer has what the checkpoint asks for.
     """
     failures: list[Exception] = []
 
@@ -49,7 +49,7 @@ def run_batches(
             raise
 
     if continuous_interval_s is None:
-        trigger = {"availableNow": True}
+        trigger: dict[str, Any] = {"availableNow": True}
     else:
         trigger = {"processingTime": f"{int(continuous_interval_s * 1000)} milliseconds"}
     writer = stream.writeStream.foreachBatch(guarded).option("checkpointLocation", str(checkpoint.resolve()))
@@ -79,7 +79,7 @@ def _explained(error: Exception, failures: list[Exception]) -> PipelineError:
     if "data may have been missed" in reason or "KAFKA_DATA_LOSS" in str(error):
         return RecordsLost(
             f"Records are gone from the topic that were to be read: {reason}",
-            "Retention overtook the job, or the topic was deleted. --accept-loss goes on, and counts them as gaps.",
+            "Retention overtook the job, or the topic was deleted. --accept-loss goes on, counting gaps.",
         )
     return JobFailed(
         reason, "What was finished is kept: run the same command again to go on. --verbose says more."

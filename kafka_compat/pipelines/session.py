@@ -32,7 +32,7 @@ def create_session(
 ) -> Any:
     """Start Spark, or take up the session of this process.
 
-    `jars` is a folder with the connector's four jars; without it Spark fetches them by their Maven coordinates.
+    `jars` is a folder with the connector's four jars; without it Spark fetches them by Maven coordinates.
     `settings` are Spark's own, and win over the defaults here. Raises NotStarted when Spark does not come up.
     """
     require_spark()
@@ -56,13 +56,16 @@ def create_session(
         for key, value in {**defaults, **(settings or {})}.items():
             builder = builder.config(key, value)
         try:
-            return builder.getOrCreate()
+            spark = builder.getOrCreate()
         except Exception as error:
             raise NotStarted(
                 f"Spark did not start: {str(error).strip().splitlines()[-1]}",
-                "Run again with --verbose to see Spark's own messages. If the connector's jars could not be fetched: "
+                "--verbose shows Spark's own messages. If the connector's jars could not be fetched: "
                 "kafka-compat spark jars DIR, then --jars DIR.",
             ) from error
+        # Shells of Spark, and pyspark counts as one, raise the level that the file asks for.
+        spark.sparkContext.setLogLevel("WARN" if verbose else "FATAL")
+        return spark
 
 
 def _connector_settings(jars: Path | None) -> dict[str, str]:
