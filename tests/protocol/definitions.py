@@ -1,0 +1,149 @@
+"""Kafka's official message definitions, read from the jars of a release."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from functools import cache
+from typing import Any, NamedTuple
+
+from kafka_compat.protocol.versions import NONE, Versions, parse_versions
+from tests.support.kafka_jars import jars
+
+RELEASES = ("3.9.1", "4.1.0")
+
+_JAVA_PACKAGES = {
+    "kafka-clients": "org.apache.kafka.common.message",
+    "kafka-group-coordinator": "org.apache.kafka.coordinator.group.generated",
+    "kafka-transaction-coordinator": "org.apache.kafka.coordinator.transaction.generated",
+}
+
+# 4.1 gave an API and two kinds of record other names than 3.9; the bytes are the same.
+_OTHER_NAMES = {
+    "ListClientMetricsResourcesRequest": "ListConfigResourcesRequest",
+    "ListClientMetricsResourcesResponse": "ListConfigResourcesResponse",
+    "ListClientMetricsResourcesResponse.ClientMetricsResources": "ConfigResources",
+    "ListClientMetricsResourcesResponse.ClientMetricsResource": "ConfigResource",
+    "ListClientMetricsResourcesResponse.Name": "ResourceName",
+    "LegacyOffsetCommitKey": "OffsetCommitKey",
+}
+
+
+class FieldAt(NamedTuple):
+    """A field as one version of a message has it. `tag` is None unless it is sent as a tagged field."""
+
+    name: str  # ours, in snake_case
+    json_name: str
+    type: str  # of the element, for an array: "int32", or the name of a struct
+    is_array: bool
+    nullable: bool
+    tag: int | None
+    default: object
+    is_map_key: bool
+    children: tuple[FieldAt, ...]  # of a struct, or of the elements
+
+
+class Definition:
+    """One message of one release."""
+
+    def __init__(self, content: dict[str, Any], java_package: str) -> None:
+        self.official_name: str = content["name"]
+        self.name = _OTHER_NAMES.get(self.official_name, self.official_name)
+        self.kind: str = content["type"]
+        self.api_key: int | None = content.get("apiKey")
+        self.listeners: list[str] = content.get("listeners") or []
+        self.versions = parse_versions(content["validVersions"])
+        if content.get("latestVersionUnstable"):
+            self.versions = Versions(self.versions.low, self.versions.high - 1)
+        self.flexible = parse_versions(content.get("flexibleVersions", "none"))
+        suffix = "Data" if self.kind in ("request", "response") else ""
+        self.java_class = f"{java_package}.{self.official_name}{suffix}"
+        self._fields: list[dict[str, Any]] = content.get("fields") or []
+        self._structs: dict[str, list[dict[str, Any]]] = {
+            common["name"]: common["fields"] for common in content.get("commonStructs", ())
+        }
+
+    def our_version(self, version: int) -> int:
+        """The version that our class calls by the number of the record type: since 4.0 a key's definition
+        has a type of record (its api key) where it had a version."""
+        return self.api_key or 0 if self.kind == "coordinator-key" else version
+
+    def fields_at(self, version: int) -> tuple[FieldAt, ...]:
+        """The fields that a version carries, in the order of the definition."""
+        return self._at(self._fields, version)
+
+    def _at(self, fields: list[dict[str, Any]], version: int) -> tuple[FieldAt, ...]:
+        return tuple(self._field_at(field, version) for field in fields if version in _versions(field))
+
+    def _field_at(self, field: dict[str, Any], version: int) -> FieldAt:
+        official_type: str = field["type"]
+        is_array = official_type.startswith("[]")
+        base = self._renamed(official_type.removeprefix("[]"))
+        tagged = version in parse_versions(field.get("taggedVersions", "none")) and version in self.flexible
+        children = field.get("fields") or self._structs.get(base) or []
+        return FieldAt(
+            name=snake_case(self._renamed(field["name"])),
+            json_name=field["name"][0].lower() + field["name"][1:],
+            type=base,
+            is_array=is_array,
+            nullable=version in parse_versions(field.get("nullableVersions", "none")),
+            tag=int(field["tag"]) if tagged else None,
+            default=_default(base, is_array, bool(children), field.get("default")),
+            is_map_key=bool(field.get("mapKey")),
+            children=self._at(children, version),
+        )
+
+    def _renamed(self, name: str) -> str:
+        return _OTHER_NAMES.get(f"{self.official_name}.{name}", name)
+
+
+@cache
+def definitions(release: str) -> dict[str, Definition]:
+    """Every message of a release that has versions at all, by its official name."""
+    found = {}
+    for artifact, java_package in _JAVA_PACKAGES.items():
+        with zipfile.ZipFile(jars(release) / f"{artifact}-{release}.jar") as jar:
+            for entry in jar.namelist():
+                if entry.startswith("common/message/") and entry.endswith(".json"):
+                    definition = Definition(_parse(jar.read(entry).decode()), java_package)
+                    if definition.versions != NONE and definition.versions.numbers():
+                        found[definition.official_name] = definition
+    return found
+
+
+def snake_case(name: str) -> str:
+    """Our name of a field: "topicId" is topic_id, "isKRaftController" is is_kraft_controller."""
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name.replace("KRaft", "Kraft"))
+    return re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", words).lower()
+
+
+def _versions(field: dict[str, Any]) -> Versions:
+    return parse_versions(field.get("versions") or field["taggedVersions"])
+
+
+def _default(base: str, is_array: bool, is_struct: bool, text: object) -> object:
+    """The default as a Python value; "struct" stands for a struct with its own defaults."""
+    if text == "null":
+        return None
+    if is_array:
+        return []
+    if is_struct:
+        return "struct"
+    spelled = "" if text is None else str(text)
+    if base == "bool":
+        return spelled.lower() == "true"
+    if base.startswith(("int", "uint")):
+        return int(spelled or "0", 0)
+    if base == "float64":
+        return float(spelled or "0")
+    if base == "bytes":
+        return b""
+    return {"uuid": "zero", "records": None}.get(base, spelled)
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """JSON with // comments, as the definitions have them."""
+    strings_or_comments = r'("(?:[^"\\]|\\.)*")|//[^\n]*'
+    content: dict[str, Any] = json.loads(re.sub(strings_or_comments, lambda found: found[1] or "", text))
+    return content

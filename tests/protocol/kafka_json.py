@@ -1,0 +1,75 @@
+"""Our messages as the JSON of Kafka's JsonConverter classes."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+from uuid import UUID
+
+from kafka_compat.protocol.schema import Message, fields_of
+from tests.protocol.definitions import FieldAt
+
+
+def to_json(message: Message, fields: tuple[FieldAt, ...]) -> dict[str, Any]:
+    """`message` by the names of an official definition; tagged fields only when they differ from their default."""
+    content = {}
+    for field in fields:
+        value = getattr(message, field.name)
+        if field.tag is None or value != _default(message, field.name):
+            content[field.json_name] = _field(value, field)
+    return content
+
+
+def as_kafka_holds_it(message: Message, fields: tuple[FieldAt, ...]) -> Message:
+    """`message`, changed to what Kafka's class can hold.
+
+    Tagged fields that only a later release knows become their defaults. Array elements whose map keys repeat
+    are dropped, since Kafka's classes hold such arrays as maps.
+    """
+    known = {field.name for field in fields}
+    for name in {spec.name for spec in fields_of(type(message))} - known:
+        setattr(message, name, _default(message, name))
+    for field in fields:
+        value = getattr(message, field.name)
+        if not field.children or value is None:
+            continue
+        for element in value if field.is_array else [value]:
+            if field.tag is None or element != _default(message, field.name):
+                as_kafka_holds_it(element, field.children)
+        keys = [child.name for child in field.children if child.is_map_key]
+        if keys:
+            first = {tuple(getattr(element, key) for key in keys): element for element in reversed(value)}
+            value[:] = [element for element in value if any(element is kept for kept in first.values())]
+    return message
+
+
+def blank_records(content: Any) -> Any:
+    """JSON as Kafka writes it, whose records fields are always empty."""
+    if isinstance(content, dict):
+        return {
+            name: "" if name == "records" and value is not None else blank_records(value)
+            for name, value in content.items()
+        }
+    return [blank_records(element) for element in content] if isinstance(content, list) else content
+
+
+def _default(message: Message, name: str) -> Any:
+    return getattr(type(message)(), name)
+
+
+def _field(value: Any, field: FieldAt) -> Any:
+    if value is None:
+        return None
+    if field.is_array:
+        return [_value(element, field) for element in value]
+    return _value(value, field)
+
+
+def _value(value: Any, field: FieldAt) -> Any:
+    if isinstance(value, Message):
+        return to_json(value, field.children)
+    if isinstance(value, UUID):
+        return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+    if isinstance(value, bytes | memoryview):
+        return base64.b64encode(value).decode()
+    return value

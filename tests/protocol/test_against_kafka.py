@@ -1,0 +1,67 @@
+"""Random messages through Kafka's own classes: their bytes are ours and ours are theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kafka_compat.protocol.codec import decode, encode
+from kafka_compat.protocol.schema import Message
+from tests.oracle.message_oracle import MessageOracle
+from tests.protocol.definitions import RELEASES, Definition, definitions
+from tests.protocol.kafka_json import blank_records, to_json, as_kafka_holds_it
+from tests.protocol.known_messages import message_classes
+from tests.protocol.random_messages import RandomMessages
+from tests.support.campaign import rounds
+
+OURS = {cls.__name__: cls for cls in message_classes()}
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def oracle(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, MessageOracle]]:
+    with MessageOracle(request.param, tmp_path_factory.mktemp("oracle")) as running:
+        yield request.param, running
+
+
+@pytest.mark.timeout(1800)
+def test_bytes_are_those_of_kafka(oracle: tuple[str, MessageOracle]) -> None:
+    """Our bytes, read by Kafka, give our values; our values, written by Kafka, give our bytes."""
+    release, kafka = oracle
+    pairs = [
+        (definition, OURS[definition.name], version)
+        for definition in definitions(release).values()
+        if definition.name in OURS
+        for version in definition.versions.numbers()
+    ]
+    messages = rounds(everyday=2_600, campaign=52_000)
+    differences: list[str] = []
+    for number in range(messages):
+        definition, cls, version = pairs[number % len(pairs)]
+        differences += exchange(kafka, definition, cls, version, seed=f"{release}/{number}")
+    print(f"Kafka {release}: {messages} messages of {len(pairs)} versions, {len(differences)} differences")
+    assert differences[:10] == []
+
+
+def exchange(
+    kafka: MessageOracle, definition: Definition, cls: type[Message], version: int, seed: str
+) -> list[str]:
+    """What differs for one random message, one line each."""
+    fields = definition.fields_at(version)
+    our_version = definition.our_version(version)
+    message = as_kafka_holds_it(RandomMessages(seed).message(cls, our_version), fields)
+    ours = encode(message, our_version)
+    as_json = to_json(message, fields)
+    where = f"{cls.__name__} v{our_version} (seed {seed})"
+    answer = kafka.ask(definition.java_class, version, ours, as_json)
+    differences = []
+    if answer.json != blank_records(as_json):
+        differences.append(f"{where}: Kafka reads {answer.json}, we wrote {as_json}")
+    if answer.bytes != ours:
+        differences.append(f"{where}: Kafka writes {answer.bytes.hex()}, we write {ours.hex()}")
+    decoded = decode(cls, our_version, answer.bytes, exact=True)
+    if to_json(decoded, fields) != as_json:
+        differences.append(f"{where}: we read {decoded} from Kafka's bytes")
+    return differences

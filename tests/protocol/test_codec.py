@@ -1,0 +1,217 @@
+"""Compiled code does what the interpreter says, and messages survive the way there and back."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.protocol.codec import (
+    MalformedRequest,
+    decode,
+    decode_at,
+    decode_versioned,
+    encode,
+    encode_parts,
+    encode_versioned,
+    parts_size_bytes,
+)
+from kafka_compat.protocol.interpreter import Refused, interpret_decode, interpret_encode
+from kafka_compat.protocol.messages.consumer_offsets import OffsetCommitKey
+from kafka_compat.protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from kafka_compat.protocol.messages.find_coordinator import FindCoordinatorResponse
+from kafka_compat.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+from kafka_compat.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, fields_of
+from tests.protocol.known_messages import message_versions
+from tests.support.campaign import rounds
+
+_INTEGERS = {
+    "int8": (-(1 << 7), (1 << 7) - 1),
+    "int16": (-(1 << 15), (1 << 15) - 1),
+    "uint16": (0, (1 << 16) - 1),
+    "int32": (-(1 << 31), (1 << 31) - 1),
+    "uint32": (0, (1 << 32) - 1),
+    "int64": (-(1 << 63), (1 << 63) - 1),
+}
+_OTHERS: dict[str, st.SearchStrategy[Any]] = {
+    "bool": st.booleans(),
+    "float64": st.floats(allow_nan=False),
+    "uuid": st.integers(0, (1 << 128) - 1).map(lambda number: UUID(int=number)),
+    "string": st.text(st.characters(exclude_categories=["Cs"]), max_size=200),
+    "bytes": st.binary(max_size=200),
+    "records": st.binary(max_size=200),
+}
+_VERSIONS = list(message_versions())
+
+
+def values(wire_type: WireType, version: int) -> st.SearchStrategy[Any]:
+    if isinstance(wire_type, ArrayOf):
+        return st.lists(values(wire_type.element, version), max_size=3)
+    if not isinstance(wire_type, Wire):
+        return messages(wire_type, version)
+    if wire_type.name in _INTEGERS:
+        return st.integers(*_INTEGERS[wire_type.name])
+    return _OTHERS[wire_type.name]
+
+
+def fields(spec: FieldSpec, version: int) -> st.SearchStrategy[Any]:
+    strategy = values(spec.type, version)
+    return st.none() | strategy if version in spec.nullable else strategy
+
+
+def messages(cls: type[Message], version: int) -> st.SearchStrategy[Any]:
+    """Messages with any value in the fields that the version carries."""
+    carried = [spec for spec in fields_of(cls) if version in spec.versions]
+    return st.builds(cls, **{spec.name: fields(spec, version) for spec in carried})
+
+
+@given(st.data())
+@settings(
+    max_examples=rounds(everyday=1_500, campaign=20_000),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+def test_compiled_is_interpreted_and_round_trips(data: st.DataObject) -> None:
+    cls, version = data.draw(st.sampled_from(_VERSIONS))
+    message = data.draw(messages(cls, version))
+    content = encode(message, version)
+    assert b"".join(interpret_encode(message, version)) == content  # type: ignore[arg-type]
+    decoded, end = decode_at(cls, version, content, 0)
+    assert (decoded, end) == interpret_decode(cls, version, content, 0)
+    assert decoded == message
+    assert end == len(content)
+
+
+@given(st.data())
+@settings(max_examples=rounds(everyday=1_500, campaign=20_000), deadline=None)
+def test_compiled_and_interpreted_refuse_the_same_bytes(data: st.DataObject) -> None:
+    cls, version = data.draw(st.sampled_from(_VERSIONS))
+    content = data.draw(st.binary(max_size=60))
+    try:
+        expected = interpret_decode(cls, version, content, 0)
+    except Refused as refused:
+        with pytest.raises(MalformedRequest) as raised:
+            decode_at(cls, version, content, 0)
+        assert raised.value.message == f"v{version} {refused}"
+    else:
+        assert decode_at(cls, version, content, 0) == expected
+
+
+def test_every_version_of_a_default_message_round_trips() -> None:
+    for cls, version in _VERSIONS:
+        content = encode(cls(), version)
+        assert content == b"".join(interpret_encode(cls(), version))  # type: ignore[arg-type]
+        assert decode(cls, version, content, exact=True) == cls()
+
+
+def test_records_are_views_of_the_request() -> None:
+    frame = bytearray(b"head" + encode(produce_request(b"batch"), 9))
+    request = decode(ProduceRequest, 9, memoryview(frame), 4)
+    records = request.topic_data[0].partition_data[0].records
+    assert isinstance(records, memoryview)
+    records[:] = b"BATCH"
+    assert b"BATCH" in frame
+
+
+@dataclass
+class Slice:
+    size_bytes: int
+
+
+def test_file_slices_stand_among_the_parts() -> None:
+    first, second = Slice(300), Slice(5)
+    response = fetch_response(first, b"in memory", second, None)
+    parts = encode_parts(response, 12)
+    assert [part for part in parts if isinstance(part, Slice)] == [first, second]
+    content = b"".join(b"z" * part.size_bytes if isinstance(part, Slice) else part for part in parts)  # type: ignore[arg-type]
+    assert parts_size_bytes(parts) == len(content)
+    partitions = decode(FetchResponse, 12, content, exact=True).responses[0].partitions
+    assert [partition.records for partition in partitions] == [b"z" * 300, b"in memory", b"z" * 5, None]
+
+
+def test_large_records_are_not_copied_into_their_neighbours() -> None:
+    large, small = memoryview(bytes(100_000)), memoryview(b"small")
+    parts = encode_parts(fetch_response(large, small), 4)
+    assert len(parts) == 3
+    assert parts[1] is large
+    assert bytes(parts[2]).endswith(b"small")  # type: ignore[arg-type]
+
+
+def test_a_value_that_does_not_fit_is_named() -> None:
+    response = MetadataResponse(topics=[MetadataResponseTopic(name="t", error_code=1 << 20)])
+    with pytest.raises(ValueError, match=r"v1 MetadataResponse.topics\[0\].error_code at byte"):
+        encode(response, 1)
+
+
+def test_none_in_a_field_that_cannot_be_null_is_named() -> None:
+    with pytest.raises(ValueError, match=r"MetadataResponse.topics\[0\].name .*cannot be null"):
+        encode(MetadataResponse(topics=[MetadataResponseTopic(name=None)]), 8)
+
+
+def test_fields_of_other_versions_are_left_out() -> None:
+    response = FindCoordinatorResponse(throttle_time_ms=7, host="h", port=1, node_id=2)
+    decoded = decode(FindCoordinatorResponse, 0, encode(response, 0), exact=True)
+    assert decoded == FindCoordinatorResponse(host="h", port=1, node_id=2)
+
+
+def test_a_version_that_the_class_does_not_have_is_unsupported() -> None:
+    for use in (lambda: encode(MetadataResponse(), 99), lambda: decode(MetadataResponse, 99, b"")):
+        with pytest.raises(KafkaError, match=r"known are 0-13") as raised:
+            use()
+        assert raised.value.code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_versioned_bytes_start_with_their_version() -> None:
+    key = OffsetCommitKey(group="g", topic="t", partition=3)
+    content = encode_versioned(key, 1)
+    assert content == b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x03"
+    assert decode_versioned(OffsetCommitKey, content) == (key, 1)
+    with pytest.raises(MalformedRequest, match="no version"):
+        decode_versioned(OffsetCommitKey, b"\x00")
+
+
+def test_an_array_default_belongs_to_one_message() -> None:
+    first, second = MetadataResponse(), MetadataResponse()
+    first.topics.append(MetadataResponseTopic(name="t"))
+    assert second.topics == []
+
+
+def test_the_shared_default_of_a_tagged_struct_cannot_be_changed() -> None:
+    partition = PartitionData()
+    with pytest.raises(TypeError, match="assign a new EpochEndOffset"):
+        partition.diverging_epoch.epoch = 3
+    partition.diverging_epoch = EpochEndOffset(epoch=3, end_offset=9)
+    assert PartitionData().diverging_epoch == EpochEndOffset()
+
+
+def test_a_traceback_shows_the_generated_line() -> None:
+    try:
+        encode(MetadataResponse(throttle_time_ms="soon"), 3)  # type: ignore[arg-type]
+    except ValueError as error:
+        shown = "".join(traceback.format_exception(error))
+    assert "<encode MetadataResponse v3>" in shown
+    assert "m.throttle_time_ms" in shown
+
+
+def produce_request(records: bytes) -> ProduceRequest:
+    partition = PartitionProduceData(index=0, records=records)
+    return ProduceRequest(
+        acks=1, timeout_ms=9, topic_data=[TopicProduceData(name="t", partition_data=[partition])]
+    )
+
+
+def fetch_response(*records: Any) -> FetchResponse:
+    partitions = [PartitionData(partition_index=i, records=value) for i, value in enumerate(records)]
+    return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=partitions)])
