@@ -1,0 +1,61 @@
+"""Which replica is to lead a partition: pure.
+
+- A leader comes out of the in-sync replicas, the first of the assignment that lives.
+- The preferred leader is the first replica of the assignment; it leads when it lives and is in sync.
+- Only where unclean election is allowed does a living replica lead that is not in sync: records may be lost.
+- In a controlled shutdown the leaving broker leads nothing any more.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+
+class Elected(NamedTuple):
+    """A leader with the in-sync replicas that it starts with; `unclean` when it was not one of them."""
+
+    leader: int
+    isr: tuple[int, ...]
+    unclean: bool = False
+
+
+def elect_leader(
+    replicas: Sequence[int], isr: Sequence[int], alive: Collection[int], *, unclean_allowed: bool = False
+) -> Elected | None:
+    """A leader for a partition that has none, or None when nobody may lead it."""
+    in_sync = tuple(broker for broker in isr if broker in alive)
+    for broker in replicas:
+        if broker in in_sync:
+            return Elected(broker, in_sync)
+    if unclean_allowed:
+        for broker in replicas:
+            if broker in alive:
+                return Elected(broker, (broker,), unclean=True)
+    return None
+
+
+def elect_preferred(replicas: Sequence[int], isr: Sequence[int], alive: Collection[int]) -> Elected | None:
+    """The preferred leader, or None when it does not live or is not in sync. The ISR stays as it is."""
+    if replicas and replicas[0] in alive and replicas[0] in isr:
+        return Elected(replicas[0], tuple(isr))
+    return None
+
+
+def elect_on_shutdown(
+    replicas: Sequence[int], isr: Sequence[int], alive: Collection[int], leaving: Collection[int]
+) -> Elected | None:
+    """A leader for a partition whose leader is about to leave, or None when no other replica is in sync."""
+    in_sync = tuple(broker for broker in isr if broker not in leaving)
+    for broker in replicas:
+        if broker in alive and broker in in_sync:
+            return Elected(broker, in_sync)
+    return None
+
+
+def elect_for_reassignment(
+    new_replicas: Sequence[int], isr: Sequence[int], alive: Collection[int]
+) -> Elected | None:
+    """A leader among the replicas that a reassignment leads to, or None while none of them is in sync."""
+    for broker in new_replicas:
+        if broker in alive and broker in isr:
+            return Elected(broker, tuple(isr))
+    return None

@@ -1,0 +1,241 @@
+"""The store that brokers share: a tree of small versioned nodes, as ZooKeeper offers it.
+
+Rules:
+- Every change has a transaction id (zxid) that is greater than all before it, also across restarts.
+- A node's version counts its writes from 0; a write or delete may demand the version that it saw (-1: any).
+- Ephemeral nodes live as long as the session that made them, and have no children.
+- Sequential nodes get ten digits after their name, counting up under their parent.
+- `multi` does all of its operations or none.
+- A watch is called once, at the first change after the read that set it, and before that change can be read.
+- A session may be suspended (no answer for now; nothing is lost) and may expire: its ephemerals are gone,
+every
+  later call raises SessionExpired, and its owner must act as a newcomer.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+ANY_VERSION = -1
+
+
+class MetadataStoreError(Exception):
+    """The root of what a store may answer instead of doing what it was asked."""
+
+
+class NoNode(MetadataStoreError):
+    """The path, or the parent of a node to create, does not exist."""
+
+
+class NodeExists(MetadataStoreError):
+    """The path to create exists."""
+
+
+class BadVersion(MetadataStoreError):
+    """The node was changed since the version that the caller demands."""
+
+
+class NotEmpty(MetadataStoreError):
+    """A node with children cannot be deleted."""
+
+
+class NoChildrenForEphemerals(MetadataStoreError):
+    """An ephemeral node cannot be a parent."""
+
+
+class SessionExpired(MetadataStoreError):
+    """The session is over; its ephemerals are gone."""
+
+
+class ConnectionLost(MetadataStoreError):
+    """No answer came: the operation may or may not have been done."""
+
+
+class TransactionFailed(MetadataStoreError):
+    """A multi did nothing, because of `cause` at the operation `index`."""
+
+    def __init__(self, index: int, cause: MetadataStoreError) -> None:
+        super().__init__(f"operation {index}: {cause!r}")
+        self.index = index
+        self.cause = cause
+
+
+class Stat(NamedTuple):
+    """What is known of a node beside its data. `ephemeral_owner` is a session id, or 0."""
+
+    czxid: int
+    mzxid: int
+    version: int
+    children_version: int
+    ephemeral_owner: int
+    children_count: int
+    ctime_ms: int
+    mtime_ms: int
+
+
+class EventKind(Enum):
+    """What happened to a watched node."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    DELETED = "deleted"
+    CHILDREN = "children"
+
+
+class Event(NamedTuple):
+    """What a watch is called with."""
+
+    kind: EventKind
+    path: str
+
+
+class SessionState(Enum):
+    """How a session stands."""
+
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    EXPIRED = "expired"
+    CLOSED = "closed"
+
+
+Watch = Callable[[Event], None]
+StateListener = Callable[[SessionState], None]
+
+
+class Create(NamedTuple):
+    """Make a node."""
+
+    path: str
+    data: bytes | None = None
+    ephemeral: bool = False
+    sequential: bool = False
+
+
+class SetData(NamedTuple):
+    """Replace a node's data."""
+
+    path: str
+    data: bytes | None
+    version: int = ANY_VERSION
+
+
+class Delete(NamedTuple):
+    """Remove a node."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+class Check(NamedTuple):
+    """Do nothing, but fail the multi unless the node has this version."""
+
+    path: str
+    version: int
+
+
+Operation = Create | SetData | Delete | Check
+
+
+class MetadataStore(ABC):
+    """One session with the store. Callbacks run on the event loop of the caller."""
+
+    @property
+    @abstractmethod
+    def session_id(self) -> int:
+        """The id that this session's ephemerals carry as their owner."""
+
+    @property
+    @abstractmethod
+    def state(self) -> SessionState:
+        """How the session stands now."""
+
+    @abstractmethod
+    def on_state(self, listener: StateListener) -> None:
+        """Have `listener` called at every change of the session's state from now on."""
+
+    @abstractmethod
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
+        """Data and stat of a node. NoNode (which sets no watch) when there is none."""
+
+    @abstractmethod
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        """The stat of a node or None; the watch also tells of its creation."""
+
+    @abstractmethod
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        """The names of a node's children, sorted. NoNode (which sets no watch) when there is no such node."""
+
+    @abstractmethod
+    async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
+        """Do all operations as one transaction. The results in their order: the path of a Create, the stat
+        after a SetData, None else. TransactionFailed when nothing was done.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """End the session; its ephemerals go at once."""
+
+    async def create(
+        self, path: str, data: bytes | None = None, *, ephemeral: bool = False, sequential: bool = False
+    ) -> str:
+        """Make a node under an existing parent. Returns its path. NodeExists, NoNode,
+        NoChildrenForEphemerals."""
+        result = await self._one(Create(path, data, ephemeral, sequential))
+        assert isinstance(result, str)
+        return result
+
+    async def set(self, path: str, data: bytes | None, version: int = ANY_VERSION) -> Stat:
+        """Replace a node's data if it has the version. Returns the new stat. NoNode, BadVersion."""
+        result = await self._one(SetData(path, data, version))
+        assert isinstance(result, Stat)
+        return result
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        """Remove a node without children if it has the version. NoNode, BadVersion, NotEmpty."""
+        await self._one(Delete(path, version))
+
+    async def ensure(self, path: str) -> None:
+        """Make the node and its parents, as far as they are missing, persistent and without data."""
+        names = path.strip("/").split("/")
+        for depth in range(1, len(names) + 1):
+            ancestor = "/" + "/".join(names[:depth])
+            if await self.exists(ancestor) is None:
+                try:
+                    await self.create(ancestor)
+                except NodeExists:
+                    continue
+
+    async def put(self, path: str, data: bytes | None) -> None:
+        """Have the node hold `data`, whether it exists or not, and make its parents if they are missing."""
+        try:
+            await self.set(path, data)
+        except NoNode:
+            parent = path.rpartition("/")[0]
+            if parent:
+                await self.ensure(parent)
+            try:
+                await self.create(path, data)
+            except NodeExists:
+                await self.set(path, data)
+
+    async def delete_tree(self, path: str) -> None:
+        """Remove a node and all below it as one transaction; nothing when there is none."""
+        operations: list[Operation] = []
+        paths = [path]
+        while paths:
+            current = paths.pop()
+            try:
+                paths.extend(f"{current}/{name}" for name in await self.children(current))
+            except NoNode:
+                if current == path:
+                    return
+                continue
+            operations.append(Delete(current))
+        await self.multi(operations[::-1])
+
+    async def _one(self, operation: Operation) -> str | Stat | None:
+        try:
+            return (await self.multi([operation]))[0]
+        except TransactionFailed as failed:
+            raise failed.cause from None

@@ -1,0 +1,464 @@
+"""The embedded metadata store: what it promises while it runs, and what is left after a crash."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordination.embedded import EmbeddedMetadataStore, StoreFailed
+from coordination.journal import CorruptJournal, decode
+from coordination.metadata_store import (
+    BadVersion,
+    Check,
+    Create,
+    Delete,
+    Event,
+    EventKind,
+    MetadataStoreError,
+    NoChildrenForEphemerals,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Operation,
+    SessionExpired,
+    SessionState,
+    SetData,
+    TransactionFailed,
+)
+from coordination.tree import Tree
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "metadata.journal")
+
+
+def size_of(path: str) -> int:
+    return os.stat(path).st_size
+
+
+async def test_nodes_survive_a_restart_with_their_versions(path: str) -> None:
+    store = EmbeddedMetadataStore(path)
+    assert store.is_new
+    session = store.connect()
+    await session.create("/a", b"\x00\xff one")
+    await session.create("/a/b", None)
+    await session.set("/a", b"two")
+    _, before = await session.get("/a")
+    await store.close()
+
+    store = EmbeddedMetadataStore(path)
+    assert not store.is_new
+    session = store.connect()
+    data, after = await session.get("/a")
+    assert (data, after) == (b"two", before)
+    assert await session.get("/a/b") == (None, (await session.exists("/a/b")))
+    assert await session.children("/") == ["a"]
+    await store.close()
+
+
+async def test_each_refusal_has_its_name(path: str) -> None:
+    store = EmbeddedMetadataStore(path)
+    session = store.connect()
+    await session.create("/a")
+    await session.create("/a/b", ephemeral=True)
+    with pytest.raises(NodeExists):
+        await session.create("/a")
+    with pytest.raises(NoNode):
+        await session.create("/x/y")
+    with pytest.raises(NoChildrenForEphemerals):
+        await session.create("/a/b/c")
+    with pytest.raises(NotEmpty):
+        await session.delete("/a")
+    with pytest.raises(BadVersion):
+        await session.set("/a", b"", version=1)
+    with pytest.raises(BadVersion):
+        await session.delete("/a/b", version=7)
+    with pytest.raises(NoNode):
+        await session.get("/b")
+    with pytest.raises(NoNode):
+        await session.children("/b")
+    with pytest.raises(ValueError, match="is not a path"):
+        await session.create("a/")
+    await store.close()
+
+
+async def test_a_transaction_does_all_or_nothing(path: str) -> None:
+    store = EmbeddedMetadataStore(path)
+    session = store.connect()
+    await session.create("/epoch", b"4")
+    results = await session.multi([Create("/controller", b"me", ephemeral=True), SetData("/epoch", b"5", 0)])
+    assert results[0] == "/controller"
+    before = await session.exists("/epoch"), await session.exists("/")
+    with pytest.raises(TransactionFailed) as failed:
+        await session.multi(
+            [
+                SetData("/epoch", b"6"),
+                Create("/new"),
+                Delete("/controller"),
+                Check("/epoch", 9),
+                Create("/never"),
+            ]
+        )
+    assert failed.value.index == 3
+    assert isinstance(failed.value.cause, BadVersion)
+    assert (await session.get("/epoch"))[0] == b"5"
+    assert (await session.exists("/epoch"), await session.exists("/")) == before
+    assert await session.children("/") == ["controller", "epoch"]
+    await store.close()
+
+
+async def test_sequential_nodes_count_up_and_never_repeat(path: str) -> None:
+    store = EmbeddedMetadataStore(path)
+    session = store.connect()
+    await session.create("/changes")
+    first = await session.create("/changes/change_", b"1", sequential=True)
+    assert first == "/changes/change_0000000000"
+    await session.delete(first)
+    second = await session.create("/changes/change_", b"2", sequential=True)
+    assert second > first
+    await session.delete(second)
+    await store.close()
+    store = EmbeddedMetadataStore(path)
+    assert await store.connect().create("/changes/change_", sequential=True) > second
+    await store.close()
+
+
+async def test_ephemerals_end_with_their_session_and_others_see_it(path: str) -> None:
+    store = EmbeddedMetadataStore(path)
+    one, two = store.connect(), store.connect()
+    await one.ensure("/brokers/ids")
+    await one.create("/brokers/ids/1", b"one", ephemeral=True)
+    await two.create("/brokers/ids/2", b"two", ephemeral=True)
+    events: list[Event] = []
+    states: list[SessionState] = []
+    one.on_state(states.append)
+    assert await two.children("/brokers/ids", events.append) == ["1", "2"]
+    await one.expire()
+    assert states == [SessionState.EXPIRED]
+    assert await two.children("/brokers/ids") == ["2"]
+    assert events == [Event(EventKind.CHILDREN, "/brokers/ids")]
+    with pytest.raises(SessionExpired):
+        await one.get("/brokers/ids")
+    await store.close()
+
+
+async def test_ephemerals_of_a_killed_process_are_gone_and_epochs_still_grow(path: str) -> None:
+    killed = EmbeddedMetadataStore(path)
+    session = killed.connect()
+    await session.create("/broker", ephemeral=True)
+    epoch = (await session.get("/broker"))[1].czxid
+    # No close: the file is read as the dead process left it.
+    store = EmbeddedMetadataStore(path)
+    again = store.connect()
+    assert await again.exists("/broker") is None
+    await again.create("/broker", ephemeral=True)
+    assert (await again.get("/broker"))[1].czxid > epoch
+    await store.close()
+
+
+async def test_a_watch_tells_once_and_before_the_change_can_be_read(path: str) -> None:
+    store = EmbeddedMetadataStore(path)
+    writer, reader = store.connect(), store.connect()
+    events: list[Event] = []
+    assert await reader.exists("/a", events.append) is None
+    await writer.create("/a", b"1")
+    assert events == [Event(EventKind.CREATED, "/a")]
+    await reader.get("/a", events.append)
+    await writer.set("/a", b"2")
+    await writer.set("/a", b"3")
+    assert events[1:] == [Event(EventKind.CHANGED, "/a")]
+    await reader.get("/a", events.append)
+    await reader.children("/a", events.append)
+    await writer.delete("/a")
+    assert events[2:] == [Event(EventKind.DELETED, "/a")] * 2
+    await store.close()
+
+
+async def test_nothing_is_seen_before_it_is_on_disk(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    store = EmbeddedMetadataStore(path)
+    writer, reader = store.connect(), store.connect()
+    may_sync = threading.Event()
+    really_sync = os.fsync
+
+    def slow_sync(file: int) -> None:
+        may_sync.wait(10)
+        really_sync(file)
+
+    monkeypatch.setattr(os, "fsync", slow_sync)
+    events: list[Event] = []
+    await reader.exists("/a", events.append)
+    write = asyncio.ensure_future(writer.create("/a", b"1"))
+    await asyncio.sleep(0)
+    refused = asyncio.ensure_future(writer.create("/a"))
+    read = asyncio.ensure_future(reader.get("/a"))
+    done, _ = await asyncio.wait([write, read, refused], timeout=0.05)
+    assert not done
+    assert not events
+    may_sync.set()
+    assert await write == "/a"
+    assert (await read)[0] == b"1"
+    with pytest.raises(NodeExists):
+        await refused
+    assert events == [Event(EventKind.CREATED, "/a")]
+    await store.close()
+
+
+async def test_changes_that_wait_together_share_an_fsync(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = EmbeddedMetadataStore(path)
+    session = store.connect()
+    syncs = 0
+    really_sync = os.fsync
+
+    def counting_sync(file: int) -> None:
+        nonlocal syncs
+        syncs += 1
+        really_sync(file)
+
+    monkeypatch.setattr(os, "fsync", counting_sync)
+    await asyncio.gather(*(session.create(f"/node-{index}") for index in range(200)))
+    assert syncs <= 3
+    await store.close()
+
+
+async def test_a_cancelled_writer_disturbs_nobody(path: str) -> None:
+    store = EmbeddedMetadataStore(path)
+    session = store.connect()
+    first = asyncio.ensure_future(session.create("/a"))
+    second = asyncio.ensure_future(session.create("/b"))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await second == "/b"
+    assert await session.children("/") == ["a", "b"]
+    await store.close()
+
+
+async def test_a_full_disk_fails_the_store_and_a_restart_has_what_was_acknowledged(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = EmbeddedMetadataStore(path)
+    session = store.connect()
+    await session.create("/kept")
+
+    def no_space(file: int, data: memoryview) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", no_space)
+        with pytest.raises(StoreFailed, match="No space left"):
+            await session.create("/lost")
+        with pytest.raises(StoreFailed):
+            await session.get("/kept")
+    assert await EmbeddedMetadataStore(path).connect().children("/") == ["kept"]
+
+
+async def test_compaction_keeps_everything_and_shrinks_the_file(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coordination.journal.COMPACT_BYTES_MIN", 20_000)
+    store = EmbeddedMetadataStore(path)
+    session = store.connect()
+    await session.create("/counter", b"")
+    largest = 0
+    for number in range(1500):
+        await session.set("/counter", str(number).encode() * 10)
+        largest = max(largest, size_of(path))
+    before = await session.get("/counter")
+    assert largest < 40_000
+    await store.close()
+    store = EmbeddedMetadataStore(path)
+    assert await store.connect().get("/counter") == before
+    assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
+    await store.close()
+
+
+async def test_put_ensure_and_delete_tree(path: str) -> None:
+    store = EmbeddedMetadataStore(path)
+    session = store.connect()
+    await session.put("/config/topics/t", b"1")
+    await session.put("/config/topics/t", b"2")
+    await session.ensure("/config/topics/t/below")
+    assert (await session.get("/config/topics/t"))[0] == b"2"
+    await session.delete_tree("/config/topics")
+    await session.delete_tree("/config/topics")
+    assert await session.children("/config") == []
+    await store.close()
+
+
+NAMES = st.sampled_from(["a", "b", "c"])
+PATHS = st.lists(NAMES, min_size=1, max_size=3).map(lambda names: "/" + "/".join(names))
+DATA = st.none() | st.binary(max_size=6)
+VERSIONS = st.sampled_from([-1, -1, 0, 1])
+OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
+    st.builds(Create, PATHS, DATA, st.booleans(), st.booleans()),
+    st.builds(SetData, PATHS, DATA, VERSIONS),
+    st.builds(Delete, PATHS, VERSIONS),
+    st.builds(Check, PATHS, VERSIONS),
+)
+
+
+class Model:
+    """The rules of the store once more, in the plainest way: a new dictionary for every transaction."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, tuple[bytes | None, int, bool]] = {}
+        self.created: dict[str, int] = {"/": 0}
+
+    def multi(self, operations: list[Operation]) -> type[MetadataStoreError] | None:
+        nodes, created = dict(self.nodes), dict(self.created)
+        for operation in operations:
+            path = operation.path
+            parent = path.rpartition("/")[0] or "/"
+            if isinstance(operation, Create):
+                if parent != "/" and parent not in nodes:
+                    return NoNode
+                if parent != "/" and nodes[parent][2]:
+                    return NoChildrenForEphemerals
+                if operation.sequential:
+                    path += f"{created.get(parent, 0):010d}"
+                if path in nodes:
+                    return NodeExists
+                nodes[path] = (operation.data, 0, operation.ephemeral)
+                created[path] = 0
+                created[parent] = created.get(parent, 0) + 1
+                continue
+            if path not in nodes:
+                return NoNode
+            _, version, ephemeral = nodes[path]
+            if operation.version not in (-1, version):
+                return BadVersion
+            if isinstance(operation, SetData):
+                nodes[path] = (operation.data, version + 1, ephemeral)
+            elif isinstance(operation, Delete):
+                if any(other.startswith(path + "/") for other in nodes):
+                    return NotEmpty
+                del nodes[path]
+                created[parent] = created.get(parent, 0) + 1
+        self.nodes, self.created = nodes, created
+        return None
+
+
+def contents(tree: Tree) -> dict[str, tuple[bytes | None, int, bool]]:
+    return {
+        path: (node.data, node.version, bool(node.owner)) for path, node in tree.nodes.items() if path != "/"
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.lists(OPERATIONS, min_size=1, max_size=4), max_size=25),
+    st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=20)), min_size=4, max_size=4),
+)
+def test_after_a_crash_at_any_byte_a_prefix_with_all_that_was_acknowledged_is_left(
+    transactions: list[list[Operation]], crashes: list[tuple[float, bytes]]
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as directory:
+        path = os.path.join(directory, "journal")
+        states: list[dict[str, tuple[bytes | None, int, bool]]] = [{}]
+        acknowledged_at: list[int] = []
+
+        async def run() -> None:
+            store = EmbeddedMetadataStore(path)
+            session, model = store.connect(), Model()
+            acknowledged_at.append(size_of(path))
+            for operations in transactions:
+                expected = model.multi(operations)
+                try:
+                    await session.multi(operations)
+                    assert expected is None
+                except TransactionFailed as failed:
+                    assert type(failed.cause) is expected
+                states.append(model.nodes)
+                acknowledged_at.append(size_of(path))
+
+        asyncio.run(run())
+        whole = Path(path).read_bytes()
+        assert contents(decode(whole, path)[0]) == states[-1]
+        first = acknowledged_at[0]
+        for fraction, garbage in crashes:
+            cut = first + round(fraction * (len(whole) - first))
+            Path(path).write_bytes(whole[:cut] + garbage)
+            tree, _, size = decode(whole[:cut] + garbage, path)
+            survivors = sum(1 for size in acknowledged_at if size <= cut) - 1
+            assert contents(tree) == states[survivors]
+            reopened = EmbeddedMetadataStore(path)
+            kept = {name: node for name, node in states[survivors].items() if not node[2]}
+            assert contents(reopened._tree) == kept
+            assert size_of(path) == size
+
+
+def test_an_unwritten_page_amid_unacknowledged_lines_is_cut_but_damage_before_is_refused(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / "journal")
+
+    async def write() -> list[int]:
+        store = EmbeddedMetadataStore(path)
+        session = store.connect()
+        sizes = []
+        for index in range(3):
+            await session.create(f"/acknowledged-{index}")
+            sizes.append(size_of(path))
+        await asyncio.gather(*(session.create(f"/together-{index}") for index in range(3)))
+        return sizes
+
+    sizes = asyncio.run(write())
+    whole = Path(path).read_bytes()
+    hole = whole.index(b"/together-1")
+    Path(path).write_bytes(whole[:hole] + b"\0" * 4 + whole[hole + 4 :])
+    names = EmbeddedMetadataStore(path)._tree.nodes
+    assert {"/acknowledged-2", "/together-0"} <= set(names)
+    assert "/together-2" not in names
+
+    damaged = whole[: sizes[0] + 20] + b"\0" + whole[sizes[0] + 21 :]
+    Path(path).write_bytes(damaged)
+    with pytest.raises(CorruptJournal, match="damaged at byte"):
+        EmbeddedMetadataStore(path)
+    assert Path(path).read_bytes() == damaged
+    Path(path).write_bytes(b"PK" + whole)
+    with pytest.raises(CorruptJournal, match="does not begin"):
+        EmbeddedMetadataStore(path)
+
+
+WRITER = """
+import asyncio, sys
+from coordination.embedded import EmbeddedMetadataStore
+
+async def main():
+    session = EmbeddedMetadataStore(sys.argv[1]).connect()
+    number = 0
+    while True:
+        await session.create(f"/node-{number}", b"x" * 100)
+        print(number, flush=True)
+        number += 1
+
+asyncio.run(main())
+"""
+
+
+def test_a_process_killed_while_it_writes_loses_nothing_that_it_acknowledged(path: str) -> None:
+    process = subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    acknowledged = -1
+    for line in process.stdout:
+        acknowledged = int(line)
+        if acknowledged == 150:
+            break
+    process.send_signal(signal.SIGKILL)
+    rest = process.stdout.read().split()
+    process.wait()
+    process.stdout.close()
+    # The last line may have been cut by the kill.
+    acknowledged += max(0, len(rest) - 1)
+    names = EmbeddedMetadataStore(path)._tree.nodes
+    assert all(f"/node-{number}" in names for number in range(acknowledged + 1))
+    assert len(names) - 1 <= acknowledged + 3
