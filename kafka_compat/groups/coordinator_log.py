@@ -1,0 +1,39 @@
+"""What a coordinator asks of the log: one log per shard, which is a partition of `__consumer_offsets`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from kafka_compat.errors import ErrorCode
+
+
+class ReplayedBatch(NamedTuple):
+    """One batch of a shard's log.
+
+    `end_offset` is the offset after its last record. `producer_id` is -1 outside transactions. `committed`
+    is None except for a transaction marker, which has no records of its own.
+    """
+
+    end_offset: int
+    producer_id: int
+    committed: bool | None
+    records: list[tuple[bytes, bytes | None]]
+
+
+class CoordinatorLog(Protocol):
+    @property
+    def shard_count(self) -> int:
+        """Partitions of `__consumer_offsets`; 0 while the topic does not exist."""
+
+    def append(self, shard: int, records: Sequence[tuple[bytes, bytes | None]]) -> int:
+        """Append (key, value) records as one batch; the offset after it. Raises KafkaError."""
+
+    def when_committed(self, shard: int, offset: int, callback: Callable[[ErrorCode], None]) -> None:
+        """Call back once everything below `offset` is committed, or with an error when that will not happen.
+
+        The callback is called exactly once, at once when there is nothing to wait for.
+        """
+
+    def replay(self, shard: int) -> Iterator[ReplayedBatch]:
+        """Everything in the log, oldest first."""

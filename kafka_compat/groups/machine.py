@@ -1,0 +1,623 @@
+"""Members, rebalances and generations of one classic group. Pure: an event and the time go in, an Output
+comes out.
+
+Rules
+- A rebalance begins (PREPARING_REBALANCE) when a member is added, leaves, expires, or changes what it
+  supports, and when the leader joins again. It ends when every member has joined, or when the longest
+  rebalance timeout of any member has passed; then members that have not joined are dropped, except static
+  ones.
+- The first rebalance of an empty group waits group.initial.rebalance.delay.ms, and again while new members
+  arrive, up to the rebalance timeout (KIP-134).
+- Joining ends in COMPLETING_REBALANCE with a new generation, a leader and a protocol that all members share.
+  The leader's SyncGroup brings the assignment; it is handed out when its record is committed, and the group
+  is STABLE. A member that has not sent SyncGroup within the rebalance timeout is dropped and the group
+  rebalances.
+- From JoinGroup v4 a new member is given an id first and must come back with it before its session ends
+  (KIP-394).
+- A static member that returns without an id takes its former place without a rebalance, unless the chosen
+  protocol changes; its former self is fenced (KIP-345). From JoinGroup v9 a returning leader is told so, but
+  not to assign (KIP-814).
+- A member lives as long as its session timeout since its last sign of life. New members are given five
+  minutes until their first rebalance completes; after that, members that wait for an answer cannot expire.
+- Whoever is removed while it waits for an answer is answered.
+- Nothing becomes visible before its record is committed: assignments, replaced static members, offsets,
+  deletions.
+
+The order of events and their answers is Kafka 3.9's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.model import (
+    CONSUMER_PROTOCOL_TYPE,
+    UNKNOWN_MEMBER_ID,
+    AssignmentStored,
+    EmptyGroupStored,
+    GroupRecord,
+    GroupSettings,
+    GroupSnapshot,
+    GroupState,
+    Join,
+    JoinResult,
+    LeaveResult,
+    Leaving,
+    Member,
+    MemberSnapshot,
+    Now,
+    Output,
+    Purpose,
+    Result,
+    StaticMemberStored,
+    Sync,
+    SyncResult,
+    Waiter,
+    Write,
+)
+from kafka_compat.groups.roster import Roster
+from kafka_compat.groups.subscription import subscribed_topics
+from kafka_compat.groups.timers import Timer, TimerKind, Timers
+
+EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = GroupState
+
+TRANSITIONS: Final[dict[GroupState, tuple[GroupState, ...]]] = {
+    EMPTY: (PREPARING_REBALANCE, DEAD),
+    PREPARING_REBALANCE: (COMPLETING_REBALANCE, EMPTY, DEAD),
+    COMPLETING_REBALANCE: (STABLE, PREPARING_REBALANCE, DEAD),
+    STABLE: (PREPARING_REBALANCE, DEAD),
+    DEAD: (),
+}
+
+NEW_MEMBER_SESSION_MS: Final = 5 * 60_000
+"""New members wait for others in a long JoinGroup, perhaps longer than their session timeout."""
+
+_JOIN: Final = Timer(TimerKind.JOIN)
+_SYNC: Final = Timer(TimerKind.SYNC)
+
+STORE_ERRORS: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+}
+"""What members are told when the log refuses a record."""
+
+_GROUP_STORE_ERRORS: Final = STORE_ERRORS | {
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+class RebalanceMachine:
+    """One group. `timers.wake_at_ms` says when `tick` is due.
+
+    `state_timestamp_ms` is the wall-clock time of the last transition, -1 where an old record does not tell.
+    `subscribed_topics` is None when the group's subscription cannot be known.
+    """
+
+    def __init__(
+        self, group_id: str, settings: GroupSettings, new_member_id: Callable[[str], str], now: Now
+    ) -> None:
+        self.group_id = group_id
+        self.state = EMPTY
+        self.state_timestamp_ms = now.wall_ms
+        self.generation_id = 0
+        self.protocol_type: str | None = None
+        self.protocol_name: str | None = None
+        self.subscribed_topics: frozenset[str] | None = None
+        self.roster = Roster()
+        self.timers = Timers()
+        self._settings = settings
+        self._new_member_id = new_member_id
+        self._member_added = False
+        self._initial_delay_left_ms: int | None = None
+        self._initial_delay_ms = 0
+        self._out = Output()
+
+    # Joining
+
+    def join(self, request: Join, waiter: Waiter, now: Now) -> Output:
+        """JoinGroup of a member whose session timeout has been checked."""
+        out = self._begin()
+        if not self._has_room_for(request.member_id):
+            self._remove(request.member_id)
+            self._refuse_join(waiter, UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)
+        elif not self._supports(request):
+            self._refuse_join(waiter, request.member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        elif request.member_id == UNKNOWN_MEMBER_ID:
+            self._join_as_new(request, waiter, now)
+        elif request.member_id in self.roster.pending:
+            self._join_as_pending(request, waiter, now)
+        elif error := self._check_member(request.member_id, request.group_instance_id):
+            self._refuse_join(waiter, request.member_id, error)
+        else:
+            self._join_again(self.roster.members[request.member_id], request, waiter, now)
+        self._complete_join_if_all_joined(now)
+        return out
+
+    def _has_room_for(self, member_id: str) -> bool:
+        most = self._settings.group_max_size
+        if self.state is PREPARING_REBALANCE:
+            # A smaller group.max.size than the group has members lets the first to join again stay.
+            return member_id in self.roster.awaiting_join or len(self.roster.awaiting_join) < most
+        return self.state is EMPTY or member_id in self.roster or len(self.roster) < most
+
+    def _supports(self, request: Join) -> bool:
+        if self.state is EMPTY:
+            return bool(request.protocol_type and request.protocols)
+        return request.protocol_type == self.protocol_type and self.roster.shares_protocol(
+            {name for name, _ in request.protocols}
+        )
+
+    def _join_as_new(self, request: Join, waiter: Waiter, now: Now) -> None:
+        instance_id = request.group_instance_id
+        member_id = self._new_member_id(instance_id if instance_id is not None else request.client_id)
+        if instance_id is not None and instance_id in self.roster.static_ids:
+            self._replace_static_member(instance_id, member_id, request, waiter, now)
+        elif request.requires_known_member_id:
+            self.roster.pending.add(member_id)
+            self.timers.set(Timer(TimerKind.PENDING, member_id), now.timer_ms + request.session_timeout_ms)
+            self._refuse_join(waiter, member_id, ErrorCode.MEMBER_ID_REQUIRED)
+        else:
+            self._add_member(member_id, request, waiter, now)
+
+    def _join_as_pending(self, request: Join, waiter: Waiter, now: Now) -> None:
+        if request.group_instance_id is not None:
+            # No client does this: static members get no id in advance. Kafka fails on it as well.
+            self._refuse_join(waiter, request.member_id, ErrorCode.UNKNOWN_SERVER_ERROR)
+            return
+        self.timers.cancel(Timer(TimerKind.PENDING, request.member_id))
+        self._add_member(request.member_id, request, waiter, now)
+
+    def _add_member(self, member_id: str, request: Join, waiter: Waiter, now: Now) -> None:
+        if not self.roster.members:
+            self.protocol_type = request.protocol_type
+        if self.state is PREPARING_REBALANCE and self.generation_id == 0:
+            self._member_added = True
+        self.roster.add(
+            Member(
+                member_id=member_id,
+                group_instance_id=request.group_instance_id,
+                client_id=request.client_id,
+                client_host=request.client_host,
+                session_timeout_ms=request.session_timeout_ms,
+                rebalance_timeout_ms=request.rebalance_timeout_ms,
+                protocols=request.protocols,
+                is_new=True,
+            )
+        )
+        self.roster.awaiting_join[member_id] = waiter
+        self.timers.set(Timer(TimerKind.SESSION, member_id), now.timer_ms + NEW_MEMBER_SESSION_MS)
+        self._rebalance_if_settled(f"adding new member {member_id}; client reason: {request.reason}", now)
+
+    def _join_again(self, member: Member, request: Join, waiter: Waiter, now: Now) -> None:
+        same = member.protocols == request.protocols
+        if self.state is COMPLETING_REBALANCE and same:
+            # The answer to its first JoinGroup was lost.
+            self._answer_join(member, waiter)
+        elif self.state is STABLE and same and member.member_id != self.roster.leader_id:
+            self._respond(waiter, self._join_result(member.member_id, members=False))
+        else:
+            self._update_member(member, request, waiter)
+            why = "leader" if member.member_id == self.roster.leader_id else "member"
+            self._rebalance_if_settled(
+                f"{why} {member.member_id} joins again; client reason: {request.reason}", now
+            )
+
+    def _replace_static_member(
+        self, instance_id: str, new_id: str, request: Join, waiter: Waiter, now: Now
+    ) -> None:
+        former_leader_id = self.roster.leader_id
+        old_id = self.roster.static_ids[instance_id]
+        self._answer_parked(old_id, ErrorCode.FENCED_INSTANCE_ID, old_id)
+        self.timers.cancel(Timer(TimerKind.SESSION, old_id))
+        former = replace(self.roster.members[old_id])
+        member = self.roster.rename(old_id, new_id)
+        self._restart_session(member, now)
+        self._update_member(member, request, waiter)
+        self._note(f"static member {instance_id} returns as {new_id} in place of {old_id}")
+        if self.state is COMPLETING_REBALANCE:
+            self._prepare_rebalance(f"static member {instance_id} has returned as {new_id}", now)
+        elif self.state is STABLE:
+            if self.roster.select_protocol() != self.protocol_name:
+                self._prepare_rebalance(f"static member {instance_id} has returned with other protocols", now)
+            else:
+                assignments = {other.member_id: other.assignment for other in self.roster.members.values()}
+                self._write_group(
+                    assignments,
+                    StaticMemberStored(
+                        new_id, former, former_leader_id, request.supports_skipping_assignment
+                    ),
+                )
+
+    def _update_member(self, member: Member, request: Join, waiter: Waiter) -> None:
+        self.roster.update_protocols(member, request.protocols)
+        member.rebalance_timeout_ms = request.rebalance_timeout_ms
+        member.session_timeout_ms = request.session_timeout_ms
+        replaced = self.roster.awaiting_join.pop(member.member_id, None)
+        if replaced is not None:
+            # The client has given up on that request and sent it again.
+            self._refuse_join(replaced, member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
+        self.roster.awaiting_join[member.member_id] = waiter
+
+    # The rebalance
+
+    def _rebalance_if_settled(self, reason: str, now: Now) -> None:
+        if self.state is not PREPARING_REBALANCE:
+            self._prepare_rebalance(reason, now)
+
+    def _prepare_rebalance(self, reason: str, now: Now) -> None:
+        self._note(
+            f"preparing to rebalance in state {self.state} with generation {self.generation_id}: {reason}"
+        )
+        if self.state is COMPLETING_REBALANCE:
+            self._propagate_assignments({}, ErrorCode.REBALANCE_IN_PROGRESS, now)
+        self._end_sync_wait()
+        timeout_ms = self.roster.rebalance_timeout_ms
+        self._initial_delay_left_ms = None
+        if self.state is EMPTY:
+            self._initial_delay_ms = self._settings.group_initial_rebalance_delay_ms
+            self._initial_delay_left_ms = max(timeout_ms - self._initial_delay_ms, 0)
+            timeout_ms = self._initial_delay_ms
+        self._transition(PREPARING_REBALANCE, now)
+        self.timers.set(_JOIN, now.timer_ms + timeout_ms)
+        self._complete_join_if_all_joined(now)
+
+    def _complete_join_if_all_joined(self, now: Now) -> None:
+        if (
+            self.state is PREPARING_REBALANCE
+            and self._initial_delay_left_ms is None
+            and self.roster.all_joined
+        ):
+            self._complete_join(now)
+
+    def _join_wait_over(self, now: Now) -> None:
+        if self._initial_delay_left_ms and self._member_added:
+            self._member_added = False
+            waited_ms, left_ms = self._initial_delay_ms, self._initial_delay_left_ms
+            self._initial_delay_ms = min(self._settings.group_initial_rebalance_delay_ms, left_ms)
+            self._initial_delay_left_ms = max(left_ms - waited_ms, 0)
+            self.timers.set(_JOIN, now.timer_ms + self._initial_delay_ms)
+        else:
+            self._complete_join(now)
+
+    def _complete_join(self, now: Now) -> None:
+        self.timers.cancel(_JOIN)
+        self._initial_delay_left_ms = None
+        late = [
+            member.member_id
+            for member in self.roster.members.values()
+            if not member.is_static and member.member_id not in self.roster.awaiting_join
+        ]
+        for member_id in late:
+            self._note(f"removing member {member_id}: it has not joined in time")
+            self._remove(member_id)
+        if not self.roster.elect_joined_leader() and self.roster.members:
+            # Only static members are left and none has come back: their sessions decide.
+            self.timers.set(_JOIN, now.timer_ms + self.roster.rebalance_timeout_ms)
+            return
+        self.generation_id += 1
+        self.roster.unsynced.clear()
+        if self.roster.members:
+            self._start_generation(now)
+        else:
+            self._become_empty(now)
+
+    def _start_generation(self, now: Now) -> None:
+        members = self.roster.members
+        self.protocol_name = self.roster.select_protocol()
+        self._learn_subscription()
+        self._transition(COMPLETING_REBALANCE, now)
+        self._note(
+            f"generation {self.generation_id} has {len(members)} members, protocol {self.protocol_name}"
+        )
+        for member_id, member in members.items():
+            waiter = self.roster.awaiting_join.pop(member_id, None)
+            if waiter is not None:
+                self._answer_join(member, waiter)
+            self._restart_session(member, now)
+            member.is_new = False
+        self.roster.unsynced.update(members)
+        self.timers.set(_SYNC, now.timer_ms + self.roster.rebalance_timeout_ms)
+
+    def _become_empty(self, now: Now) -> None:
+        self.protocol_name = None
+        self._learn_subscription()
+        self._transition(EMPTY, now)
+        self._note(f"generation {self.generation_id} is empty")
+        self._write_group({}, EmptyGroupStored())
+
+    def _learn_subscription(self) -> None:
+        self.subscribed_topics = None
+        if self.protocol_type == CONSUMER_PROTOCOL_TYPE:
+            self.subscribed_topics = subscribed_topics(
+                member.metadata(self.protocol_name) for member in self.roster.members.values()
+            )
+
+    # Syncing
+
+    def sync(self, request: Sync, waiter: Waiter, now: Now) -> Output:
+        """SyncGroup: the leader brings the assignment, everyone else fetches its part."""
+        out = self._begin()
+        error = self._check_member(request.member_id, request.group_instance_id)
+        if not error and request.generation_id != self.generation_id:
+            error = ErrorCode.ILLEGAL_GENERATION
+        if not error and (
+            request.protocol_type not in (None, self.protocol_type)
+            or request.protocol_name not in (None, self.protocol_name)
+        ):
+            error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        if not error and self.state is PREPARING_REBALANCE:
+            error = ErrorCode.REBALANCE_IN_PROGRESS
+        if error:
+            self._respond(waiter, SyncResult(error=error))
+            return out
+        self.roster.unsynced.discard(request.member_id)
+        if not self.roster.unsynced:
+            self.timers.cancel(_SYNC)
+        if self.state is STABLE:
+            member = self.roster.members[request.member_id]
+            self._respond(waiter, self._sync_result(member.assignment))
+            self._restart_session(member, now)
+            return out
+        replaced = self.roster.awaiting_sync.pop(request.member_id, None)
+        if replaced is not None:
+            self._respond(replaced, SyncResult(error=ErrorCode.REBALANCE_IN_PROGRESS))
+        self.roster.awaiting_sync[request.member_id] = waiter
+        if request.member_id == self.roster.leader_id:
+            assignments = {
+                member_id: request.assignments.get(member_id, b"") for member_id in self.roster.members
+            }
+            self._write_group(assignments, AssignmentStored(self.generation_id, assignments))
+        return out
+
+    def _propagate_assignments(self, assignments: dict[str, bytes], error: ErrorCode, now: Now) -> None:
+        for member_id, member in self.roster.members.items():
+            member.assignment = assignments.get(member_id, b"")
+            waiter = self.roster.awaiting_sync.pop(member_id, None)
+            if waiter is not None:
+                self._respond(
+                    waiter, SyncResult(error=error) if error else self._sync_result(member.assignment)
+                )
+                self._restart_session(member, now)
+
+    def _end_sync_wait(self) -> None:
+        self.roster.unsynced.clear()
+        self.timers.cancel(_SYNC)
+
+    # Signs of life, and leaving
+
+    def heartbeat(
+        self, generation_id: int, member_id: str, group_instance_id: str | None, now: Now
+    ) -> ErrorCode:
+        """Heartbeat: REBALANCE_IN_PROGRESS tells a member to join again."""
+        error = self._check_member(member_id, group_instance_id)
+        if error:
+            return error
+        if generation_id != self.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+        self._restart_session(self.roster.members[member_id], now)
+        return ErrorCode.REBALANCE_IN_PROGRESS if self.state is PREPARING_REBALANCE else ErrorCode.NONE
+
+    def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> Output:
+        """LeaveGroup, of several members from v3 on."""
+        out = self._begin()
+        errors = tuple((one, self._leave_one(one, now)) for one in leaving)
+        self._respond(waiter, LeaveResult(error=ErrorCode.NONE, members=errors))
+        return out
+
+    def _leave_one(self, leaving: Leaving, now: Now) -> ErrorCode:
+        member_id = leaving.member_id
+        if member_id == UNKNOWN_MEMBER_ID:
+            current_id = self.roster.static_ids.get(leaving.group_instance_id or "")
+            if current_id is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            member_id = current_id
+        elif member_id in self.roster.pending:
+            self._remove(member_id)
+            self._complete_join_if_all_joined(now)
+            return ErrorCode.NONE
+        elif error := self._check_member(member_id, leaving.group_instance_id):
+            return error
+        self._remove_and_rebalance(
+            member_id, f"member {member_id} leaves; client reason: {leaving.reason}", now
+        )
+        return ErrorCode.NONE
+
+    def tick(self, now: Now) -> Output:
+        """Let everything happen that is due at this time."""
+        out = self._begin()
+        for timer in self.timers.due(now.timer_ms):
+            if not self.timers.take(timer, now.timer_ms):
+                continue
+            if timer.kind is TimerKind.JOIN:
+                self._join_wait_over(now)
+            elif timer.kind is TimerKind.SYNC:
+                self._sync_wait_over(now)
+            elif timer.kind is TimerKind.PENDING:
+                self._note(f"removing pending member {timer.member_id}: it has not come back in time")
+                self._remove(timer.member_id)
+                self._complete_join_if_all_joined(now)
+            else:
+                self._session_over(timer.member_id, now)
+        self.timers.settle()
+        return out
+
+    def _session_over(self, member_id: str, now: Now) -> None:
+        waits = member_id in self.roster.awaiting_join or member_id in self.roster.awaiting_sync
+        if self.roster.members[member_id].is_new or not waits:
+            self._remove_and_rebalance(member_id, f"the session of member {member_id} has expired", now)
+
+    def _sync_wait_over(self, now: Now) -> None:
+        late = list(self.roster.unsynced)
+        for member_id in late:
+            self._remove(member_id)
+        self._prepare_rebalance(f"members {', '.join(sorted(late))} have not synced in time", now)
+
+    def _remove_and_rebalance(self, member_id: str, reason: str, now: Now) -> None:
+        self._remove(member_id)
+        if self.state is PREPARING_REBALANCE:
+            self._note(reason)
+            self._complete_join_if_all_joined(now)
+        elif self.state is not EMPTY:
+            self._prepare_rebalance(reason, now)
+
+    def _remove(self, member_id: str) -> None:
+        self._answer_parked(member_id, ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID)
+        self.timers.cancel(Timer(TimerKind.SESSION, member_id))
+        self.timers.cancel(Timer(TimerKind.PENDING, member_id))
+        self.roster.remove(member_id)
+
+    # What has been written
+
+    def _group_written(self, purpose: Purpose, error: ErrorCode, now: Now) -> None:
+        if error:
+            error = _GROUP_STORE_ERRORS.get(error, error)
+            self._note(f"storing generation {self.generation_id} failed: {error.name}")
+        if isinstance(purpose, AssignmentStored):
+            self._assignment_written(purpose, error, now)
+        elif isinstance(purpose, StaticMemberStored):
+            self._static_member_written(purpose, error, now)
+
+    def _assignment_written(self, purpose: AssignmentStored, error: ErrorCode, now: Now) -> None:
+        if self.state is not COMPLETING_REBALANCE or purpose.generation_id != self.generation_id:
+            return
+        self._propagate_assignments({} if error else purpose.assignments, error, now)
+        if error:
+            self._prepare_rebalance(f"the assignment could not be stored: {error.name}", now)
+        else:
+            self._transition(STABLE, now)
+
+    def _static_member_written(self, purpose: StaticMemberStored, error: ErrorCode, now: Now) -> None:
+        member = self.roster.members.get(purpose.member_id)
+        if member is None or self.state is not STABLE:
+            return
+        waiter = self.roster.awaiting_join.pop(purpose.member_id, None)
+        if error:
+            self._restore_static_member(member, purpose.former, now)
+            result = self._join_result(
+                UNKNOWN_MEMBER_ID, members=False, leader_id=purpose.former_leader_id or "", error=error
+            )
+        elif purpose.skips_assignment:
+            leads = purpose.member_id == self.roster.leader_id
+            result = self._join_result(purpose.member_id, members=leads, skip_assignment=leads)
+        else:
+            # An older client that finds itself the leader assigns anew, so it is told of its former self.
+            result = self._join_result(
+                purpose.member_id, members=False, leader_id=purpose.former_leader_id or ""
+            )
+        if waiter is not None:
+            self._respond(waiter, result)
+        self._restart_session(member, now)
+
+    def _restore_static_member(self, member: Member, former: Member, now: Now) -> None:
+        self.timers.cancel(Timer(TimerKind.SESSION, member.member_id))
+        self.roster.update_protocols(member, former.protocols)
+        member.rebalance_timeout_ms = former.rebalance_timeout_ms
+        member.session_timeout_ms = former.session_timeout_ms
+        self.roster.rename(member.member_id, former.member_id)
+
+    # Small parts
+
+    def _begin(self) -> Output:
+        self._out = Output()
+        return self._out
+
+    def _note(self, text: str) -> None:
+        self._out.notes.append(text)
+
+    def _respond(self, waiter: Waiter, result: Result) -> None:
+        self._out.responses.append((waiter, result))
+
+    def _transition(self, state: GroupState, now: Now) -> None:
+        assert state in TRANSITIONS[self.state], f"{self.group_id}: {self.state} -> {state}"
+        self.state = state
+        self.state_timestamp_ms = now.wall_ms
+
+    def _die(self) -> None:
+        self.state = DEAD
+        self.timers.clear()
+
+    def _check_member(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
+        if group_instance_id is not None:
+            current_id = self.roster.static_ids.get(group_instance_id)
+            if current_id is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            if current_id != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE if member_id in self.roster else ErrorCode.UNKNOWN_MEMBER_ID
+
+    def _restart_session(self, member: Member, now: Now) -> None:
+        self.timers.set(Timer(TimerKind.SESSION, member.member_id), now.timer_ms + member.session_timeout_ms)
+
+    def _answer_parked(self, member_id: str, error: ErrorCode, answered_id: str) -> None:
+        join = self.roster.awaiting_join.pop(member_id, None)
+        if join is not None:
+            self._refuse_join(join, answered_id, error)
+        sync = self.roster.awaiting_sync.pop(member_id, None)
+        if sync is not None:
+            self._respond(sync, SyncResult(error=error))
+
+    def _refuse_join(self, waiter: Waiter, member_id: str, error: ErrorCode) -> None:
+        self._respond(waiter, JoinResult(error=error, member_id=member_id))
+
+    def _answer_join(self, member: Member, waiter: Waiter) -> None:
+        leads = member.member_id == self.roster.leader_id
+        self._respond(waiter, self._join_result(member.member_id, members=leads))
+
+    def _join_result(
+        self,
+        member_id: str,
+        *,
+        members: bool,
+        skip_assignment: bool = False,
+        leader_id: str | None = None,
+        error: ErrorCode = ErrorCode.NONE,
+    ) -> JoinResult:
+        return JoinResult(
+            error=error,
+            member_id=member_id,
+            generation_id=self.generation_id,
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol_name,
+            leader_id=(self.roster.leader_id or "") if leader_id is None else leader_id,
+            members=self.roster.joined_members(self.protocol_name) if members else (),
+            skip_assignment=skip_assignment,
+        )
+
+    def _sync_result(self, assignment: bytes) -> SyncResult:
+        return SyncResult(
+            error=ErrorCode.NONE,
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol_name,
+            assignment=assignment,
+        )
+
+    def _write_group(self, assignments: dict[str, bytes], purpose: Purpose) -> None:
+        snapshot = GroupSnapshot(
+            self.protocol_type or "",
+            self.generation_id,
+            self.protocol_name,
+            self.roster.leader_id,
+            self.state_timestamp_ms,
+            tuple(
+                MemberSnapshot(
+                    member.member_id,
+                    member.group_instance_id,
+                    member.client_id,
+                    member.client_host,
+                    member.session_timeout_ms,
+                    member.rebalance_timeout_ms,
+                    member.metadata(self.protocol_name),
+                    assignments[member.member_id],
+                )
+                for member in self.roster.members.values()
+            ),
+        )
+        self._out.writes.append(Write([GroupRecord(self.group_id, snapshot)], purpose))

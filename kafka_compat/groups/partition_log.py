@@ -1,0 +1,81 @@
+"""`__consumer_offsets` as group coordinators see it: the partitions of that topic on this broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from kafka_compat.clock import Clock
+from kafka_compat.error_mapping import code_of
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.groups.coordinator_log import ReplayedBatch
+from kafka_compat.metadata_cache import MetadataCache
+from kafka_compat.replication.partition import Partition
+from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.topic_names import OFFSETS_TOPIC
+from storage.batch import read_header
+from storage.errors import StorageError
+from storage.records import Record, build_batch, control_outcome, iter_records
+
+_READ_BYTES = 1024 * 1024
+
+
+class PartitionCoordinatorLog:
+    """CoordinatorLog over the partitions that this broker leads."""
+
+    def __init__(self, replicas: ReplicaManager, metadata: MetadataCache, clock: Clock) -> None:
+        self._replicas = replicas
+        self._metadata = metadata
+        self._clock = clock
+
+    @property
+    def shard_count(self) -> int:
+        topic = self._metadata.topics.get(OFFSETS_TOPIC)
+        return len(topic.partitions) if topic is not None else 0
+
+    def append(self, shard: int, records: Sequence[tuple[bytes, bytes | None]]) -> int:
+        now_ms = self._clock.now_ms()
+        batch = build_batch([Record(timestamp=now_ms, key=key, value=value) for key, value in records])
+        try:
+            partition = self._partition(shard)
+            partition.check_min_isr()
+            info = partition.append(memoryview(bytearray(batch)), now_ms, internal=True)
+        except StorageError as error:
+            raise KafkaError(code_of(error), str(error)) from error
+        return info.last_offset + 1
+
+    def when_committed(self, shard: int, offset: int, callback: Callable[[ErrorCode], None]) -> None:
+        partition = self._replicas.get(OFFSETS_TOPIC, shard)
+        if partition is None:
+            callback(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        else:
+            partition.when_committed(offset, callback)
+
+    def replay(self, shard: int) -> Iterator[ReplayedBatch]:
+        log = self._partition(shard).log
+        offset = log.log_start_offset
+        while True:
+            found = log.read(offset, _READ_BYTES, upper_bound=log.log_end_offset, min_one_batch=True)
+            if found is None:
+                return
+            data = memoryview(found.read())
+            position = 0
+            while position < len(data):
+                header = read_header(data, position)
+                batch = data[position : position + header.size_bytes]
+                position += header.size_bytes
+                offset = header.next_offset
+                committed = control_outcome(batch) if header.is_control else None
+                yield ReplayedBatch(
+                    end_offset=offset,
+                    producer_id=header.producer_id if header.is_transactional else -1,
+                    committed=committed,
+                    records=[]
+                    if header.is_control
+                    else [(item.key, item.value) for item in iter_records(batch) if item.key is not None],
+                )
+
+    def _partition(self, shard: int) -> Partition:
+        partition = self._replicas.get(OFFSETS_TOPIC, shard)
+        if partition is None or not partition.is_leader:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        return partition

@@ -1,0 +1,120 @@
+"""Group records as the bytes of `__consumer_offsets`, in the versions that Kafka 3.9 writes.
+
+Keys: OffsetCommitKey v1 and GroupMetadataKey v2. Values: OffsetCommitValue v3 (v1 for an offset with an
+expiry of its own, which v3 has no room for) and GroupMetadataValue v3. Every older and newer version of
+these values is read. Keys of other kinds belong to groups of the newer protocols (KIP-848, KIP-932) and are
+nobody's business here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_compat.groups.model import (
+    GroupRecord,
+    GroupSnapshot,
+    MemberSnapshot,
+    OffsetAndMetadata,
+    OffsetRecord,
+    Record,
+)
+from kafka_compat.protocol.codec import decode, decode_versioned, encode_versioned
+from kafka_compat.protocol.messages.consumer_offsets import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+
+_OFFSET_KEY_VERSIONS: Final = (0, 1)
+_GROUP_KEY_VERSION: Final = 2
+
+
+def encode_record(record: Record) -> tuple[bytes, bytes | None]:
+    """(key, value); the value of a deletion is None. Raises ValueError for a text too long for its field."""
+    if isinstance(record, OffsetRecord):
+        key = OffsetCommitKey(group=record.group_id, topic=record.topic, partition=record.partition)
+        return encode_versioned(key, 1), None if record.value is None else _encode_offset(record.value)
+    group_key = encode_versioned(GroupMetadataKey(group=record.group_id), _GROUP_KEY_VERSION)
+    return group_key, None if record.value is None else _encode_group(record.value)
+
+
+def decode_record(key: bytes, value: bytes | None) -> Record | None:
+    """The record, or None for one of another kind. Raises MalformedRequest for bytes that are none at all."""
+    version = int.from_bytes(key[:2], "big", signed=True)
+    if version in _OFFSET_KEY_VERSIONS:
+        offset_key = decode(OffsetCommitKey, version, key, 2)
+        offset = None if value is None else _decode_offset(value)
+        return OffsetRecord(offset_key.group, offset_key.topic, offset_key.partition, offset)
+    if version == _GROUP_KEY_VERSION:
+        group_key = decode(GroupMetadataKey, version, key, 2)
+        return GroupRecord(group_key.group, None if value is None else _decode_group(value))
+    return None
+
+
+def _encode_offset(offset: OffsetAndMetadata) -> bytes:
+    value = OffsetCommitValue(
+        offset=offset.offset,
+        leader_epoch=offset.leader_epoch,
+        metadata=offset.metadata,
+        commit_timestamp=offset.commit_timestamp_ms,
+        expire_timestamp=offset.expire_timestamp_ms,
+    )
+    return encode_versioned(value, 3 if offset.expire_timestamp_ms == -1 else 1)
+
+
+def _decode_offset(data: bytes) -> OffsetAndMetadata:
+    value, _ = decode_versioned(OffsetCommitValue, data)
+    return OffsetAndMetadata(
+        value.offset, value.leader_epoch, value.metadata, value.commit_timestamp, value.expire_timestamp
+    )
+
+
+def _encode_group(group: GroupSnapshot) -> bytes:
+    value = GroupMetadataValue(
+        protocol_type=group.protocol_type,
+        generation=group.generation_id,
+        protocol=group.protocol_name,
+        leader=group.leader_id,
+        current_state_timestamp=group.state_timestamp_ms,
+        members=[
+            MemberMetadata(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout=member.rebalance_timeout_ms,
+                session_timeout=member.session_timeout_ms,
+                subscription=member.subscription,
+                assignment=member.assignment,
+            )
+            for member in group.members
+        ],
+    )
+    return encode_versioned(value, 3)
+
+
+def _decode_group(data: bytes) -> GroupSnapshot:
+    value, version = decode_versioned(GroupMetadataValue, data)
+    return GroupSnapshot(
+        value.protocol_type,
+        value.generation,
+        value.protocol,
+        value.leader,
+        value.current_state_timestamp,
+        tuple(
+            MemberSnapshot(
+                member.member_id,
+                member.group_instance_id,
+                member.client_id,
+                member.client_host,
+                member.session_timeout,
+                # Before rebalance timeouts existed (KIP-62) the session timeout stood for both.
+                member.session_timeout if version == 0 else member.rebalance_timeout,
+                member.subscription,
+                member.assignment,
+            )
+            for member in value.members
+        ),
+    )

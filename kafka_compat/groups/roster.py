@@ -1,0 +1,125 @@
+"""Who is in a group, who waits for what, and which protocols all of them share. No rules of the rebalance
+here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kafka_compat.groups.model import JoinedMember, Member, Protocols, Waiter
+
+
+class Roster:
+    """The members of one group.
+
+    `members` keeps the order of arrival, which decides between equals: a leader that is gone is succeeded by
+    the longest-standing member. `pending` holds ids that were given out but not used yet (KIP-394); such
+    members count for the completion of a rebalance and for nothing else. `unsynced` are those whose
+    SyncGroup of this generation has not come yet.
+    """
+
+    __slots__ = (
+        "_supporters",
+        "awaiting_join",
+        "awaiting_sync",
+        "leader_id",
+        "members",
+        "pending",
+        "static_ids",
+        "unsynced",
+    )
+
+    def __init__(self) -> None:
+        self.members: dict[str, Member] = {}
+        self.static_ids: dict[str, str] = {}
+        self.pending: set[str] = set()
+        self.awaiting_join: dict[str, Waiter] = {}
+        self.awaiting_sync: dict[str, Waiter] = {}
+        self.unsynced: set[str] = set()
+        self.leader_id: str | None = None
+        self._supporters: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __contains__(self, member_id: str) -> bool:
+        return member_id in self.members
+
+    def add(self, member: Member) -> None:
+        self.members[member.member_id] = member
+        self.pending.discard(member.member_id)
+        if member.group_instance_id is not None:
+            self.static_ids[member.group_instance_id] = member.member_id
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self._supporters.update({name for name, _ in member.protocols})
+
+    def remove(self, member_id: str) -> None:
+        """Forget a member or a pending member. Whoever waits in its name must have been answered before."""
+        self.pending.discard(member_id)
+        self.unsynced.discard(member_id)
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._supporters.subtract({name for name, _ in member.protocols})
+            if member.group_instance_id is not None:
+                del self.static_ids[member.group_instance_id]
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+
+    def update_protocols(self, member: Member, protocols: Protocols) -> None:
+        self._supporters.subtract({name for name, _ in member.protocols})
+        member.protocols = protocols
+        self._supporters.update({name for name, _ in protocols})
+
+    def rename(self, old_id: str, new_id: str) -> Member:
+        """Give a static member another id; its leadership and its place in the group go with it."""
+        member = self.members.pop(old_id)
+        member.member_id = new_id
+        self.members[new_id] = member
+        if member.group_instance_id is not None:
+            self.static_ids[member.group_instance_id] = new_id
+        if self.leader_id == old_id:
+            self.leader_id = new_id
+        if old_id in self.unsynced:
+            self.unsynced.remove(old_id)
+            self.unsynced.add(new_id)
+        return member
+
+    @property
+    def all_joined(self) -> bool:
+        return len(self.awaiting_join) == len(self.members) and not self.pending
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The patience of the most patient member."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def elect_joined_leader(self) -> bool:
+        """Make sure that the leader is one of those who joined; False when nobody did."""
+        if self.leader_id is None:
+            return False
+        if self.leader_id not in self.awaiting_join:
+            joined = next((member_id for member_id in self.members if member_id in self.awaiting_join), None)
+            if joined is None:
+                return False
+            self.leader_id = joined
+        return True
+
+    def shares_protocol(self, names: set[str]) -> bool:
+        """Whether every member supports one of these."""
+        return any(self._supporters[name] == len(self.members) for name in names)
+
+    def select_protocol(self) -> str:
+        """The protocol with most votes: each member votes for the first of its own that all support."""
+        candidates = {name for name, count in self._supporters.items() if count == len(self.members)}
+        votes = Counter(
+            next(name for name, _ in member.protocols if name in candidates)
+            for member in self.members.values()
+        )
+        return votes.most_common(1)[0][0]
+
+    def joined_members(self, protocol: str | None) -> tuple[JoinedMember, ...]:
+        return tuple(
+            JoinedMember(member.member_id, member.group_instance_id, member.metadata(protocol))
+            for member in self.members.values()
+        )

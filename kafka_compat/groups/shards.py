@@ -1,0 +1,22 @@
+"""Which partition of `__consumer_offsets` holds a group: clients and other brokers compute the same."""
+
+from __future__ import annotations
+
+
+def shard_of(group_id: str, shard_count: int) -> int:
+    """Kafka's choice: the absolute value of Java's String.hashCode, modulo the number of partitions."""
+    return _absolute(java_hash_code(group_id)) % shard_count
+
+
+def java_hash_code(text: str) -> int:
+    """String.hashCode of Java: over UTF-16 code units, as a signed 32-bit number."""
+    code = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for index in range(0, len(units), 2):
+        code = (31 * code + (units[index] << 8 | units[index + 1])) & 0xFFFF_FFFF
+    return code - (1 << 32) if code >= 1 << 31 else code
+
+
+def _absolute(number: int) -> int:
+    # The most negative int has no absolute value in Java; Kafka takes 0 for it.
+    return 0 if number == -(1 << 31) else abs(number)

@@ -1,0 +1,71 @@
+"""Deadlines of one group, as data: the machine sets them, whoever runs the machine asks when to come back."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class TimerKind(Enum):
+    """What runs out."""
+
+    JOIN = "join"
+    """The wait for members to (re)join; one per group."""
+    SYNC = "sync"
+    """The wait for every member's SyncGroup after a rebalance; one per group."""
+    SESSION = "session"
+    """A member's session."""
+    PENDING = "pending"
+    """The wait for a member to come back with the id it was given (KIP-394)."""
+
+
+class Timer(NamedTuple):
+    kind: TimerKind
+    member_id: str = ""
+
+
+class Timers:
+    """At most one deadline per timer.
+
+    `wake_at_ms` is never later than the earliest deadline but may be earlier: heartbeats move deadlines away
+    all the time, and looking for the new earliest one is left to the next wake-up.
+    """
+
+    __slots__ = ("_deadlines_ms", "wake_at_ms")
+
+    def __init__(self) -> None:
+        self._deadlines_ms: dict[Timer, int] = {}
+        self.wake_at_ms: int | None = None
+
+    def set(self, timer: Timer, deadline_ms: int) -> None:
+        self._deadlines_ms[timer] = deadline_ms
+        if self.wake_at_ms is None or deadline_ms < self.wake_at_ms:
+            self.wake_at_ms = deadline_ms
+
+    def cancel(self, timer: Timer) -> None:
+        self._deadlines_ms.pop(timer, None)
+
+    def clear(self) -> None:
+        self._deadlines_ms.clear()
+        self.wake_at_ms = None
+
+    def deadline_ms(self, timer: Timer) -> int | None:
+        return self._deadlines_ms.get(timer)
+
+    def due(self, now_ms: int) -> list[Timer]:
+        """Timers whose deadline has come, earliest first. Each must be taken with `take` before it acts."""
+        due = [timer for timer, deadline_ms in self._deadlines_ms.items() if deadline_ms <= now_ms]
+        due.sort(key=self._deadlines_ms.__getitem__)
+        return due
+
+    def take(self, timer: Timer, now_ms: int) -> bool:
+        """Remove a due timer; False if an earlier one has cancelled it or moved it meanwhile."""
+        deadline_ms = self._deadlines_ms.get(timer)
+        if deadline_ms is None or deadline_ms > now_ms:
+            return False
+        del self._deadlines_ms[timer]
+        return True
+
+    def settle(self) -> None:
+        """Make `wake_at_ms` exact."""
+        self.wake_at_ms = min(self._deadlines_ms.values(), default=None)

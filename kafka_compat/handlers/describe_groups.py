@@ -1,0 +1,62 @@
+"""DescribeGroups (key 15): state and members of groups.
+
+Version 3 can ask for the operations one may do, 4 brings static members (KIP-345); from 6 an unknown group
+is an error (KIP-1043), before it is a group in the state "Dead".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.model import GroupState
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+_ALL_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8
+"""Everything there is to do with a group, one bit per AclOperation: READ, DELETE, DESCRIBE."""
+
+
+@handler(ApiKey.DESCRIBE_GROUPS)
+def describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    groups = [_describe(ctx, group_id) for group_id in request.groups]
+    if request.include_authorized_operations:
+        for group in groups:
+            if not group.error_code:
+                group.authorized_operations = _ALL_OPERATIONS
+    return DescribeGroupsResponse(groups=groups)
+
+
+def _describe(ctx: RequestContext, group_id: str) -> DescribedGroup:
+    error, group = ctx.broker.groups.describe_group(group_id)
+    if error:
+        return DescribedGroup(group_id=group_id, error_code=error)
+    if group is None:
+        dead = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
+        if ctx.api_version >= 6:
+            dead.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+            dead.error_message = f"Group {group_id} not found."
+        return dead
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state,
+        protocol_type=group.protocol_type,
+        protocol_data=group.protocol_name,
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata,
+                member_assignment=member.assignment,
+            )
+            for member in group.members
+        ],
+    )

@@ -1,0 +1,57 @@
+"""JoinGroup (key 11): become or stay a member of a group; answered when the rebalance completes.
+
+Version 1 brings the rebalance timeout (KIP-62), 4 the id that a new member must come back with (KIP-394), 5
+static members (KIP-345), 7 the protocol type in the answer (KIP-559), 8 a reason (KIP-800), 9
+`skip_assignment` (KIP-814).
+"""
+
+from __future__ import annotations
+
+from kafka_compat.dispatch import PENDING, RequestContext, handler
+from kafka_compat.groups.model import Join, JoinResult
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
+
+
+@handler(ApiKey.JOIN_GROUP)
+def join_group(ctx: RequestContext, request: JoinGroupRequest) -> object:
+    version = ctx.api_version
+    join = Join(
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        client_id=ctx.client_id or "",
+        client_host=f"/{ctx.client_host}",
+        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms,
+        protocol_type=request.protocol_type,
+        protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+        reason=request.reason or "not provided",
+        requires_known_member_id=version >= 4 and request.group_instance_id is None,
+        supports_skipping_assignment=version >= 9,
+    )
+    ctx.broker.groups.join(request.group_id, join, lambda result: ctx.respond(_response(result, version)))
+    return PENDING
+
+
+def _response(result: JoinResult, version: int) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        error_code=result.error,
+        generation_id=result.generation_id,
+        protocol_type=result.protocol_type,
+        protocol_name=(result.protocol_name or "") if version < 7 else (result.protocol_name or None),
+        leader=result.leader_id,
+        skip_assignment=result.skip_assignment,
+        member_id=result.member_id,
+        members=[
+            JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                metadata=member.metadata,
+            )
+            for member in result.members
+        ],
+    )

@@ -1,0 +1,47 @@
+"""LeaveGroup (key 13): members go, and the others rebalance at once.
+
+Version 3 takes several members, static ones also by their instance id alone (KIP-345); 5 brings a reason
+(KIP-800).
+"""
+
+from __future__ import annotations
+
+from kafka_compat.dispatch import PENDING, RequestContext, handler
+from kafka_compat.groups.model import LeaveResult, Leaving
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
+
+
+@handler(ApiKey.LEAVE_GROUP)
+def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> object:
+    version = ctx.api_version
+    members = request.members if version >= 3 else [MemberIdentity(member_id=request.member_id)]
+    leaving = [
+        Leaving(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            reason=member.reason or "not provided",
+        )
+        for member in members
+    ]
+    ctx.broker.groups.leave(request.group_id, leaving, lambda result: ctx.respond(_response(result, version)))
+    return PENDING
+
+
+def _response(result: LeaveResult, version: int) -> LeaveGroupResponse:
+    if version < 3:
+        return LeaveGroupResponse(error_code=result.error or result.members[0][1])
+    return LeaveGroupResponse(
+        error_code=result.error,
+        members=[
+            MemberResponse(
+                member_id=leaving.member_id, group_instance_id=leaving.group_instance_id, error_code=error
+            )
+            for leaving, error in result.members
+        ],
+    )

@@ -1,0 +1,27 @@
+"""ListGroups (key 16): the groups that this broker coordinates.
+
+Version 4 filters by state (KIP-518), 5 by type (KIP-848); all groups here are of the type "classic".
+"""
+
+from __future__ import annotations
+
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+
+@handler(ApiKey.LIST_GROUPS)
+def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+    error, groups = ctx.broker.groups.list_groups(set(request.states_filter), set(request.types_filter))
+    return ListGroupsResponse(
+        error_code=error,
+        groups=[
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type,
+                group_state=group.state,
+                group_type="classic",
+            )
+            for group in groups
+        ],
+    )

@@ -1,0 +1,65 @@
+"""OffsetCommit (key 8): store the positions of a group.
+
+Version 0 is a group-less commit without a coordinator; Kafka keeps those in ZooKeeper, this broker beside
+all others. Version 1 alone carries a timestamp per partition, 2 to 4 an expiry for all; 6 brings leader
+epochs (KIP-320), 7 static members (KIP-345). Every answer says per partition how it went.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from kafka_compat.dispatch import PENDING, RequestContext, handler
+from kafka_compat.groups.model import Commit, OffsetAndMetadata, PartitionErrors
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+
+@handler(ApiKey.OFFSET_COMMIT)
+def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> object:
+    now_ms = ctx.broker.clock.now_ms()
+    expire_timestamp_ms = -1 if request.retention_time_ms == -1 else now_ms + request.retention_time_ms
+    offsets = {
+        (topic.name, partition.partition_index): OffsetAndMetadata(
+            partition.committed_offset,
+            partition.committed_leader_epoch,
+            partition.committed_metadata or "",
+            now_ms if partition.commit_timestamp == -1 else partition.commit_timestamp,
+            expire_timestamp_ms,
+        )
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+    if not offsets:
+        return OffsetCommitResponse()
+    commit = Commit(
+        generation_id=request.generation_id_or_member_epoch,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        offsets=offsets,
+    )
+    order = list(offsets)
+    ctx.broker.groups.commit_offsets(
+        request.group_id, commit, lambda errors: ctx.respond(_response({key: errors[key] for key in order}))
+    )
+    return PENDING
+
+
+def _response(errors: PartitionErrors) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=name,
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=partition, error_code=error)
+                    for (_, partition), error in group
+                ],
+            )
+            for name, group in groupby(errors.items(), key=lambda item: item[0][0])
+        ]
+    )

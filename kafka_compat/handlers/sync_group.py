@@ -1,0 +1,38 @@
+"""SyncGroup (key 14): the leader brings everyone's assignment, every member takes its own.
+
+Version 3 brings static members (KIP-345), 5 the protocol type and name, which must then be the group's
+(KIP-559).
+"""
+
+from __future__ import annotations
+
+from kafka_compat.dispatch import PENDING, RequestContext, handler
+from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.model import Sync, SyncResult
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+@handler(ApiKey.SYNC_GROUP)
+def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> object:
+    if ctx.api_version >= 5 and (request.protocol_type is None or request.protocol_name is None):
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    sync = Sync(
+        generation_id=request.generation_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignments={one.member_id: one.assignment for one in request.assignments},
+    )
+    ctx.broker.groups.sync(request.group_id, sync, lambda result: ctx.respond(_response(result)))
+    return PENDING
+
+
+def _response(result: SyncResult) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        error_code=result.error,
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol_name,
+        assignment=result.assignment,
+    )
