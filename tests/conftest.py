@@ -44,10 +44,6 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
-def pytest_unconfigure() -> None:
-    servers.stop_all()
-
-
 @pytest.fixture(scope="session")
 def campaign() -> bool:
     """Whether this run is a campaign with full counts."""

@@ -30,6 +30,9 @@ class Producer(Protocol):
 
     def send(self, partition: int, value: bytes, done: Callable[[Place | None], None]) -> None: ...
 
+    def serve_callbacks(self) -> None:
+        """Call back what came in, where the client does not do that by itself."""
+
     def finish(self) -> None:
         """Wait until every record sent is acknowledged or given up."""
 
@@ -51,6 +54,7 @@ class ConfluentProducer:
                 "retry.backoff.ms": 20,
                 "reconnect.backoff.ms": 20,
                 "reconnect.backoff.max.ms": 200,
+                "log_level": 2,
             }
         )
 
@@ -59,6 +63,8 @@ class ConfluentProducer:
             done(None if error is not None else (message.partition(), message.offset()))
 
         self._client.produce(self._topic, value, partition=partition, on_delivery=delivered)
+
+    def serve_callbacks(self) -> None:
         self._client.poll(0)
 
     def finish(self) -> None:
@@ -90,6 +96,9 @@ class KafkaPythonProducer:
         future.add_callback(lambda found: done((found.partition, found.offset)))
         future.add_errback(lambda _error: done(None))
 
+    def serve_callbacks(self) -> None:
+        """kafka-python's own thread does it."""
+
     def finish(self) -> None:
         self._client.flush(120)
         self._client.close(30)
@@ -111,6 +120,7 @@ class Load(threading.Thread):
     def run(self) -> None:
         try:
             while not self._stopping.wait(_PAUSE_S):
+                self._producer.serve_callbacks()
                 if self.sent - len(self.acknowledged) - len(self.given_up) < _UNACKNOWLEDGED_MOST:
                     for _ in range(_BURST):
                         self._send_next()

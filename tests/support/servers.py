@@ -5,6 +5,7 @@ Each keeps its port and its data folder over `stop`, `kill` and `start`, and wri
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import subprocess
@@ -277,8 +278,9 @@ def running_logs(lines: int = 40) -> Iterator[tuple[str, str]]:
         yield f"{server.name} {server.log}", server.process.tail(lines)
 
 
+@atexit.register
 def stop_all() -> None:
-    """Stop whatever a test left running."""
+    """Stop whatever is left running when this process ends."""
     for server in _running.copy():
         server.stop(5)
 
