@@ -11,7 +11,7 @@ from tests.protocol.definitions import FieldAt
 
 
 def to_json(message: Message, fields: tuple[FieldAt, ...]) -> dict[str, Any]:
-    """`message` by the names of an official definition; tagged fields only when they differ from their default."""
+    """`message` by the names of an official definition; tagged fields only where not the default."""
     content = {}
     for field in fields:
         value = getattr(message, field.name)

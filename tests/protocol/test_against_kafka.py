@@ -10,7 +10,7 @@ from kafka_compat.protocol.codec import decode, encode
 from kafka_compat.protocol.schema import Message
 from tests.oracle.message_oracle import MessageOracle
 from tests.protocol.definitions import RELEASES, Definition, definitions
-from tests.protocol.kafka_json import blank_records, to_json, as_kafka_holds_it
+from tests.protocol.kafka_json import as_kafka_holds_it, blank_records, to_json
 from tests.protocol.known_messages import message_classes
 from tests.protocol.random_messages import RandomMessages
 from tests.support.campaign import rounds

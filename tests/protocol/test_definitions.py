@@ -90,7 +90,7 @@ def test_the_comparison_sees_each_kind_of_difference(field: str) -> None:
 
 
 def compare(definition: Definition, cls: type[Message], *, newest: bool) -> list[str]:
-    """What differs, one line each. A release may lack tagged fields that a later one added to the same version."""
+    """What differs, one line each; an older release may lack tagged fields that a newer one added."""
     differences = []
     for version in definition.versions.numbers():
         ours = definition.our_version(version)
@@ -137,7 +137,7 @@ def compare_fields(
         }
         if isinstance(element, Wire):
             pairs["type"] = (element.name, their.type)
-        elif not element.__name__.endswith(their.type):
+        elif isinstance(element, type) and not element.__name__.endswith(their.type):
             pairs["type"] = (element.__name__, their.type)
         differences += [
             f"{path}: {what} is {a!r}, should be {b!r}" for what, (a, b) in pairs.items() if a != b

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+from contextlib import suppress
 
 import pytest
 
@@ -39,10 +40,8 @@ def test_mutated_messages_decode_or_are_malformed() -> None:
         for _ in range(changes.randint(1, 4)):
             if mutated:
                 mutated[changes.randrange(len(mutated))] = changes.choice([0, 1, 0x7F, 0x80, 0xFF])
-        try:
+        with suppress(MalformedRequest):
             decode(cls, version, mutated, exact=True)
-        except MalformedRequest:
-            pass
 
 
 @pytest.mark.parametrize("version", [0, 4, 8])
@@ -55,7 +54,7 @@ def test_a_compact_count_is_bounded_by_the_bytes_that_are_there() -> None:
     assert_refused_cheaply(MetadataRequest, 9, b"\xff\xff\xff\xff\x0f" + b"\x00" * 100)
 
 
-def assert_refused_cheaply(cls: type[Message], version: int, content: bytes) -> None:
+def assert_refused_cheaply(cls: type, version: int, content: bytes) -> None:
     encode(cls(), version)
     tracemalloc.start()
     try:
@@ -106,7 +105,7 @@ def test_a_tagged_field_of_another_size_than_announced_is_malformed() -> None:
     good = encode(FetchRequest(cluster_id="abc"), 12)
     assert decode(FetchRequest, 12, good, exact=True).cluster_id == "abc"
     assert good.endswith(b"\x01\x00\x04\x04abc")
-    with pytest.raises(MalformedRequest, match="cluster_id .* takes 4 of 5 bytes"):
+    with pytest.raises(MalformedRequest, match=r"cluster_id .* takes 4 of 5 bytes"):
         decode(FetchRequest, 12, good.replace(b"\x01\x00\x04\x04abc", b"\x01\x00\x05\x04abcd"))
 
 
