@@ -22,7 +22,8 @@ _JAVA_SOURCES = Path(__file__).resolve().parent / "java"
 class ClientKind:
     """One client library in one version, and what it can do.
 
-    `features`: of headers, timestamps, topic_admin, group_admin, delete_group, static, cooperative, max_timestamp.
+    `features`: of headers, null_headers (header values may be null), timestamps, idempotent, topic_admin,
+    group_admin, delete_group, static (group.instance.id), cooperative (assignor), max_timestamp.
     """
 
     name: str
@@ -44,7 +45,7 @@ class ClientKind:
 
 _OLD_CODECS = ("none", "gzip", "snappy", "lz4")
 _ALL_CODECS = (*_OLD_CODECS, "zstd")
-_RECORDS_OF_TODAY = frozenset({"headers", "timestamps"})
+_RECORDS_OF_TODAY = frozenset({"headers", "null_headers", "timestamps"})
 _TOPIC_ADMIN = frozenset({"topic_admin"})
 _FULL_ADMIN = _TOPIC_ADMIN | {"group_admin", "delete_group", "max_timestamp"}
 
@@ -54,7 +55,7 @@ CLIENTS = {
         ClientKind(
             "kafka-python",
             _ALL_CODECS,
-            _RECORDS_OF_TODAY | _FULL_ADMIN | {"static", "cooperative", "idempotent"},
+            (_RECORDS_OF_TODAY - {"null_headers"}) | _FULL_ADMIN | {"static", "cooperative", "idempotent"},
             python_module="tests.clients.drivers.kafka_python",
         ),
         ClientKind(

@@ -85,7 +85,9 @@ def produce_and_consume(lane: Lane) -> Observations:
         {"partition": 2, "key": every_byte, "value": every_byte * 4, "timestamp": START_MS + 23_000},
     ]
     if lane.has("headers"):
-        records[0]["headers"] = [["trace", "abc"], ["trace", "again"], ["null", None], ["empty", ""], ["é", "\xff"]]
+        records[0]["headers"] = [["trace", "abc"], ["trace", "again"], ["empty", ""], ["é", "\xff"]]
+    if lane.has("null_headers"):
+        records[1]["headers"] = [["null", None]]
     sent = lane.program.call("produce", topic=topic, records=records)["results"]
     found = _read(lane, topic, 3, len(records))
     offsets = [dict.fromkeys((0, 1, 2), 0), []]
@@ -245,8 +247,7 @@ class _Group:
             member=f"{self.name}-{member}",
             group=self.name,
             topics=self.topics,
-            session_timeout_ms=SESSION_TIMEOUT_MS,
-            **{**self.settings, **settings},
+            **{"session_timeout_ms": SESSION_TIMEOUT_MS, **self.settings, **settings},
         )
 
     def state(self, member: str) -> dict[str, Any]:
@@ -363,7 +364,7 @@ def round_robin_over_two_topics(lane: Lane) -> Observations:
 def static_member(lane: Lane) -> Observations:
     """A static member that is back before its session ends finds its partitions without a rebalance."""
     topic = lane.topic(4)
-    group = _Group(lane, [topic])
+    group = _Group(lane, [topic], session_timeout_ms=20_000)
     elsewhere = lane.new_program()
     group.join("stays", instance="instance-1")
     group.join("restarts", elsewhere, instance="instance-2")

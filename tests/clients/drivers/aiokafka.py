@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Awaitable, Coroutine
 from typing import Any
@@ -134,7 +135,7 @@ class Client:
                     if isinstance(pending, BaseException):
                         raise pending
                     done = await asyncio.wait_for(pending, 30)
-                    results.append([done.partition, done.offset])
+                    results.append(None if done is None else [done.partition, done.offset])  # acks=0
                 except aiokafka.errors.KafkaError as error:
                     results.append({"error": code_of(error)})
             return {"results": results}
@@ -251,7 +252,8 @@ class Client:
         return self._members[member].log.state()
 
     async def member_commit(self, member: str) -> Answer:
-        await self._members[member].consumer.commit()
+        with contextlib.suppress(aiokafka.errors.IllegalStateError):  # it holds no partitions now
+            await self._members[member].consumer.commit()
         return {}
 
     async def member_stop(self, member: str) -> Answer:

@@ -72,9 +72,10 @@ final class Compat {
         Map<TopicPartition, Long> asked = new HashMap<>();
         for (TopicPartition part : parts) asked.put(part, timestamp);
         Map<String, Object> found = new LinkedHashMap<>();
-        for (Map.Entry<TopicPartition, OffsetAndTimestamp> hit : consumer.offsetsForTimes(asked).entrySet()) {
-            Object offset = hit.getValue() == null ? null : hit.getValue().offset();
-            found.put(String.valueOf(hit.getKey().partition()), offset);
+        Map<TopicPartition, OffsetAndTimestamp> hits = consumer.offsetsForTimes(asked);
+        for (TopicPartition part : parts) {
+            OffsetAndTimestamp hit = hits.get(part);
+            found.put(String.valueOf(part.partition()), hit == null ? null : hit.offset());
         }
         return found;
     }
