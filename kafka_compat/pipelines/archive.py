@@ -1,11 +1,13 @@
 """archive: topics → Parquet files, each record exactly once. How files become visible: see archive_store."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .archive_store import ArchiveState, ArchiveStore
+from .archive_store import ArchiveState, ArchiveStore, StagedFile
 from .checkpoint import Offsets, batch_range, next_offsets
 from .cluster import ClusterView, look, lost_since
 from .errors import NotStarted, RecordsLost
@@ -16,7 +18,6 @@ from .runner import kafka_stream, run_batches
 from .session import create_session
 
 COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")
-ROW_GROUP_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +95,28 @@ class ArchiveReport:
         return f"{text_table(header, rows)}\n{summary}"
 
 
-def archive_rows(rows: Any) -> Any:
-    """The source's eight columns and the UTC day of the timestamp, in the order in which files are written.
+def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
+    """Write the source's rows into `directory`, a folder that all executors see; returns the files.
 
-    The source's partitions each hold a range of one Kafka partition, so that no shuffle is needed: sorting
-    inside them by day, then offset, gives one file per day with its offsets in order.
+    The source's partitions each hold a range of one Kafka partition with offsets in order, so that neither a
+    shuffle nor a sort is needed.
     """
-    from pyspark.sql import functions
+    from pyspark import cloudpickle
 
-    day = functions.to_date("timestamp").alias("day_utc")
-    return rows.select(*COLUMNS, day).sortWithinPartitions("day_utc", "offset")
+    from . import archive_writer
+    from .offset_runs import OffsetRuns, int64_array
+
+    # Executors on other machines have pyarrow, but not this package: its functions travel with the task.
+    cloudpickle.register_pickle_by_value(sys.modules[__package__])
+    write = partial(archive_writer.write_range, directory=str(directory.resolve()))
+    files = rows.select(*COLUMNS).mapInArrow(write, archive_writer.FILES_SCHEMA).collect()
+    return [
+        StagedFile(
+            **{name: file[name] for name in ("name", "topic", "partition", "day", "first", "last")},
+            runs=OffsetRuns(int64_array(file["runs_first"]), int64_array(file["runs_last"])),
+        )
+        for file in files
+    ]
 
 
 def run_archive(job: ArchiveJob) -> ArchiveReport:
@@ -147,14 +160,10 @@ def _archive(
         def archive_batch(rows: Any, batch_id: int) -> None:
             if store.is_committed(batch_id):
                 return
-            target = store.staging_directory(batch_id)
-            writer = (
-                archive_rows(rows).write.partitionBy("day_utc").option("parquet.block.size", ROW_GROUP_BYTES)
-            )
-            writer.parquet(str(target.resolve()))
+            files = write_rows(rows, store.staging_directory(batch_id))
             before_rows = _rows(store.state())
             start, end = batch_range(store.checkpoint, batch_id)
-            state = store.commit(batch_id, start, end, view.topic_ids)
+            state = store.commit(batch_id, files, start, end, view.topic_ids)
             progress.batch(batch_id, _rows(state) - before_rows, _total(_behind(view, state)))
 
         complete = run_batches(

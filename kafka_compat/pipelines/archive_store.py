@@ -4,8 +4,8 @@ Readers see DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet and 
 underscore. The rules:
 
 1. A batch is written under DIR/_staging/BATCH-RUN/, a folder of this run alone, where no reader looks.
-2. Its files are checked (strictly increasing offsets, no offset twice, all inside the batch's range, which
-   begins where the last batch ended) and synced.
+2. Its files are synced, and checked: offsets strictly increasing, none twice, all inside the batch's range,
+   which begins where the last batch ended.
 3. DIR/_log/BATCH.json then names every staged file with its final name. Its appearance, by rename, is the
    commit: from here on exactly these files become the batch, and the batch is never written again.
 4. Each staged file is renamed to its final name. A rename is atomic and happens once, so that a reader in
@@ -59,9 +59,9 @@ class ArchiveState:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A checked file in staging: rows first to last of one partition and one day."""
+    """A file `name` in staging: rows first to last of one partition and one day, in the runs given."""
 
-    path: Path
+    name: str
     topic: str
     partition: int
     day: str
@@ -143,22 +143,23 @@ class ArchiveStore:
         shutil.rmtree(path, ignore_errors=True)
         return path
 
-    def commit(self, batch_id: int, start: Offsets, end: Offsets, topic_ids: dict[str, str]) -> ArchiveState:
-        """Check the staged files of the batch, which covers [start, end) of each partition, and publish them.
+    def commit(
+        self, batch_id: int, files: list[StagedFile], start: Offsets, end: Offsets, topic_ids: dict[str, str]
+    ) -> ArchiveState:
+        """Check the staged and synced files of a batch over [start, end) of each partition; publish them.
 
         RecordsLost when they do not continue the archive, or hold an offset twice or from elsewhere.
         """
         staging = self._staging / f"{batch_id}-{self._run}"
-        files = [inspect_file(path) for path in sorted(staging.rglob("*.parquet"))]
+        staging.mkdir(parents=True, exist_ok=True)
         state = self.state()
         state.batch_id = batch_id
         state.topic_ids |= topic_ids
         add_batch(state.topics, files, start, end)
-        for file in files:
-            _sync(file.path)
+        _sync(staging)
         entry = {
             "staging": staging.name,
-            "files": {str(file.path.relative_to(staging)): file.final_name for file in files},
+            "files": {file.name: file.final_name for file in files},
             "topic_ids": state.topic_ids,
             "topics": {t: {str(p): asdict(v) for p, v in parts.items()} for t, parts in state.topics.items()},
         }
@@ -192,25 +193,6 @@ class ArchiveStore:
         shutil.rmtree(staging)
 
 
-def inspect_file(path: Path) -> StagedFile:
-    """Read a staged file's offsets; RecordsLost when it mixes partitions or its order is broken."""
-    import pyarrow.parquet as pq
-
-    from .offset_runs import runs_of
-
-    with pq.ParquetFile(path) as file:
-        groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
-        owner = {name: _values(groups, name) for name in ("topic", "partition")}
-        if any(len(values) != 1 for values in owner.values()):
-            raise RecordsLost(f"{path} holds records of more than one partition: {owner}.")
-        runs = runs_of(
-            file.read_row_group(i, columns=["offset"]).column(0).combine_chunks() for i in range(len(groups))
-        )
-    day = path.parent.name.removeprefix("day_utc=")
-    first, last = runs.first[0].as_py(), runs.last[-1].as_py()
-    return StagedFile(path, owner["topic"].pop(), owner["partition"].pop(), day, first, last, runs)
-
-
 def add_batch(
     totals: dict[str, dict[int, PartitionTotals]], files: list[StagedFile], start: Offsets, end: Offsets
 ) -> None:
@@ -242,15 +224,6 @@ def add_batch(
                 known.last = runs.last[-1].as_py()
     if by_partition:
         raise RecordsLost(f"Records of partitions outside of the batch were read: {sorted(by_partition)}.")
-
-
-def _values(groups: list[Any], column: str) -> set[Any]:
-    """Smallest and largest values of a column in each row group, from the footer alone."""
-    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
-    statistics = [chunk.statistics for chunk in chunks if chunk.path_in_schema == column]
-    if not all(found is not None and found.has_min_max for found in statistics):
-        raise RecordsLost(f"A staged file's footer has no statistics of {column}.")
-    return {found.min for found in statistics} | {found.max for found in statistics}
 
 
 def _write_atomically(path: Path, value: Any) -> None:

@@ -78,10 +78,11 @@ def look(
 
 
 def cause(error: BaseException) -> str:
-    """The innermost Java message of an error, in one line."""
+    """The innermost message of an error, in one line: Java's own, or the last of a worker's traceback."""
     java = getattr(error, "java_exception", None)
     if java is None:
-        return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        return lines[-1 if any(line.startswith("Traceback") for line in lines) else 0]
     while java.getCause() is not None:
         java = java.getCause()
     return f"{java.getClass().getSimpleName()}: {java.getMessage()}"

@@ -20,7 +20,11 @@ class OffsetRuns:
 
     first: Any
     last: Any
-    rows: int
+
+    @property
+    def rows(self) -> int:
+        """How many offsets the runs hold."""
+        return (pc.sum(self.last).as_py() or 0) - (pc.sum(self.first).as_py() or 0) + len(self.first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Gaps:
 
 def runs_of(chunks: Iterable[Any]) -> OffsetRuns:
     """Runs of offsets, given as int64 arrays in strictly increasing order; RecordsLost otherwise."""
-    firsts, lasts, rows = [], [], 0
+    firsts, lasts = [], []
     previous = None
     for chunk in chunks:
         count = len(chunk)
@@ -51,8 +55,7 @@ def runs_of(chunks: Iterable[Any]) -> OffsetRuns:
         broken = pc.not_equal(step, 1)
         firsts += [chunk.slice(0, 1), pc.filter(tail, broken)]
         lasts += [pc.filter(head, broken), chunk.slice(count - 1)]
-        rows += count
-    return OffsetRuns(_joined(firsts), _joined(lasts), rows)
+    return OffsetRuns(_joined(firsts), _joined(lasts))
 
 
 def merged(parts: Iterable[OffsetRuns]) -> OffsetRuns:
@@ -66,7 +69,7 @@ def merged(parts: Iterable[OffsetRuns]) -> OffsetRuns:
         if pc.any(overlaps).as_py():
             at = pc.index(overlaps, True).as_py()
             raise RecordsLost(f"Offset {first[at + 1].as_py()} was read twice.")
-    return OffsetRuns(first, last, sum(part.rows for part in parts))
+    return OffsetRuns(first, last)
 
 
 def gaps_in(runs: OffsetRuns, start: int, end: int, ranges_max: int = 20) -> Gaps:
@@ -85,6 +88,17 @@ def gaps_in(runs: OffsetRuns, start: int, end: int, ranges_max: int = 20) -> Gap
     lows = pc.add(pc.filter(edges_last, holes).slice(0, ranges_max), 1).to_pylist()
     highs = pc.subtract(pc.filter(edges_first, holes).slice(0, ranges_max), 1).to_pylist()
     return Gaps(pc.sum(sizes).as_py(), [list(pair) for pair in zip(lows, highs, strict=True)])
+
+
+def int64_bytes(array: Any) -> bytes:
+    """The values of an int64 array without nulls, in the machine's byte order; `int64_array` reads them."""
+    data: bytes = array.buffers()[1].slice(array.offset * 8, len(array) * 8).to_pybytes()
+    return data
+
+
+def int64_array(data: bytes) -> Any:
+    """An int64 array from what `int64_bytes` gave."""
+    return pa.Array.from_buffers(pa.int64(), len(data) // 8, [None, pa.py_buffer(data)])
 
 
 def _joined(arrays: list[Any]) -> Any:

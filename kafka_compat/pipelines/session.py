@@ -1,6 +1,7 @@
 """A SparkSession for a job: quiet, in UTC, with the Kafka connector on its class path."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,6 +41,7 @@ def create_session(
 
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.NamedTemporaryFile("w", suffix=".properties", prefix="log4j2-") as log4j:
         log4j.write(_LOG4J.format(level="warn" if verbose else "fatal"))
         log4j.flush()
@@ -49,7 +51,7 @@ def create_session(
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.sql.session.timeZone": "UTC",
-            "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+            "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
             **_connector_settings(jars),
         }
         builder = SparkSession.builder.appName(name).master(master)

@@ -1,0 +1,143 @@
+"""Writes a stretch of one Kafka partition as Parquet files, one per UTC day. Runs on Spark's executors.
+
+It needs pyarrow alone there. Files get random names in the staging folder; what a failed attempt of a task
+wrote is named by no manifest, and so never becomes visible.
+"""
+
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from .errors import RecordsLost
+from .offset_runs import OffsetRuns, int64_bytes, merged, runs_of
+
+FILES_SCHEMA = (
+    "name string, topic string, partition int, day string, first long, last long, "
+    "runs_first binary, runs_last binary"
+)
+"""What `write_range` yields, one row per file; the runs are int64 arrays as their bytes."""
+
+ROW_GROUP_BYTES = 32 << 20
+BUFFER_BYTES = 96 << 20
+OPEN_FILES_MAX = 200
+
+
+@dataclass
+class _DayFile:
+    """A file being written, and the rows that wait for the next row group."""
+
+    path: str
+    day: str
+    rows: list[Any] = field(default_factory=list)
+    size_bytes: int = 0
+    runs: list[OffsetRuns] = field(default_factory=list)
+    writer: Any = None
+
+
+def write_range(batches: Iterator[Any], directory: str) -> Iterator[Any]:
+    """Write record batches with the archive's columns, all of one Kafka partition and in offset order.
+
+    Yields one record batch of FILES_SCHEMA. A day that comes back after many others may get two files.
+    """
+    os.makedirs(directory, exist_ok=True)
+    owner: tuple[str, int] | None = None
+    open_files: dict[int, _DayFile] = {}
+    done: list[_DayFile] = []
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        owner = _owner(batch, owner)
+        for day, rows in _by_day(batch):
+            if day not in open_files:
+                if len(open_files) >= OPEN_FILES_MAX:
+                    done.append(_finish(open_files.pop(next(iter(open_files)))))
+                open_files[day] = _DayFile(
+                    os.path.join(directory, f"{uuid.uuid4().hex}.parquet"), day_name(day)
+                )
+            _add(open_files[day], rows)
+        while sum(file.size_bytes for file in open_files.values()) > BUFFER_BYTES:
+            _flush(max(open_files.values(), key=lambda file: file.size_bytes))
+    done += [_finish(file) for file in open_files.values()]
+    if owner is not None:
+        yield _as_rows(done, *owner)
+
+
+def day_name(days: int) -> str:
+    """YYYY-MM-DD of a number of days since 1970; years outside of 1 to 9999 are put at the edge."""
+    ordinal = days + date(1970, 1, 1).toordinal()
+    return date.fromordinal(min(max(ordinal, date.min.toordinal()), date.max.toordinal())).isoformat()
+
+
+def _owner(batch: Any, before: tuple[str, int] | None) -> tuple[str, int]:
+    """The one topic and partition of the rows; RecordsLost when there are two."""
+    topics, partitions = pc.unique(batch.column("topic")), pc.unique(batch.column("partition"))
+    owner = (topics[0].as_py(), partitions[0].as_py())
+    if len(topics) != 1 or len(partitions) != 1 or before not in (None, owner):
+        raise RecordsLost(f"Spark mixed records of several partitions: {topics}, {partitions}, {before}.")
+    return owner
+
+
+def _by_day(batch: Any) -> Iterator[tuple[int, Any]]:
+    """(days since 1970, rows of that day) with the rows' order kept."""
+    days = pc.cast(pc.cast(batch.column("timestamp"), pa.date32()), pa.int32())
+    different = pc.unique(days)
+    if len(different) == 1:
+        yield different[0].as_py(), batch
+        return
+    for day in different:
+        yield day.as_py(), batch.filter(pc.equal(days, day))
+
+
+def _add(file: _DayFile, rows: Any) -> None:
+    runs = runs_of([rows.column("offset")])
+    if file.runs and file.runs[-1].last[-1].as_py() >= runs.first[0].as_py():
+        raise RecordsLost(f"Offset {runs.first[0]} follows {file.runs[-1].last[-1]}.")
+    file.runs.append(runs)
+    file.rows.append(rows)
+    # A slice's nbytes counts its own share of the buffers, not the whole batch's.
+    file.size_bytes += rows.nbytes
+    if file.size_bytes > ROW_GROUP_BYTES:
+        _flush(file)
+
+
+def _flush(file: _DayFile) -> None:
+    table = pa.Table.from_batches(file.rows)
+    if file.writer is None:
+        file.writer = pq.ParquetWriter(file.path, table.schema, compression="snappy")
+    file.writer.write_table(table, row_group_size=table.num_rows)
+    file.rows, file.size_bytes = [], 0
+
+
+def _finish(file: _DayFile) -> _DayFile:
+    """Write what waits, close, and sync: the manifest that names the file must not outlive its bytes."""
+    if file.rows:
+        _flush(file)
+    file.writer.close()
+    descriptor = os.open(file.path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return file
+
+
+def _as_rows(files: list[_DayFile], topic: str, partition: int) -> Any:
+    rows = []
+    for file in files:
+        runs = merged(file.runs)
+        first, last = runs.first[0].as_py(), runs.last[-1].as_py()
+        edges = {"runs_first": int64_bytes(runs.first), "runs_last": int64_bytes(runs.last)}
+        name = os.path.basename(file.path)
+        rows.append(
+            dict(name=name, topic=topic, partition=partition, day=file.day, first=first, last=last, **edges)
+        )
+    types = {"string": pa.string(), "int": pa.int32(), "long": pa.int64(), "binary": pa.binary()}
+    columns = [column.split() for column in FILES_SCHEMA.split(", ")]
+    return pa.RecordBatch.from_pylist(rows, pa.schema([(name, types[kind]) for name, kind in columns]))
