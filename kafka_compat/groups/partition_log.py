@@ -14,7 +14,7 @@ from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.topic_names import OFFSETS_TOPIC
 from storage.batch import read_header
 from storage.errors import StorageError
-from storage.records import Record, build_batch, control_outcome, iter_records
+from storage.records import ControlRecordType, Record, build_batch, control_record_type, iter_records
 
 _READ_BYTES = 1024 * 1024
 
@@ -64,14 +64,16 @@ class PartitionCoordinatorLog:
                 batch = data[position : position + header.size_bytes]
                 position += header.size_bytes
                 offset = header.next_offset
-                committed = control_outcome(batch) if header.is_control else None
+                records = list(iter_records(batch))
+                committed = None
+                if header.is_control:
+                    committed = control_record_type(records[0]) is ControlRecordType.COMMIT
+                    records = []
                 yield ReplayedBatch(
                     end_offset=offset,
                     producer_id=header.producer_id if header.is_transactional else -1,
                     committed=committed,
-                    records=[]
-                    if header.is_control
-                    else [(item.key, item.value) for item in iter_records(batch) if item.key is not None],
+                    records=[(item.key, item.value) for item in records if item.key is not None],
                 )
 
     def _partition(self, shard: int) -> Partition:

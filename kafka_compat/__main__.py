@@ -1,0 +1,8 @@
+"""`python -m kafka_compat` is the same as `kafka-compat`."""
+
+import sys
+
+from kafka_compat.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,311 @@
+"""The composition root: one broker with everything it owns, and the order in which it starts and stops.
+
+Start: claim the addresses, lock the folders, read the metadata, open the logs, lead the partitions, load the groups, and only
+then accept connections. Stop is the same backwards; what was acknowledged is on disk before the clean-shutdown marker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import socket
+from collections.abc import Callable
+
+from coordination import znodes
+from coordination.embedded import EmbeddedMetadataStore
+from coordination.journal import CorruptJournal
+from coordination.metadata_store import MetadataStore, NodeExists
+from coordination.model import BrokerInfo, Endpoint
+from kafka_compat.clock import Clock, SystemClock
+from kafka_compat.config import BrokerConfig
+from kafka_compat.configs import ConfigManager
+from kafka_compat.connection import Connection
+from kafka_compat.dispatch import Dispatcher
+from kafka_compat.groups.coordinator import GroupCoordinator
+from kafka_compat.groups.partition_log import PartitionCoordinatorLog
+from kafka_compat.groups.scheduler import LoopScheduler
+from kafka_compat.groups.settings import group_settings
+from kafka_compat.maintenance import Maintenance
+from kafka_compat.metadata_cache import BrokerMetadata, MetadataCache
+from kafka_compat.producer_ids import ProducerIds
+from kafka_compat.replication.fetch_session import FetchSessionCache
+from kafka_compat.replication.flusher import Flusher
+from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.server import Limits, Server
+from kafka_compat.topic_names import OFFSETS_TOPIC
+from kafka_compat.topics import TopicManager, new_topic_id
+from storage.errors import StorageError
+from storage.log_dirs import LogDirs, stored_meta_properties
+
+log = logging.getLogger(__name__)
+
+JOURNAL_NAME = "kafka-compat-metadata.journal"
+# Few objects of a broker form cycles; a collection in the middle of a request would cost more than it frees.
+GC_THRESHOLD = 50_000
+SHUTDOWN_DRAIN_S = 1.0
+
+
+class StartupError(Exception):
+    """The broker cannot start; the message says why and what would help. Nothing was changed."""
+
+
+class Broker:
+    """One broker. Several may live in one process: nothing is shared but what is passed in."""
+
+    config: BrokerConfig
+    loop: asyncio.AbstractEventLoop
+    server: Server
+    log_dirs: LogDirs
+    store: MetadataStore
+    metadata: MetadataCache
+    topics: TopicManager
+    replicas: ReplicaManager
+    groups: GroupCoordinator
+    configs: ConfigManager
+    producer_ids: ProducerIds
+    fetch_sessions: FetchSessionCache
+    flusher: Flusher
+    dispatcher: Dispatcher
+
+    def __init__(self, config: BrokerConfig, clock: Clock | None = None) -> None:
+        self.config = config
+        self.clock: Clock = clock or SystemClock()
+        self.broker_id = config.broker_id
+        self.auto_create_topics = config.bool("auto.create.topics.enable")
+        self.fetch_max_bytes = config.int("fetch.max.bytes")
+        self.describe_partitions_max = config.int("max.request.partition.size.limit")
+        self.advertised = config.advertised_listeners
+        self._tree: EmbeddedMetadataStore | None = None
+        self._maintenance: Maintenance | None = None
+        self._started = False
+        self.on_fatal: Callable[[], None] = lambda: None
+        """Called when the broker cannot go on: whoever runs it stops it and exits with an error."""
+
+    @property
+    def addresses(self) -> dict[str, tuple[str, int]]:
+        """Where this broker listens, by the listener's name."""
+        return self.server.bound
+
+    # -- start -------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Serve. Raises StartupError, with nothing changed, when another broker is in the way or a setting is wrong."""
+        self.loop = asyncio.get_running_loop()
+        self.dispatcher = Dispatcher(self)
+        self.flusher = Flusher(self.loop)
+        self.server = Server(self._limits(), self.dispatcher.dispatch)
+        try:
+            self._bind()
+            self._open_log_dirs()
+            await self._open_store()
+            await self._lead()
+            await self.server.start()
+        except BaseException:
+            await self._abandon()
+            raise
+        self._maintenance = Maintenance(self)
+        self._maintenance.start()
+        self._started = True
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(GC_THRESHOLD)
+
+    def _limits(self) -> Limits:
+        config = self.config
+        return Limits(
+            request_max_bytes=config.int("socket.request.max.bytes"),
+            idle_max_ms=config.int("connections.max.idle.ms"),
+            connections_max=config.int("max.connections"),
+            connections_per_ip_max=config.int("max.connections.per.ip"),
+            frame_deadline_ms=config.int("kafka.compat.frame.timeout.ms"),
+            connections_per_ip_overrides=config.connections_per_ip_overrides,
+        )
+
+    def _bind(self) -> None:
+        for listener in self.config.listeners:
+            try:
+                self.server.bind(listener)
+            except OSError as error:
+                raise StartupError(
+                    f"cannot listen on {listener.name}://{listener.host}:{listener.port}: {error.strerror or error}. "
+                    "Is another broker running? Choose another address with "
+                    f"--override listeners={listener.name}://127.0.0.1:PORT (0 for any free port)."
+                ) from error
+
+    def _open_log_dirs(self) -> None:
+        self.log_dirs = LogDirs(
+            self.config.log_dirs,
+            clock=self.clock,
+            config_for=lambda topic: self.topics.log_config_for(topic),
+            on_failure=self._disk_failed,
+        )
+        try:
+            self.log_dirs.lock()
+        except (StorageError, OSError) as error:
+            raise StartupError(str(error)) from error
+        stored = stored_meta_properties(self.log_dirs.directories)
+        if not self.config.is_set("broker.id") and stored.get("broker.id", "").isdecimal():
+            # A folder from another broker, with nobody saying who we are: we are that broker.
+            self.broker_id = int(stored["broker.id"])
+        self._stored_cluster_id = stored.get("cluster.id")
+
+    async def _open_store(self) -> None:
+        path = os.path.join(self.log_dirs.directories[0], JOURNAL_NAME)
+        try:
+            self._tree = EmbeddedMetadataStore(path, self.clock.now_ms)
+        except (OSError, CorruptJournal) as error:
+            raise StartupError(f"cannot read the metadata journal {path}: {error}") from error
+        self._tree_was_new = self._tree.is_new
+        self.store = self._tree.connect()
+        if self._tree_was_new:
+            for node in znodes.PERSISTENT_PATHS:
+                await self.store.ensure(node)
+        cluster_id = await self._cluster_id()
+        self.log_dirs.identify(self.broker_id, cluster_id)
+        self.metadata = MetadataCache(cluster_id, self.broker_id)
+        self.metadata.controller_id = self.broker_id
+        await self._register()
+
+    async def _cluster_id(self) -> str:
+        if await self.store.exists(znodes.CLUSTER_ID) is not None:
+            data, _ = await self.store.get(znodes.CLUSTER_ID)
+            return znodes.decode_cluster_id(data)
+        cluster_id = self._stored_cluster_id or znodes.encode_topic_id(new_topic_id())
+        await self.store.put(znodes.CLUSTER_ID, znodes.encode_cluster_id(cluster_id))
+        return cluster_id
+
+    async def _register(self) -> None:
+        endpoints = {name: self._told_address(name) for name in self.server.bound}
+        rack = self.config.str("broker.rack")
+        info = BrokerInfo(
+            self.broker_id,
+            tuple(Endpoint(name, host, port) for name, (host, port) in endpoints.items()),
+            rack,
+        )
+        payload = znodes.encode_broker(info, self.clock.now_ms())
+        try:
+            await self.store.create(znodes.broker_path(self.broker_id), payload, ephemeral=True)
+        except NodeExists as error:
+            raise StartupError(f"another broker with broker.id={self.broker_id} is registered") from error
+        self.metadata.brokers[self.broker_id] = BrokerMetadata(self.broker_id, endpoints, rack)
+
+    async def _lead(self) -> None:
+        config = self.config
+        self.topics = TopicManager(config, self.store, self.metadata, self.log_dirs)
+        self.replicas = ReplicaManager(self.broker_id, self.log_dirs, self.metadata, self.flusher)
+        self.topics.replicas = self.replicas
+        self.configs = ConfigManager(config, self.store, self.metadata)
+        await self.configs.load()
+        self.configs.on_topic_config_changed.append(self.topics.apply_overrides)
+        self.configs.on_broker_config_changed.append(self._broker_config_changed)
+        self.producer_ids = ProducerIds(self.store, self.broker_id)
+        self.fetch_sessions = FetchSessionCache(
+            config.int("max.incremental.fetch.session.cache.slots"),
+            config.int("min.incremental.fetch.session.eviction.ms"),
+        )
+        self.groups = GroupCoordinator(
+            coordinator_log=PartitionCoordinatorLog(self.replicas, self.metadata, self.clock),
+            scheduler=LoopScheduler(self.loop),
+            settings=group_settings(config),
+            now_ms=self.clock.now_ms,
+            partition_exists=lambda topic, partition: self.metadata.partition(topic, partition) is not None,
+        )
+        self.topics.on_leading.append(self._on_leading)
+        self.topics.on_stopping.append(self._on_stopping)
+        await self.topics.read_overrides()
+        try:
+            report = self.log_dirs.load()
+        except StorageError as error:
+            raise StartupError(str(error)) from error
+        if not report.clean:
+            log.warning(
+                "the last stop was not clean: checked %d logs, %d bytes",
+                report.log_count,
+                report.recovered_bytes,
+            )
+        for directory in report.offline:
+            log.error("log directory %s is offline", directory)
+        await self.topics.load(self._tree_was_new)
+        self.groups.start()
+        for wanted in config.create_topics:
+            await self._create_wanted(
+                wanted.name, wanted.partitions, wanted.replication_factor, wanted.configs
+            )
+
+    async def _create_wanted(
+        self, name: str, partitions: int, replication_factor: int, configs: dict[str, str]
+    ) -> None:
+        if name not in self.metadata.topics:
+            await self.topics.create(
+                name, partitions=partitions, replication_factor=replication_factor, configs=configs
+            )
+
+    def _on_leading(self, topic: str, partition: int) -> None:
+        if topic == OFFSETS_TOPIC:
+            self.groups.load(partition)
+
+    def _on_stopping(self, topic: str, partition: int) -> None:
+        if topic == OFFSETS_TOPIC:
+            self.groups.unload(partition)
+        else:
+            self.groups.forget_partitions([(topic, partition)])
+
+    def _disk_failed(self, directory: str, lost: list[tuple[str, int]]) -> None:
+        for topic, partition in lost:
+            self._on_stopping(topic, partition)
+        self.replicas.take_offline(lost)
+        if len(self.log_dirs.offline) == len(self.log_dirs.directories):
+            log.critical("every log directory is offline: the broker stops")
+            self.on_fatal()
+
+    def _broker_config_changed(self, names: set[str]) -> None:
+        self.auto_create_topics = self.config.bool("auto.create.topics.enable")
+        self.topics.apply_broker_defaults()
+
+    # -- addresses ---------------------------------------------------------------------------------------------------
+
+    def _told_address(self, listener: str) -> tuple[str, int]:
+        """What other brokers and tools are told of a listener without a connection to look at."""
+        told = self.advertised.get(listener)
+        if told is not None:
+            return told
+        host, port = self.server.bound[listener]
+        return (socket.gethostname() if host in ("", "0.0.0.0", "::") else host), port
+
+    def address_for(self, broker: BrokerMetadata, connection: Connection) -> tuple[str, int]:
+        """Where a client that came by `connection` finds `broker`."""
+        name = connection.listener_name
+        if broker.broker_id == self.broker_id and name not in self.advertised:
+            # The address that this client dialled works for it, whatever other names the machine has.
+            return connection.local_host, connection.local_port
+        return broker.endpoints.get(name) or next(iter(broker.endpoints.values()))
+
+    # -- stop --------------------------------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Stop serving; returns when everything is on disk and the folders carry the clean-shutdown marker."""
+        if not self._started:
+            return
+        self._started = False
+        if self._maintenance is not None:
+            self._maintenance.stop()
+        self.server.stop_accepting()
+        self.groups.close()
+        self.replicas.resign_all()
+        await self.dispatcher.stop()
+        self.server.stop()
+        await asyncio.sleep(0)
+        self.flusher.close()
+        assert self._tree is not None
+        await self._tree.close()
+        self.log_dirs.close(self.replicas.high_watermarks())
+
+    async def _abandon(self) -> None:
+        """Give back what a start that failed had claimed."""
+        self.server.stop()
+        if self._tree is not None:
+            await self._tree.close()
+        if hasattr(self, "log_dirs"):
+            self.log_dirs.unlock()

@@ -1,0 +1,38 @@
+"""ApiVersions (key 18): what this broker serves, derived from the handlers there are.
+
+A version that we do not know is answered in version 0 with UNSUPPORTED_VERSION (KIP-511); from version 3 clients name their
+software; 3 also brings the supported and finalized features (KIP-584).
+"""
+
+from __future__ import annotations
+
+import re
+
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers import SERVED
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+@handler(ApiKey.API_VERSIONS)
+def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
+    """`request` is None where its version was unknown."""
+    response = ApiVersionsResponse(finalized_features_epoch=0)
+    if request is None:
+        response.error_code = ErrorCode.UNSUPPORTED_VERSION
+        low, high = SERVED[ApiKey.API_VERSIONS]
+        response.api_keys = [ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=low, max_version=high)]
+        return response
+    if ctx.api_version >= 3:
+        name, version = request.client_software_name, request.client_software_version
+        if not _SOFTWARE.fullmatch(name) or not _SOFTWARE.fullmatch(version):
+            response.error_code = ErrorCode.INVALID_REQUEST
+            return response
+        ctx.connection.software = (name, version)
+    response.api_keys = [
+        ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in SERVED.items()
+    ]
+    return response

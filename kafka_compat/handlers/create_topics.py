@@ -1,0 +1,89 @@
+"""CreateTopics (key 19). Each topic succeeds or fails by itself; version 5 tells the configs in force, 7 the topic id."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+_FIRST_VERSION_WITH_DEFAULTS = 4
+
+
+@handler(ApiKey.CREATE_TOPICS)
+async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    counts = Counter(topic.name for topic in request.topics)
+    results: list[CreatableTopicResult] = []
+    for topic in request.topics:
+        if counts[topic.name] > 1:
+            if not any(result.name == topic.name for result in results):
+                results.append(
+                    _failure(topic, ErrorCode.INVALID_REQUEST, "The topic occurs more than once in the request.")
+                )
+            continue
+        try:
+            results.append(await _create(ctx, topic, request.validate_only))
+        except KafkaError as error:
+            results.append(_failure(topic, error.code, error.message))
+    return CreateTopicsResponse(topics=results)
+
+
+async def _create(ctx: RequestContext, topic: CreatableTopic, validate_only: bool) -> CreatableTopicResult:
+    assignments = {item.partition_index: tuple(item.broker_ids) for item in topic.assignments}
+    if len(assignments) != len(topic.assignments):
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition is assigned more than once.")
+    if assignments and (topic.num_partitions != -1 or topic.replication_factor != -1):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            "Both numPartitions or replicationFactor and replicasAssignments were set. Both cannot be used at the same time.",
+        )
+    defaults_allowed = ctx.api_version >= _FIRST_VERSION_WITH_DEFAULTS
+    if not assignments and not defaults_allowed and topic.num_partitions == -1:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
+    if not assignments and not defaults_allowed and topic.replication_factor == -1:
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0.")
+    configs: dict[str, str] = {}
+    for config in topic.configs:
+        if config.value is None:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}")
+        configs[config.name] = config.value
+    created = await ctx.broker.topics.create(
+        topic.name,
+        partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=assignments or None,
+        configs=configs,
+        validate_only=validate_only,
+    )
+    result = CreatableTopicResult(
+        name=topic.name,
+        topic_id=created.topic_id,
+        num_partitions=len(created.partitions),
+        replication_factor=len(created.partitions[0].replicas),
+    )
+    if ctx.api_version >= 5:
+        result.configs = [
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.source,
+                is_sensitive=entry.is_sensitive,
+            )
+            for entry in ctx.broker.configs.topic_entries(configs)
+        ]
+    return result
+
+
+def _failure(topic: CreatableTopic, code: ErrorCode, message: str | None) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=topic.name, error_code=code, error_message=message, num_partitions=-1, replication_factor=-1, configs=None
+    )

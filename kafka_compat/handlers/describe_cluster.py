@@ -1,0 +1,39 @@
+"""DescribeCluster (key 60): the brokers and who the controller is (KIP-700; version 1 adds the endpoint type, KIP-919)."""
+
+from __future__ import annotations
+
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+_BROKERS = 1
+_CONTROLLERS = 2
+
+
+@handler(ApiKey.DESCRIBE_CLUSTER)
+def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    if ctx.api_version >= 1 and request.endpoint_type != _BROKERS:
+        known = request.endpoint_type == _CONTROLLERS
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message="The request was sent to a broker, which knows the endpoints of brokers only.",
+        )
+    cache = ctx.broker.metadata
+    brokers = []
+    for broker in cache.brokers.values():
+        host, port = ctx.broker.address_for(broker, ctx.connection)
+        brokers.append(DescribeClusterBroker(broker_id=broker.broker_id, host=host, port=port, rack=broker.rack))
+    return DescribeClusterResponse(
+        cluster_id=cache.cluster_id,
+        controller_id=cache.controller_id,
+        brokers=brokers,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else OPERATIONS_NOT_ASKED
+        ),
+    )

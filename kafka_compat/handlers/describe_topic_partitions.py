@@ -1,0 +1,79 @@
+"""DescribeTopicPartitions (key 75): topics in pages, by name (KIP-966)."""
+
+from __future__ import annotations
+
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.metadata import TOPIC_OPERATIONS
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from kafka_compat.topic_names import check_topic_name, is_internal
+
+
+@handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
+def describe_topic_partitions(
+    ctx: RequestContext, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    cache = ctx.broker.metadata
+    cursor = request.cursor
+    names = sorted({topic.name for topic in request.topics}) if request.topics else sorted(cache.topics)
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+    left = max(min(request.response_partition_limit, ctx.broker.describe_partitions_max), 1)
+    response = DescribeTopicPartitionsResponse()
+    for name in names:
+        if left == 0:
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        known = cache.topics.get(name)
+        if known is None:
+            response.topics.append(_unknown(name))
+            continue
+        first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+        chosen = known.partitions[first : first + left]
+        left -= len(chosen)
+        response.topics.append(
+            DescribeTopicPartitionsResponseTopic(
+                name=name,
+                topic_id=known.topic_id,
+                is_internal=known.is_internal,
+                partitions=[
+                    DescribeTopicPartitionsResponsePartition(
+                        error_code=(
+                            ErrorCode.NONE if partition.leader in cache.brokers else ErrorCode.LEADER_NOT_AVAILABLE
+                        ),
+                        partition_index=partition.partition,
+                        leader_id=partition.leader,
+                        leader_epoch=partition.leader_epoch,
+                        replica_nodes=list(partition.replicas),
+                        isr_nodes=list(partition.isr),
+                        offline_replicas=[
+                            replica for replica in partition.replicas if replica not in cache.brokers
+                        ],
+                    )
+                    for partition in chosen
+                ],
+                topic_authorized_operations=TOPIC_OPERATIONS,
+            )
+        )
+        if first + len(chosen) < len(known.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=first + len(chosen))
+            break
+    return response
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        check_topic_name(name)
+    except KafkaError as error:
+        code = error.code
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code, name=name, is_internal=is_internal(name), topic_authorized_operations=-(2**31)
+    )

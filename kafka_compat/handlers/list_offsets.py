@@ -1,0 +1,119 @@
+"""ListOffsets (key 2): offsets by timestamp, and the special ones.
+
+Timestamps below zero name places: -1 latest (with read_committed the last stable offset), -2 earliest, -3 the record with the
+greatest timestamp (7+, KIP-734), -4 earliest on this disk (8+), -5 latest in tiered storage (9+, never any here). Version 0
+answers with a list of segment starts, as the oldest clients expect.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.error_mapping import code_of
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from kafka_compat.replication.partition import Partition
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+READ_COMMITTED = 1
+_FIRST_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+
+
+@handler(ApiKey.LIST_OFFSETS)
+def list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    seen: set[tuple[str, int]] = set()
+    duplicates: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        for wanted in topic.partitions:
+            key = (topic.name, wanted.partition_index)
+            (duplicates if key in seen else seen).add(key)
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    _error(wanted, ErrorCode.INVALID_REQUEST)
+                    if (topic.name, wanted.partition_index) in duplicates
+                    else _answer(ctx, request, topic.name, wanted)
+                    for wanted in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(
+    ctx: RequestContext, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    replicas = ctx.broker.replicas
+    partition = replicas.get(topic, wanted.partition_index)
+    if partition is None:
+        return _error(wanted, replicas.missing(topic, wanted.partition_index))
+    code = partition.check_leader_epoch(wanted.current_leader_epoch)
+    if code != ErrorCode.NONE:
+        return _error(wanted, code)
+    try:
+        if ctx.api_version == 0:
+            return ListOffsetsPartitionResponse(
+                partition_index=wanted.partition_index,
+                old_style_offsets=_segment_starts(partition, wanted.timestamp, wanted.max_num_offsets),
+            )
+        if wanted.timestamp < 0 and ctx.api_version < _FIRST_VERSION.get(wanted.timestamp, 1 << 15):
+            return _error(wanted, ErrorCode.UNSUPPORTED_VERSION)
+        timestamp, offset, epoch = _find(partition, wanted.timestamp, request.isolation_level == READ_COMMITTED)
+    except StorageError as error:
+        return _error(wanted, code_of(error))
+    return ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index, timestamp=timestamp, offset=offset, leader_epoch=epoch
+    )
+
+
+def _find(partition: Partition, timestamp: int, committed_only: bool) -> tuple[int, int, int]:
+    """(timestamp, offset, leader epoch) of a place, -1 for what is not there."""
+    log = partition.log
+    end = partition.last_stable_offset if committed_only else partition.high_watermark
+    if timestamp == LATEST:
+        return -1, end, partition.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return -1, log.log_start_offset, log.leader_epochs.epoch_for_offset(log.log_start_offset)
+    if timestamp == LATEST_TIERED:
+        return -1, -1, -1
+    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    if found is None or found.offset >= end:
+        return -1, -1, -1
+    return found.timestamp, found.offset, found.leader_epoch
+
+
+def _segment_starts(partition: Partition, timestamp: int, count_max: int) -> list[int]:
+    """At most `count_max` offsets not younger than `timestamp`, newest first: where segments start, and the end."""
+    end = partition.high_watermark
+    starts = [*partition.log.segment_starts(), (end, -1)] if partition.log.size_bytes else [(end, -1)]
+    if timestamp == LATEST:
+        chosen = [offset for offset, _ in starts]
+    elif timestamp == EARLIEST:
+        chosen = [partition.log.log_start_offset]
+    else:
+        chosen = [offset for offset, modified_ms in starts if 0 <= modified_ms <= timestamp]
+    return [min(offset, end) for offset in reversed(chosen)][:count_max]
+
+
+def _error(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index, error_code=code, timestamp=-1, offset=-1, leader_epoch=-1
+    )

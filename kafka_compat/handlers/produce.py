@@ -1,0 +1,198 @@
+"""Produce (key 0): append one batch per partition, answer as `acks` asks.
+
+acks=0 gets no answer, and a connection that is closed when something failed; acks=1 is answered once this replica has the
+records; acks=all (-1) once every in-sync replica has. Versions: 3 brings format 2, 8 the errors per record (KIP-467),
+10 the current leader (KIP-951), 13 topic ids (KIP-516).
+"""
+
+from __future__ import annotations
+
+from asyncio import TimerHandle
+from typing import TYPE_CHECKING
+
+from kafka_compat.dispatch import PENDING, RequestContext, handler
+from kafka_compat.error_mapping import code_of
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.buffers import Records
+from kafka_compat.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from kafka_compat.topic_names import is_internal
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from kafka_compat.dispatch import _Pending
+    from kafka_compat.replication.partition import Partition
+
+ADMIN_CLIENT_ID = "__admin_client"
+_MAGIC_POSITION = 16
+_ATTRIBUTES_LOW_BYTE = 22
+_TRANSACTIONAL_FLAG = 0x10
+
+
+@handler(ApiKey.PRODUCE)
+def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | _Pending | None:
+    acks = request.acks
+    refusal = _refusal(request)
+    parked: _ParkedProduce | None = None
+    failed = False
+    responses = []
+    for topic in request.topic_data:
+        name = topic.name if ctx.api_version < 13 else ctx.broker.metadata.topic_name(topic.topic_id)
+        partitions = []
+        for data in topic.partition_data:
+            if refusal is not None:
+                answer = _error(data.index, refusal)
+            else:
+                answer, partition, needed = _append(ctx, name, data, acks)
+                if partition is not None:
+                    if parked is None:
+                        parked = _ParkedProduce(ctx)
+                    parked.wait_for(partition, needed, acks, answer)
+            failed = failed or answer.error_code != 0
+            partitions.append(answer)
+        responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions)
+        )
+    if acks == 0:
+        if failed:
+            ctx.connection.abort()
+        return None
+    response = ProduceResponse(responses=responses)
+    if parked is not None and parked.start(response, request.timeout_ms):
+        return PENDING
+    return response
+
+
+def _refusal(request: ProduceRequest) -> ErrorCode | None:
+    """A reason to refuse the whole request."""
+    if request.acks not in (-1, 0, 1):
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if _is_transactional(data.records):
+                # Transactional ids are granted to nobody here: InitProducerId refuses them with the same error.
+                return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return None
+
+
+def _is_transactional(records: Records | None) -> bool:
+    return (
+        isinstance(records, memoryview)
+        and len(records) > _ATTRIBUTES_LOW_BYTE
+        and records[_MAGIC_POSITION] == 2
+        and records[_ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL_FLAG != 0
+    )
+
+
+def _append(
+    ctx: RequestContext, name: str | None, data: PartitionProduceData, acks: int
+) -> tuple[PartitionProduceResponse, Partition | None, int]:
+    """The answer so far; with a partition and an offset when acks must wait until that offset is reached."""
+    broker = ctx.broker
+    if name is None:
+        return _error(data.index, ErrorCode.UNKNOWN_TOPIC_ID), None, 0
+    partition = broker.replicas.get(name, data.index)
+    if partition is None:
+        return _error(data.index, broker.replicas.missing(name, data.index)), None, 0
+    if is_internal(name) and ctx.client_id != ADMIN_CLIENT_ID:
+        return _error(data.index, ErrorCode.INVALID_TOPIC_EXCEPTION), None, 0
+    records = data.records
+    if not isinstance(records, memoryview):
+        return _error(data.index, ErrorCode.INVALID_RECORD), None, 0
+    try:
+        if acks == -1:
+            partition.check_min_isr()
+        info = partition.append(records, broker.clock.now_ms(), ctx.api_version)
+    except (StorageError, KafkaError) as error:
+        return _failure(data.index, error), None, 0
+    answer = PartitionProduceResponse(
+        index=data.index,
+        base_offset=info.first_offset,
+        log_append_time_ms=info.log_append_time,
+        log_start_offset=info.log_start_offset,
+    )
+    needed = info.last_offset + 1
+    if acks == 0 or (partition.high_watermark if acks == -1 else partition.durable_end_offset) >= needed:
+        return answer, None, 0
+    return answer, partition, needed
+
+
+def _error(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index,
+        error_code=code,
+        base_offset=-1,
+        log_append_time_ms=-1,
+        log_start_offset=-1,
+        error_message=message,
+    )
+
+
+def _failure(index: int, error: Exception) -> PartitionProduceResponse:
+    answer = _error(index, code_of(error), str(error) or None)
+    for batch_index, message in getattr(error, "record_errors", ()):
+        answer.record_errors.append(
+            BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=message)
+        )
+    return answer
+
+
+class _ParkedProduce:
+    """A request whose records are appended and not yet as safe as `acks` asks."""
+
+    __slots__ = ("_ctx", "_response", "_timer", "_waiting")
+
+    def __init__(self, ctx: RequestContext) -> None:
+        self._ctx = ctx
+        self._response: ProduceResponse | None = None
+        self._timer: TimerHandle | None = None
+        self._waiting: dict[int, PartitionProduceResponse] = {}
+
+    def wait_for(self, partition: Partition, offset: int, acks: int, answer: PartitionProduceResponse) -> None:
+        key = id(answer)
+        self._waiting[key] = answer
+
+        def reached(code: ErrorCode) -> None:
+            if self._waiting.pop(key, None) is None:
+                return
+            if code != ErrorCode.NONE:
+                answer.error_code = code
+                answer.base_offset = -1
+            if not self._waiting:
+                self._finish()
+
+        if acks == -1:
+            partition.when_committed(offset, reached)
+        else:
+            partition.when_durable(offset, reached)
+
+    def start(self, response: ProduceResponse, timeout_ms: int) -> bool:
+        """Whether something is still waited for; then the response goes out later."""
+        if not self._waiting:
+            return False
+        self._response = response
+        self._timer = self._ctx.broker.loop.call_later(max(timeout_ms, 0) / 1000, self._time_out)
+        return True
+
+    def _time_out(self) -> None:
+        for answer in self._waiting.values():
+            answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+            answer.base_offset = -1
+        self._waiting.clear()
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._response is None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._ctx.respond(self._response)
+
+

@@ -1,0 +1,45 @@
+"""Ids for idempotent producers, taken from the cluster in blocks so that no two brokers, and no two lives of one, give the
+same id (KIP-730)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from coordination import znodes
+from coordination.metadata_store import BadVersion, MetadataStore
+
+BLOCK_SIZE = 1000
+
+
+class ProducerIds:
+    """Hands out the ids of this broker's block and claims the next one when it is used up."""
+
+    def __init__(self, store: MetadataStore, broker_id: int) -> None:
+        self._store = store
+        self._broker_id = broker_id
+        self._next = 0
+        self._end = 0
+        self._lock = asyncio.Lock()
+
+    async def next(self) -> int:
+        """An id that nobody else has or will get."""
+        async with self._lock:
+            if self._next >= self._end:
+                self._next, self._end = await self._claim()
+            self._next += 1
+            return self._next - 1
+
+    async def _claim(self) -> tuple[int, int]:
+        """Compare-and-set on /latest_producer_id_block; returns the first id and the one after the last."""
+        path = znodes.PRODUCER_ID_BLOCK
+        while True:
+            await self._store.ensure(path)
+            data, stat = await self._store.get(path)
+            last = znodes.decode_producer_id_block(data)
+            first = last.last + 1 if last is not None else 0
+            block = znodes.ProducerIdBlock(self._broker_id, first, first + BLOCK_SIZE - 1)
+            try:
+                await self._store.set(path, znodes.encode_producer_id_block(block), stat.version)
+            except BadVersion:
+                continue
+            return block.first, block.last + 1

@@ -1,0 +1,228 @@
+"""One Fetch request from its first look at the logs to its answer.
+
+Rules
+1. Partitions are read in the order of the session; the first that has records gives at least one batch, however large;
+   the others only what still fits into the answer.
+2. The answer goes out at once when min_bytes are there, when max_wait_ms is 0, when nothing is asked for, or when a partition
+   has an error or has diverged: the client must hear of those soon.
+3. Else the request listens to its partitions, and looks again when they committed as many bytes as were missing.
+"""
+
+from __future__ import annotations
+
+from asyncio import TimerHandle
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from kafka_compat.dispatch import PENDING
+from kafka_compat.error_mapping import code_of
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from storage.errors import OffsetOutOfRange, StorageError
+from storage.legacy import down_convert
+
+if TYPE_CHECKING:
+    from kafka_compat.dispatch import RequestContext, _Pending
+    from kafka_compat.replication.fetch_session import FetchPlan, FetchTarget
+    from kafka_compat.replication.partition import Partition
+
+READ_COMMITTED = 1
+_FIRST_VERSION_WITH_FORMAT_2 = 4
+_EMPTY = b""
+
+
+class DelayedFetch:
+    """See the rules above. `start` returns the response or PENDING."""
+
+    __slots__ = (
+        "_committed_only",
+        "_ctx",
+        "_done",
+        "_max_bytes",
+        "_max_wait_ms",
+        "_min_bytes",
+        "_missing_bytes",
+        "_partitions",
+        "_plan",
+        "_seen_sizes",
+        "_timer",
+    )
+
+    def __init__(self, ctx: RequestContext, request: FetchRequest, plan: FetchPlan) -> None:
+        self._ctx = ctx
+        self._plan = plan
+        self._committed_only = request.isolation_level == READ_COMMITTED
+        self._max_wait_ms = request.max_wait_ms
+        self._max_bytes = min(request.max_bytes, ctx.broker.fetch_max_bytes)
+        self._min_bytes = min(request.min_bytes, self._max_bytes)
+        self._missing_bytes = 0
+        self._partitions: list[Partition] = []
+        self._seen_sizes: dict[Partition, int] = {}
+        self._timer: TimerHandle | None = None
+        self._done = False
+
+    def start(self) -> FetchResponse | _Pending:
+        found, total_bytes, urgent = self._read()
+        if urgent or total_bytes >= self._min_bytes or self._max_wait_ms <= 0 or not self._plan.targets:
+            return self._response(found)
+        self._park(total_bytes)
+        self._timer = self._ctx.broker.loop.call_later(self._max_wait_ms / 1000, self._time_out)
+        return PENDING
+
+    # -- waiting -------------------------------------------------------------------------------------------------
+
+    def on_committed(self, partition: Partition) -> None:
+        """A partition has more to show, or is led elsewhere."""
+        if self._done:
+            return
+        if partition.is_leader:
+            size = partition.log.size_bytes
+            self._missing_bytes -= max(size - self._seen_sizes[partition], 0)
+            self._seen_sizes[partition] = size
+            if self._missing_bytes > 0:
+                return
+        found, total_bytes, urgent = self._read()
+        if urgent or total_bytes >= self._min_bytes:
+            self._finish(found)
+        else:
+            self._missing_bytes = self._min_bytes - total_bytes
+
+    def _park(self, total_bytes: int) -> None:
+        self._missing_bytes = self._min_bytes - total_bytes
+        for partition in self._partitions:
+            self._seen_sizes[partition] = partition.log.size_bytes
+            partition.listeners.add(self)
+
+    def _time_out(self) -> None:
+        if not self._done:
+            found, _, _ = self._read()
+            self._finish(found)
+
+    def _finish(self, found: list[tuple[FetchTarget, PartitionData, int]]) -> None:
+        self._done = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for partition in self._seen_sizes:
+            partition.listeners.discard(self)
+        if not self._ctx.connection.closed:
+            self._ctx.respond(self._response(found))
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def _read(self) -> tuple[list[tuple[FetchTarget, PartitionData, int]], int, bool]:
+        """(what each partition has, bytes in all, whether the client must hear of it now)."""
+        broker = self._ctx.broker
+        replicas = broker.replicas
+        found: list[tuple[FetchTarget, PartitionData, int]] = []
+        total_bytes = 0
+        urgent = False
+        self._partitions = []
+        for target in self._plan.targets:
+            topic = target.topic
+            if isinstance(topic, UUID):
+                name = broker.metadata.topic_name(topic)
+                if name is None:
+                    found.append((target, _error(target.partition, ErrorCode.UNKNOWN_TOPIC_ID), 0))
+                    urgent = True
+                    continue
+                topic = name
+            partition = replicas.get(topic, target.partition)
+            if partition is None:
+                found.append((target, _error(target.partition, replicas.missing(topic, target.partition)), 0))
+                urgent = True
+                continue
+            self._partitions.append(partition)
+            data, size_bytes, notable = self._read_partition(
+                partition, target, self._max_bytes - total_bytes, total_bytes == 0
+            )
+            total_bytes += size_bytes
+            urgent = urgent or notable
+            found.append((target, data, size_bytes))
+        return found, total_bytes, urgent
+
+    def _read_partition(
+        self, partition: Partition, target: FetchTarget, bytes_left: int, first: bool
+    ) -> tuple[PartitionData, int, bool]:
+        """(the answer, its bytes of records, whether it is urgent)."""
+        code = partition.check_leader_epoch(target.current_leader_epoch)
+        if code != ErrorCode.NONE:
+            return _error(target.partition, code), 0, True
+        log = partition.log
+        high_watermark = partition.high_watermark
+        stable_end = log.last_stable_offset(high_watermark)
+        data = PartitionData(
+            partition_index=target.partition,
+            high_watermark=high_watermark,
+            last_stable_offset=stable_end,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=None,
+            records=_EMPTY,
+        )
+        if target.last_fetched_epoch >= 0:
+            epoch, end_offset = log.end_offset_for_epoch(target.last_fetched_epoch)
+            if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
+                data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+                return data, 0, True
+        upper_bound = stable_end if self._committed_only else high_watermark
+        max_bytes = min(target.max_bytes, bytes_left)
+        try:
+            found = log.read(
+                target.fetch_offset, max(max_bytes, 0), upper_bound=upper_bound, min_one_batch=first
+            )
+        except OffsetOutOfRange:
+            return _error(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
+        except StorageError as error:
+            return _error(target.partition, code_of(error)), 0, True
+        if self._committed_only:
+            data.aborted_transactions = [
+                AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+                for aborted in (
+                    log.aborted_transactions(target.fetch_offset, upper_bound) if found is not None else ()
+                )
+            ]
+        if found is None:
+            return data, 0, False
+        version = self._ctx.api_version
+        if version < _FIRST_VERSION_WITH_FORMAT_2:
+            try:
+                data.records = down_convert(found.read(), 0 if version < 2 else 1)
+            except StorageError as error:
+                return _error(target.partition, code_of(error)), 0, True
+        else:
+            data.records = found
+        return data, found.size_bytes, False
+
+    def _response(self, found: list[tuple[FetchTarget, PartitionData, int]]) -> FetchResponse:
+        plan = self._plan
+        topics: dict[str | UUID, list[PartitionData]] = {}
+        for target, data, size_bytes in found:
+            notable = size_bytes > 0 or data.error_code != 0 or data.diverging_epoch.end_offset >= 0
+            if plan.must_answer(target, data.high_watermark, data.log_start_offset, notable):
+                topics.setdefault(target.topic, []).append(data)
+        return FetchResponse(
+            session_id=plan.session_id,
+            responses=[
+                FetchableTopicResponse(topic_id=topic, partitions=partitions)
+                if isinstance(topic, UUID)
+                else FetchableTopicResponse(topic=topic, partitions=partitions)
+                for topic, partitions in topics.items()
+            ],
+        )
+
+
+def _error(partition: int, code: ErrorCode) -> PartitionData:
+    return PartitionData(
+        partition_index=partition,
+        error_code=code,
+        high_watermark=-1,
+        last_stable_offset=-1,
+        log_start_offset=-1,
+        records=_EMPTY,
+    )

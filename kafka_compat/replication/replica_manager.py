@@ -1,0 +1,81 @@
+"""The partitions that this broker holds, by topic and number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.metadata_cache import MetadataCache
+from kafka_compat.replication.flusher import Flusher
+from kafka_compat.replication.partition import Partition
+from storage.errors import LogDirFailure
+from storage.log_dirs import LogDirs
+
+
+class ReplicaManager:
+    """Finds, starts and stops the partitions of one broker."""
+
+    def __init__(self, local_id: int, log_dirs: LogDirs, metadata: MetadataCache, flusher: Flusher) -> None:
+        self.local_id = local_id
+        self._log_dirs = log_dirs
+        self._metadata = metadata
+        self._flusher = flusher
+        self._partitions: dict[tuple[str, int], Partition] = {}
+        self._offline: set[tuple[str, int]] = set()
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(list(self._partitions.values()))
+
+    def get(self, topic: str, partition: int) -> Partition | None:
+        """The partition as this broker holds it; None where it holds none: `missing` says why."""
+        return self._partitions.get((topic, partition))
+
+    def missing(self, topic: str, partition: int) -> ErrorCode:
+        """The error for a partition that `get` did not find."""
+        if (topic, partition) in self._offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if self._metadata.partition(topic, partition) is not None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def lead(
+        self, topic: str, partition: int, topic_id: UUID, leader_epoch: int, isr: tuple[int, ...]
+    ) -> Partition | None:
+        """Lead a partition, whose log is made if there is none yet; None when its disk failed."""
+        key = (topic, partition)
+        held = self._partitions.get(key)
+        if held is None:
+            try:
+                log = self._log_dirs.logs.get(key) or self._log_dirs.create(topic, partition, topic_id)
+            except LogDirFailure:
+                self._offline.add(key)
+                return None
+            held = self._partitions[key] = Partition(log, self.local_id, self._flusher)
+        held.become_leader(leader_epoch, isr)
+        return held
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Stop holding a partition and drop its log."""
+        held = self._partitions.pop((topic, partition), None)
+        self._offline.discard((topic, partition))
+        if held is not None:
+            held.resign(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if (topic, partition) in self._log_dirs.logs:
+            self._log_dirs.delete(topic, partition)
+
+    def take_offline(self, lost: list[tuple[str, int]]) -> None:
+        """The disk of these partitions failed."""
+        for key in lost:
+            held = self._partitions.pop(key, None)
+            self._offline.add(key)
+            if held is not None:
+                held.resign(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def high_watermarks(self) -> dict[tuple[str, int], int]:
+        return {key: held.high_watermark for key, held in self._partitions.items()}
+
+    def resign_all(self) -> None:
+        """Tell everyone who waits on a partition that this broker stops."""
+        for held in self:
+            held.resign()

@@ -1,0 +1,38 @@
+"""What a topic may be called, and which topics are the broker's own."""
+
+from __future__ import annotations
+
+import re
+
+from kafka_compat.errors import ErrorCode, KafkaError
+
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+NAME_LENGTH_MAX = 249
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def is_internal(topic: str) -> bool:
+    """Whether clients may not write to the topic, and Metadata marks it as internal."""
+    return topic in INTERNAL_TOPICS
+
+
+def check_topic_name(topic: str) -> None:
+    """Raises KafkaError(INVALID_TOPIC_EXCEPTION) with Kafka's rules: it also has to be a folder's name."""
+    if not topic:
+        problem = "the empty string is not allowed"
+    elif topic in (".", ".."):
+        problem = '"." and ".." are not allowed'
+    elif len(topic) > NAME_LENGTH_MAX:
+        problem = f"the length of {topic!r} is longer than {NAME_LENGTH_MAX} characters"
+    elif not _LEGAL.fullmatch(topic):
+        problem = f"{topic!r} holds characters other than ASCII letters and digits, '.', '_' and '-'"
+    else:
+        return
+    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
+
+
+def collision_key(topic: str) -> str:
+    """Topics with equal keys have equal metric names ('.' and '_' are the same there), so only one may exist."""
+    return topic.replace(".", "_")

@@ -1,0 +1,462 @@
+"""Topics from the store to the logs: create, delete, extend, and find again after a restart.
+
+The store is the truth. A topic exists once its nodes do (one multi); its logs are made from that, now or at the next start. A
+deletion is first noted in /admin/delete_topics, so that one cut short by a crash is finished at the next start.
+
+With one broker there is nothing to elect: it leads every partition it holds, with itself in sync. Each start raises the leader
+epochs, as a controller does that finds the broker back, so that readers can tell records of before from records of after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coordination import znodes
+from coordination.metadata_store import Create, MetadataStore, NoNode, Operation, SetData, TransactionFailed
+from coordination.model import PartitionState, TopicState
+from kafka_compat.assignment import assign_replicas
+from kafka_compat.config import (
+    BrokerConfig,
+    ConfigError,
+    ConflictingTopicConfig,
+    UnknownTopicConfig,
+    check_topic_config,
+    log_config,
+)
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.metadata_cache import MetadataCache, PartitionMetadata, TopicMetadata
+from kafka_compat.topic_names import OFFSETS_TOPIC, check_topic_name, collision_key
+from storage.config import LogConfig
+
+if TYPE_CHECKING:
+    from kafka_compat.replication.replica_manager import ReplicaManager
+    from storage.log_dirs import LogDirs
+
+log = logging.getLogger(__name__)
+
+DEFAULT = -1
+FIRST_EPOCH = 0
+
+LeaderListener = Callable[[str, int], None]
+
+
+class TopicManager:
+    """The topics of the cluster, as this broker makes and holds them."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: MetadataStore,
+        metadata: MetadataCache,
+        log_dirs: LogDirs,
+    ) -> None:
+        self._config = config
+        self._store = store
+        self._metadata = metadata
+        self._log_dirs = log_dirs
+        self._lock = asyncio.Lock()
+        self._overrides: dict[str, dict[str, str]] = {}
+        self.replicas: ReplicaManager
+        self.on_leading: list[LeaderListener] = []
+        """Called with topic and partition when this broker has begun to lead it."""
+        self.on_stopping: list[LeaderListener] = []
+        """Called before this broker stops holding a partition."""
+        self.on_deleted: list[Callable[[str], None]] = []
+
+    # -- configuration ---------------------------------------------------------------------------------------------
+
+    def log_config_for(self, topic: str) -> LogConfig:
+        """What the logs of a topic obey: its overrides over the broker's settings over Kafka's defaults."""
+        return log_config(self._config, self._overrides.get(topic, {}))
+
+    def overrides(self, topic: str) -> Mapping[str, str]:
+        """The settings that the topic itself has."""
+        return self._overrides.get(topic, {})
+
+    def min_insync_replicas(self, topic: str) -> int:
+        text = self._overrides.get(topic, {}).get("min.insync.replicas")
+        return int(text) if text is not None else self._config.int("min.insync.replicas")
+
+    def apply_overrides(self, topic: str, overrides: Mapping[str, str]) -> None:
+        """Let changed settings take effect on the topic's logs."""
+        self._overrides[topic] = dict(overrides)
+        self._apply_config(topic)
+
+    def apply_broker_defaults(self) -> None:
+        """Let changed broker settings take effect on every log that does not override them."""
+        for topic in list(self._metadata.topics):
+            self._apply_config(topic)
+
+    def _apply_config(self, topic: str) -> None:
+        known = self._metadata.topics.get(topic)
+        if known is None:
+            return
+        config = self.log_config_for(topic)
+        for partition in known.partitions:
+            held = self.replicas.get(topic, partition.partition)
+            if held is not None:
+                held.configure(config, self.min_insync_replicas(topic))
+
+    # -- start -----------------------------------------------------------------------------------------------------
+
+    async def read_overrides(self) -> None:
+        """Learn the topics' own settings, before any log is opened."""
+        for topic in await self._children(znodes.TOPICS):
+            await self._read_overrides(topic)
+
+    async def _read_overrides(self, topic: str) -> None:
+        try:
+            data, _ = await self._store.get(znodes.config_path("topics", topic))
+        except NoNode:
+            return
+        self._overrides[topic] = znodes.decode_config(data)
+
+    async def load(self, tree_is_new: bool) -> None:
+        """Finish deletions, adopt what is on disk when the tree is new, then lead what the store says."""
+        for topic in await self._children(znodes.DELETE_TOPICS):
+            await self._remove(topic)
+        if tree_is_new:
+            await self._adopt()
+        operations: list[Operation] = []
+        found: list[tuple[TopicMetadata, dict[int, PartitionState]]] = []
+        for topic in await self._children(znodes.TOPICS):
+            found.append(await self._read_topic(topic, operations))
+        if operations:
+            await self._store.multi(operations)
+        for metadata, _ in found:
+            self._lead_all(metadata)
+
+    async def _read_topic(
+        self, name: str, operations: list[Operation]
+    ) -> tuple[TopicMetadata, dict[int, PartitionState]]:
+        data, _ = await self._store.get(znodes.topic_path(name))
+        state = znodes.decode_topic(name, data)
+        local = self._metadata.local_id
+        partitions = []
+        states: dict[int, PartitionState] = {}
+        for index, replicas in sorted(state.replicas.items()):
+            path = znodes.partition_state_path(name, index)
+            data, stat = await self._store.get(path)
+            old = znodes.decode_partition_state(data, stat.version)
+            states[index] = old
+            led = PartitionState(local, old.leader_epoch + 1, (local,), old.controller_epoch)
+            operations.append(SetData(path, znodes.encode_partition_state(led), stat.version))
+            partitions.append(
+                PartitionMetadata(index, local, led.leader_epoch, replicas, led.isr, stat.version + 1)
+            )
+        topic_id = state.topic_id or UUID(int=0)
+        return TopicMetadata(name, topic_id, tuple(partitions)), states
+
+    async def _adopt(self) -> None:
+        """Topics whose folders were here before the tree was."""
+        found: dict[str, dict[int, UUID | None]] = {}
+        for (topic, partition), held in self._log_dirs.logs.items():
+            found.setdefault(topic, {})[partition] = held.topic_id
+        for topic, partitions in sorted(found.items()):
+            topic_id = next((item for item in partitions.values() if item), None) or new_topic_id()
+            replicas: dict[int, tuple[int, ...]] = {
+                index: (self._metadata.local_id,) for index in range(max(partitions) + 1)
+            }
+            epochs = {
+                index: max(self._log_dirs.logs[topic, index].leader_epochs.latest_epoch, FIRST_EPOCH)
+                for index in partitions
+            }
+            overrides = self._internal_overrides(topic)
+            self._overrides[topic] = dict(overrides)
+            await self._write_topic(TopicState(topic, topic_id, replicas), overrides, epochs)
+            log.warning(
+                "adopted topic %s with %d partitions from the data folders, with default settings",
+                topic,
+                len(replicas),
+            )
+
+    # -- create ----------------------------------------------------------------------------------------------------
+
+    async def create(
+        self,
+        name: str,
+        *,
+        partitions: int = DEFAULT,
+        replication_factor: int = DEFAULT,
+        assignments: Mapping[int, Sequence[int]] | None = None,
+        configs: Mapping[str, str] | None = None,
+        validate_only: bool = False,
+    ) -> TopicMetadata:
+        """Make a topic and lead it. Raises KafkaError with the code and message that the client gets."""
+        configs = configs or {}
+        async with self._lock:
+            self._check_new_name(name)
+            replicas = self._replicas_for(partitions, replication_factor, assignments)
+            self._check_configs(configs)
+            if validate_only:
+                return self._describe(TopicState(name, UUID(int=0), replicas), {})
+            state = TopicState(name, new_topic_id(), replicas)
+            self._overrides[name] = dict(configs)
+            try:
+                await self._write_topic(state, configs, {})
+            except TransactionFailed as error:
+                raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.") from error
+            metadata = self._describe(state, {})
+            self._lead_all(metadata)
+            return metadata
+
+    async def auto_create(self, name: str) -> TopicMetadata:
+        """The topic, made with the broker's defaults when there is none (auto.create.topics.enable)."""
+        return await self._ensure(name, DEFAULT, {})
+
+    async def ensure_internal(self, name: str) -> TopicMetadata:
+        """One of the broker's own topics, made when there is none."""
+        setting = (
+            "offsets.topic.num.partitions"
+            if name == OFFSETS_TOPIC
+            else "transaction.state.log.num.partitions"
+        )
+        return await self._ensure(name, self._config.int(setting), self._internal_overrides(name))
+
+    async def _ensure(self, name: str, partitions: int, configs: Mapping[str, str]) -> TopicMetadata:
+        known = self._metadata.topics.get(name)
+        if known is not None:
+            return known
+        try:
+            return await self.create(
+                name,
+                partitions=partitions,
+                replication_factor=self._internal_replication_factor(name) if configs else DEFAULT,
+                configs=configs,
+            )
+        except KafkaError as error:
+            known = self._metadata.topics.get(name)
+            if error.code == ErrorCode.TOPIC_ALREADY_EXISTS and known is not None:
+                return known
+            raise
+
+    def _internal_replication_factor(self, name: str) -> int:
+        setting = "offsets.topic" if name == OFFSETS_TOPIC else "transaction.state.log"
+        return self._config.internal_replication_factor(
+            f"{setting}.replication.factor", len(self._metadata.brokers)
+        )
+
+    def _internal_overrides(self, name: str) -> Mapping[str, str]:
+        if name != OFFSETS_TOPIC:
+            return {}
+        return {
+            "compression.type": "producer",
+            "cleanup.policy": "compact",
+            "segment.bytes": str(self._config.int("offsets.topic.segment.bytes")),
+        }
+
+    def _check_new_name(self, name: str) -> None:
+        check_topic_name(name)
+        if name in self._metadata.topics:
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        key = collision_key(name)
+        if key != name or "_" in name:
+            for other in self._metadata.topics:
+                if collision_key(other) == key:
+                    raise KafkaError(
+                        ErrorCode.INVALID_TOPIC_EXCEPTION,
+                        f"Topic '{name}' collides with existing topics: {other}",
+                    )
+
+    def _replicas_for(
+        self, partitions: int, replication_factor: int, assignments: Mapping[int, Sequence[int]] | None
+    ) -> dict[int, tuple[int, ...]]:
+        if assignments is not None:
+            self._check_assignments(assignments)
+            return {index: tuple(assignments[index]) for index in sorted(assignments)}
+        if partitions == DEFAULT:
+            partitions = self._config.int("num.partitions")
+        if replication_factor == DEFAULT:
+            replication_factor = self._config.int("default.replication.factor")
+        brokers = sorted(self._metadata.brokers)
+        if partitions <= 0:
+            raise KafkaError(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
+        if replication_factor <= 0:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0."
+            )
+        if replication_factor > len(brokers):
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"Replication factor: {replication_factor} larger than available brokers: {len(brokers)}.",
+            )
+        return dict(enumerate(assign_replicas(brokers, partitions, replication_factor)))
+
+    def _check_assignments(self, assignments: Mapping[int, Sequence[int]]) -> None:
+        if sorted(assignments) != list(range(len(assignments))):
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "Partitions should be a consecutive 0-based integer sequence.",
+            )
+        sizes = {len(replicas) for replicas in assignments.values()}
+        if len(sizes) != 1 or 0 in sizes:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "All partitions should have the same number of replicas.",
+            )
+        for index, replicas in assignments.items():
+            if len(set(replicas)) != len(replicas):
+                raise KafkaError(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Duplicate replica assignment found: {index}"
+                )
+            unknown = [replica for replica in replicas if replica not in self._metadata.brokers]
+            if unknown:
+                raise KafkaError(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"Unknown broker(s) {unknown} are assigned to partition {index}.",
+                )
+
+    def _check_configs(self, configs: Mapping[str, str]) -> None:
+        try:
+            check_topic_config(self._config, configs)
+        except (ConfigError, UnknownTopicConfig, ConflictingTopicConfig) as error:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+    async def _write_topic(
+        self, state: TopicState, configs: Mapping[str, str], epochs: Mapping[int, int]
+    ) -> None:
+        operations: list[Operation] = []
+        config_path = znodes.config_path("topics", state.name)
+        if await self._store.exists(config_path) is None:
+            operations.append(Create(config_path, znodes.encode_config(configs)))
+        else:
+            operations.append(SetData(config_path, znodes.encode_config(configs)))
+        operations.append(Create(znodes.topic_path(state.name), znodes.encode_topic(state)))
+        operations.append(Create(znodes.partitions_path(state.name)))
+        operations.extend(self._partition_nodes(state, state.replicas, epochs))
+        await self._store.multi(operations)
+
+    def _partition_nodes(
+        self, state: TopicState, partitions: Mapping[int, Sequence[int]], epochs: Mapping[int, int]
+    ) -> list[Operation]:
+        operations: list[Operation] = []
+        for index, replicas in partitions.items():
+            initial = PartitionState(replicas[0], epochs.get(index, FIRST_EPOCH), tuple(replicas), 1)
+            operations.append(Create(znodes.partition_path(state.name, index)))
+            operations.append(
+                Create(znodes.partition_state_path(state.name, index), znodes.encode_partition_state(initial))
+            )
+        return operations
+
+    def _describe(self, state: TopicState, epochs: Mapping[int, int]) -> TopicMetadata:
+        return TopicMetadata(
+            state.name,
+            state.topic_id or UUID(int=0),
+            tuple(
+                PartitionMetadata(index, replicas[0], epochs.get(index, FIRST_EPOCH), replicas, replicas)
+                for index, replicas in sorted(state.replicas.items())
+            ),
+        )
+
+    def _lead_all(self, topic: TopicMetadata, first: int = 0) -> None:
+        min_insync_replicas = self.min_insync_replicas(topic.name)
+        for partition in topic.partitions[first:]:
+            held = self.replicas.lead(
+                topic.name, partition.partition, topic.topic_id, partition.leader_epoch, partition.isr
+            )
+            if held is not None:
+                held.min_insync_replicas = min_insync_replicas
+        self._metadata.put_topic(topic)
+        for listener in self.on_leading:
+            for partition in topic.partitions[first:]:
+                listener(topic.name, partition.partition)
+
+    # -- extend ----------------------------------------------------------------------------------------------------
+
+    async def create_partitions(
+        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, validate_only: bool
+    ) -> None:
+        """Give a topic `count` partitions in all. Raises KafkaError."""
+        async with self._lock:
+            known = self._metadata.topics.get(name)
+            if known is None:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+            old_count = len(known.partitions)
+            added = count - old_count
+            if added <= 0:
+                raise KafkaError(
+                    ErrorCode.INVALID_PARTITIONS,
+                    f"Topic already has {old_count} partitions."
+                    if added == 0
+                    else f"Topic currently has {old_count} partitions, which is higher than the requested {count}.",
+                )
+            if assignments is None:
+                brokers = sorted(self._metadata.brokers)
+                new = assign_replicas(brokers, added, len(known.partitions[0].replicas), old_count)
+            else:
+                if len(assignments) != added:
+                    raise KafkaError(
+                        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                        f"Increasing the number of partitions by {added} but {len(assignments)} assignments provided.",
+                    )
+                self._check_assignments(dict(enumerate(assignments)))
+                new = [tuple(replicas) for replicas in assignments]
+            if validate_only:
+                return
+            added_replicas = dict(enumerate(new, old_count))
+            replicas = {item.partition: item.replicas for item in known.partitions} | added_replicas
+            state = TopicState(name, known.topic_id, replicas)
+            await self._store.multi(
+                [
+                    SetData(znodes.topic_path(name), znodes.encode_topic(state)),
+                    *self._partition_nodes(state, added_replicas, {}),
+                ]
+            )
+            extended = TopicMetadata(
+                name,
+                known.topic_id,
+                known.partitions
+                + tuple(
+                    PartitionMetadata(index, item[0], FIRST_EPOCH, item, item)
+                    for index, item in added_replicas.items()
+                ),
+            )
+            self._lead_all(extended, first=old_count)
+
+    # -- delete ----------------------------------------------------------------------------------------------------
+
+    async def delete(self, name: str) -> None:
+        """Drop a topic with its logs and settings. Raises KafkaError when there is none."""
+        async with self._lock:
+            if name not in self._metadata.topics:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            await self._store.put(znodes.delete_topic_path(name), None)
+            await self._remove(name)
+
+    async def _remove(self, name: str) -> None:
+        known = self._metadata.topics.get(name)
+        partitions = [item.partition for item in known.partitions] if known else []
+        partitions += [
+            index for topic, index in self._log_dirs.logs if topic == name and index not in partitions
+        ]
+        for index in partitions:
+            for listener in self.on_stopping:
+                listener(name, index)
+        self._metadata.remove_topic(name)
+        for index in partitions:
+            self.replicas.delete(name, index)
+        self._overrides.pop(name, None)
+        await self._store.delete_tree(znodes.topic_path(name))
+        await self._store.delete_tree(znodes.config_path("topics", name))
+        await self._store.delete_tree(znodes.delete_topic_path(name))
+        for deleted in self.on_deleted:
+            deleted(name)
+
+    async def _children(self, path: str) -> list[str]:
+        try:
+            return await self._store.children(path)
+        except NoNode:
+            return []
+
+
+def new_topic_id() -> UUID:
+    """A random id whose text does not start with a dash, which command lines would take for an option."""
+    while True:
+        topic_id = UUID(bytes=secrets.token_bytes(16), version=4)
+        if not znodes.encode_topic_id(topic_id).startswith("-"):
+            return topic_id
