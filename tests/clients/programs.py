@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support import kafka_jars
+from tests.support import java, kafka_jars
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 _JAVA_SOURCES = Path(__file__).resolve().parent / "java"
@@ -38,9 +38,7 @@ class ClientKind:
         if self.python_module is not None:
             return [sys.executable, "-m", self.python_module]
         assert self.java_version is not None
-        class_path = f"{_compiled(self.java_version, self.java_sources)}:{kafka_jars.class_path(self.java_version)}"
-        quick_start = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        return ["java", *quick_start, "-cp", class_path, "Driver"]
+        return java_command("Driver", self.java_version, self.java_sources)
 
 
 _OLD_CODECS = ("none", "gzip", "snappy", "lz4")
@@ -182,10 +180,23 @@ class ClientProgram:
         self._log.close()
 
 
+def java_command(program: str, version: str, folders: tuple[str, ...]) -> list[str]:
+    """The command line of a program of tests/clients/java, compiled against that version of Kafka's jars."""
+    class_path = f"{_compiled(version, folders)}:{kafka_jars.class_path(version)}"
+    quick_start = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    log4j = f"-Dlog4j.configuration={java._log4j_file().as_uri()}"
+    return ["java", *quick_start, log4j, "-cp", class_path, program]
+
+
+def _sources(place: str) -> list[Path]:
+    path = _JAVA_SOURCES / place
+    return [path] if path.suffix == ".java" else list(path.glob("*.java"))
+
+
 @functools.cache
 def _compiled(version: str, folders: tuple[str, ...]) -> Path:
     """The folder with the driver's classes, compiled against that version's jar and kept in the cache."""
-    sources = sorted(source for folder in folders for source in (_JAVA_SOURCES / folder).glob("*.java"))
+    sources = sorted(source for folder in folders for source in _sources(folder))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     classes = kafka_jars.cache_directory() / "client-drivers" / f"{version}-{digest}"
     if not classes.is_dir():
