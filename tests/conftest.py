@@ -22,6 +22,9 @@ from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
 StartBroker = Callable[..., KafkaCompatBroker]
 
+SHORT_SESSIONS = {"group.min.session.timeout.ms": "1000"}
+"""Lets a group notice a dead member within a second or two."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -75,7 +78,7 @@ def broker(start_broker: StartBroker) -> KafkaCompatBroker:
 @pytest.fixture(scope="session")
 def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCompatBroker]:
     """One kafka-compat broker for all tests that do not stop it or count its topics."""
-    server = KafkaCompatBroker(tmp_path_factory.mktemp("kafka-compat"))
+    server = KafkaCompatBroker(tmp_path_factory.mktemp("kafka-compat"), SHORT_SESSIONS)
     server.start()
     yield server
     server.stop()
@@ -84,7 +87,7 @@ def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCom
 @pytest.fixture(scope="session")
 def genuine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
     """Apache Kafka 3.9.1 with ZooKeeper, the reference for behaviour; one for the whole run."""
-    server = GenuineKafka(tmp_path_factory.mktemp("kafka-3.9.1"))
+    server = GenuineKafka(tmp_path_factory.mktemp("kafka-3.9.1"), SHORT_SESSIONS)
     server.start()
     yield server
     server.stop()
@@ -93,7 +96,7 @@ def genuine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
 @pytest.fixture(scope="session")
 def genuine_41(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
     """Apache Kafka 4.1.0 (KRaft), the reference for what ZooKeeper mode lacks; one for the whole run."""
-    server = GenuineKafka(tmp_path_factory.mktemp("kafka-4.1.0"), version="4.1.0", mode="kraft")
+    server = GenuineKafka(tmp_path_factory.mktemp("kafka-4.1.0"), SHORT_SESSIONS, version="4.1.0", mode="kraft")
     server.start()
     yield server
     server.stop()
