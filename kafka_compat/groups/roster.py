@@ -72,10 +72,10 @@ class Roster:
         self._supporters.update({name for name, _ in protocols})
 
     def rename(self, old_id: str, new_id: str) -> Member:
-        """Give a static member another id; its leadership and its place in the group go with it."""
-        member = self.members.pop(old_id)
+        """Give a static member another id; its leadership and its place in the order go with it."""
+        member = self.members[old_id]
         member.member_id = new_id
-        self.members[new_id] = member
+        self.members = {one.member_id: one for one in self.members.values()}
         if member.group_instance_id is not None:
             self.static_ids[member.group_instance_id] = new_id
         if self.leader_id == old_id:

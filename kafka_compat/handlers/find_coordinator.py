@@ -1,13 +1,15 @@
 """FindCoordinator (key 10): which broker speaks for a group or a transactional id.
 
-Version 1 brings transactional ids, 4 several keys at once (KIP-699). The topic that holds a coordinator's
-state is made when its coordinator is first looked for. While there is no such topic for transactional ids,
-any broker may say so.
+Version 1 brings transactional ids, 4 several keys at once (KIP-699). `__consumer_offsets` is made when a
+group's coordinator is first looked for. Transactional ids are answered with this broker: it is who refuses
+them.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -20,63 +22,64 @@ from kafka_compat.protocol.messages.find_coordinator import (
 )
 from kafka_compat.topic_names import OFFSETS_TOPIC
 
-GROUP: Final = 0
-TRANSACTION: Final = 1
+_GROUP: Final = 0
+_TRANSACTION: Final = 1
 
 
 class _Found(NamedTuple):
     error: ErrorCode
-    message: str = ""
     node_id: int = -1
     host: str = ""
     port: int = -1
 
 
 @handler(ApiKey.FIND_COORDINATOR)
-async def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+def find_coordinator(
+    ctx: RequestContext, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
+    if request.key_type == _GROUP and OFFSETS_TOPIC not in ctx.broker.metadata.topics:
+        return _after_creation(ctx, request)
+    return _answer(ctx, request)
+
+
+async def _after_creation(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    # A failure is told as COORDINATOR_NOT_AVAILABLE, upon which clients ask again.
+    with suppress(KafkaError):
+        await ctx.broker.topics.ensure_internal(OFFSETS_TOPIC)
+    return _answer(ctx, request)
+
+
+def _answer(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     if ctx.api_version >= 4:
         return FindCoordinatorResponse(
             coordinators=[
                 Coordinator(
-                    key=key,
-                    error_code=found.error,
-                    error_message=found.message,
-                    node_id=found.node_id,
-                    host=found.host,
-                    port=found.port,
+                    key=key, error_code=found.error, node_id=found.node_id, host=found.host, port=found.port
                 )
                 for key in request.coordinator_keys
-                for found in (await _find(ctx, request.key_type, key),)
+                for found in (_find(ctx, request.key_type, key),)
             ]
         )
-    found = await _find(ctx, request.key_type, request.key)
+    found = _find(ctx, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=found.error,
-        error_message=found.message or found.error.name,
+        error_message=found.error.name,
         node_id=found.node_id,
         host=found.host,
         port=found.port,
     )
 
 
-async def _find(ctx: RequestContext, key_type: int, key: str) -> _Found:
+def _find(ctx: RequestContext, key_type: int, key: str) -> _Found:
     metadata = ctx.broker.metadata
-    if key_type == TRANSACTION:
-        return _node(ctx, metadata.local_id)
-    if key_type != GROUP:
-        return _Found(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type received: {key_type}")
-    if OFFSETS_TOPIC not in metadata.topics:
-        try:
-            await ctx.broker.topics.ensure_internal(OFFSETS_TOPIC)
-        except KafkaError as error:
-            return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
-    topic = metadata.topics[OFFSETS_TOPIC]
-    return _node(ctx, topic.partitions[shard_of(key, len(topic.partitions))].leader)
-
-
-def _node(ctx: RequestContext, broker_id: int) -> _Found:
-    broker = ctx.broker.metadata.brokers.get(broker_id)
-    endpoint = None if broker is None else broker.endpoints.get(ctx.listener_name)
-    if endpoint is None:
+    if key_type == _TRANSACTION:
+        leader = metadata.local_id
+    elif key_type == _GROUP:
+        topic = metadata.topics.get(OFFSETS_TOPIC)
+        leader = -1 if topic is None else topic.partitions[shard_of(key, len(topic.partitions))].leader
+    else:
+        return _Found(ErrorCode.INVALID_REQUEST)
+    broker = metadata.brokers.get(leader)
+    if broker is None:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return _Found(ErrorCode.NONE, node_id=broker_id, host=endpoint[0], port=endpoint[1])
+    return _Found(ErrorCode.NONE, leader, *ctx.broker.address_for(broker, ctx.connection))
