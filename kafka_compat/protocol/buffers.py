@@ -9,6 +9,9 @@ from uuid import UUID
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
+IN_MEMORY = (bytes, bytearray, memoryview)
+
+
 class FileSliceLike(Protocol):
     """Bytes that stay in a file until the socket takes them, such as a slice of a log segment."""
 
@@ -21,7 +24,7 @@ Records: TypeAlias = Buffer | FileSliceLike
 
 def size_of(value: Records) -> int:
     """The length in bytes of the value of a records field."""
-    return len(value) if isinstance(value, bytes | bytearray | memoryview) else value.size_bytes
+    return len(value) if isinstance(value, IN_MEMORY) else value.size_bytes
 
 
 @lru_cache(maxsize=4096)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.protocol.buffers import Buffer, Records, size_of
+from kafka_compat.protocol.buffers import IN_MEMORY, Buffer, Records, size_of
 from kafka_compat.protocol.schema import Message, schema_of
 
 M = TypeVar("M")
@@ -31,10 +32,16 @@ def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exa
     `records` fields are memoryviews of `buffer`. Raises MalformedRequest, also for bytes that are left over
     when `exact` is true; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have.
     """
-    message, end = decode_at(cls, version, buffer, position)
+    decoder = cls.__decoders__.get(version) or _new_decoder(cls, version)  # type: ignore[attr-defined]
+    if type(buffer) is not memoryview:
+        buffer = memoryview(buffer)
+    try:
+        message, end = decoder(buffer, position)
+    except (struct.error, IndexError, ValueError) as error:
+        raise MalformedRequest(_why_not_decoded(cls, version, buffer, position, error)) from None
     if exact and end != len(buffer):
         raise MalformedRequest(f"{cls.__name__} v{version}: {len(buffer) - end} bytes after its end")
-    return message
+    return message  # type: ignore[no-any-return]
 
 
 def decode_at(cls: type[M], version: int, buffer: Buffer, position: int) -> tuple[M, int]:
@@ -54,7 +61,9 @@ def encode(message: object, version: int) -> bytes:
     Fields that `version` does not carry are left out. Raises ValueError, naming the field, for a value that
     does not fit; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have.
     """
-    return b"".join(cast(list[bytes], _encode(message, version)))
+    parts: list[Records] = []
+    _encode(message, version, parts.append, parts.append)
+    return b"".join(cast(list[bytes], parts))
 
 
 def encode_parts(message: object, version: int) -> list[Records]:
@@ -62,19 +71,23 @@ def encode_parts(message: object, version: int) -> list[Records]:
 
     Those stand in the list as they came, in their place among the bytes before and after them.
     """
-    merged: list[Records] = []
-    run: list[Buffer] = []
-    for part in _encode(message, version):
-        if type(part) is bytes or (isinstance(part, Buffer) and len(part) <= _COPY_SIZE_BYTES_MAX):
-            run.append(part)
-            continue
-        if run:
-            merged.append(b"".join(run))
-            run = []
-        merged.append(part)
-    if run:
-        merged.append(b"".join(run))
-    return merged
+    parts: list[Records] = []
+    alone: list[int] = []  # the indexes of parts that are not joined with their neighbours
+
+    def write_records(value: Records) -> None:
+        if not isinstance(value, IN_MEMORY) or len(value) > _COPY_SIZE_BYTES_MAX:
+            alone.append(len(parts))
+        parts.append(value)
+
+    _encode(message, version, parts.append, write_records)
+    joined: list[Records] = []
+    start = 0
+    for index in alone:
+        joined += (b"".join(cast(list[bytes], parts[start:index])), parts[index])
+        start = index + 1
+    if start < len(parts):
+        joined.append(b"".join(cast(list[bytes], parts[start:])))
+    return joined
 
 
 def parts_size_bytes(parts: list[Records]) -> int:
@@ -96,15 +109,18 @@ def encode_versioned(message: object, version: int) -> bytes:
     return _VERSION.pack(version) + encode(message, version)
 
 
-def _encode(message: object, version: int) -> list[Records]:
+def _encode(
+    message: object,
+    version: int,
+    write: Callable[[Records], None],
+    write_records: Callable[[Records], None],
+) -> None:
     cls = type(message)
     encoder = cls.__encoders__.get(version) or _new_encoder(cls, version)  # type: ignore[attr-defined]
-    parts: list[Records] = []
     try:
-        encoder(message, parts.append)
+        encoder(message, write, write_records)
     except _REFUSALS as error:
         raise ValueError(_why_not_encoded(cast(Message, message), version, error)) from error
-    return parts
 
 
 def _new_decoder(cls: type, version: int) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import linecache
 import struct
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeAlias, cast
 
 from kafka_compat.protocol.buffers import (
@@ -26,7 +27,7 @@ from kafka_compat.protocol.interpreter import smallest_size_bytes
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, schema_of
 
 Decoder: TypeAlias = Callable[[memoryview, int], tuple[Any, int]]
-Encoder: TypeAlias = Callable[[Any, Callable[[Records], None]], None]
+Encoder: TypeAlias = Callable[[Any, Callable[[Records], None], Callable[[Records], None]], None]
 
 _ONE_BYTE_UVARINTS = tuple(bytes([value]) for value in range(128))
 
@@ -41,13 +42,24 @@ def compile_decoder(cls: type[Message], version: int) -> Decoder:
 
 
 def compile_encoder(cls: type[Message], version: int) -> Encoder:
-    """`encode(message, write)`: calls `write` with each part in turn."""
+    """`encode(message, write, write_records)`: calls one of the two with each part in turn."""
     generator = _EncoderSource(version, version in schema_of(cls).flexible)
     return cast(Encoder, generator.compile(cls, f"encode {cls.__name__} v{version}"))
 
 
 def _identifier(codes: str) -> str:
     return codes.replace("?", "o")
+
+
+@cache
+def _array_layouts(code: str) -> tuple[struct.Struct, ...]:
+    """Layouts of short arrays by their length: replica lists have mostly three elements."""
+    return tuple(struct.Struct(f">{length}{code}") for length in range(16))
+
+
+def _array_layout(code: str) -> str:
+    """The expression for the layout of `n` values."""
+    return f"(layouts_{_identifier(code)}[n] if n < 16 else Struct(f'>{{n}}{code}'))"
 
 
 class _Source:
@@ -105,7 +117,7 @@ class _DecoderSource(_Source):
             "uuid_from": uuid_from,
             "read_uvarint": read_uvarint,
             "skip_tagged_fields": skip_tagged_fields,
-            "unpack_from": struct.unpack_from,
+            "Struct": struct.Struct,
         }
         self.line("end = len(b)")
         self.struct(cls, "m")
@@ -192,26 +204,29 @@ class _DecoderSource(_Source):
         elif wire_type.code:
             self.fixed(target, wire_type.code)
         else:
-            length = self.length("h" if wire_type.name == "string" else "i")
-            self.line("if n >= 0:")
+            length = self.length("h" if wire_type.name == "string" else "i", nullable, target)
             self.line(f"    e = p + {length}")
             self.line("    if e > end: raise ValueError")
-            read = {"string": "str(b[p:e], 'utf-8')", "bytes": "bytes(b[p:e])", "records": "b[p:e]"}
+            read = {"string": "b[p:e].tobytes().decode()", "bytes": "b[p:e].tobytes()", "records": "b[p:e]"}
             self.line(f"    {target} = {read[wire_type.name]}")
             self.line("    p = e")
-            self.line(f"else: {f'{target} = None' if nullable else 'raise ValueError'}")
 
-    def length(self, code: str) -> str:
-        """Reads a length or count into `n`, negative for null."""
+    def length(self, code: str, nullable: bool, target: str) -> str:
+        """Reads a length or count into `n`, deals with null, and opens the branch of all other values.
+
+        Returns the expression for the length: a compact one is sent increased by one (KIP-482).
+        """
         if self.flexible:
             self.fixed("n", "B")
             self.flush()
             self.line("if n > 127: n, p = read_uvarint(b, p - 1)")
-            self.line("n -= 1")
         else:
             self.fixed("n", code)
             self.flush()
-        return "n"
+        self.line(f"if n {'== 0' if self.flexible else '< 0'}:")
+        self.line(f"    {f'{target} = None' if nullable else 'raise ValueError'}")
+        self.line("else:")
+        return "n - 1" if self.flexible else "n"
 
     def nested(self, cls: type[Message], nullable: bool, target: str) -> None:
         if nullable:
@@ -229,18 +244,19 @@ class _DecoderSource(_Source):
             self.depth -= 1
 
     def array(self, element: WireType, nullable: bool, target: str) -> None:
-        self.length("i")
-        self.line("if n >= 0:")
+        count = self.length("i", nullable, target)
         self.depth += 1
         size_bytes = smallest_size_bytes(element, self.version, self.flexible)
-        self.line(f"if n{f' * {size_bytes}' if size_bytes > 1 else ''} > end - p: raise ValueError")
+        self.line(f"if ({count}) * {size_bytes} > end - p: raise ValueError")
         if isinstance(element, Wire) and element.code and element.name != "uuid":
-            self.line(f"{target} = list(unpack_from(f'>{{n}}{element.code}', b, p))")
+            self.names[f"layouts_{_identifier(element.code)}"] = _array_layouts(element.code)
+            self.line(f"n = {count}")
+            self.line(f"{target} = list({_array_layout(element.code)}.unpack_from(b, p))")
             self.line(f"p += n * {size_bytes}")
         else:
             items = self.variable("a")
             self.line(f"{items} = {target} = []")
-            self.line("for _ in range(n):")
+            self.line(f"for _ in range({count}):")
             self.depth += 1
             if isinstance(element, type):
                 message = self.variable("m")
@@ -254,7 +270,6 @@ class _DecoderSource(_Source):
                 self.line(f"{items}.append({value})")
             self.depth -= 1
         self.depth -= 1
-        self.line(f"else: {f'{target} = None' if nullable else 'raise ValueError'}")
 
 
 class _EncoderSource(_Source):
@@ -270,12 +285,12 @@ class _EncoderSource(_Source):
             "uvarint": uvarint,
             "uvarints": _ONE_BYTE_UVARINTS,
             "tagged_section": tagged_section,
-            "pack": struct.pack,
+            "Struct": struct.Struct,
         }
         self.line("pass")
         self.struct(cls, "m")
         self.flush()
-        return self.load(title, "def generated(m, w):")
+        return self.load(title, "def generated(m, w, write_records):")
 
     def fixed(self, argument: str, code: str) -> None:
         self.arguments.append(argument)
@@ -364,7 +379,7 @@ class _EncoderSource(_Source):
         if nullable:
             self.depth -= 1
         self.length("h" if wire_type.name == "string" else "i")
-        self.line(f"{self.write}(s)")
+        self.line(f"{'write_records' if wire_type.name == 'records' else self.write}(s)")
 
     def length(self, code: str) -> None:
         """Writes `n`, which in flexible versions is already one more than the length."""
@@ -409,7 +424,9 @@ class _EncoderSource(_Source):
             self.line(f"n = {count}")
         self.length("i")
         if isinstance(element, Wire) and element.code and element.name != "uuid":
-            self.line(f"{self.write}(pack(f'>{{len({items})}}{element.code}', *{items}))")
+            self.names[f"layouts_{_identifier(element.code)}"] = _array_layouts(element.code)
+            self.line(f"n = len({items})")
+            self.line(f"if n: {self.write}({_array_layout(element.code)}.pack(*{items}))")
             return
         item = self.variable("m" if isinstance(element, type) else "v")
         self.line(f"for {item} in {items}:")

@@ -28,7 +28,8 @@ def kafka_python_classes() -> dict[str, Any]:
 
 
 def _subclasses(cls: type) -> Iterator[Any]:
-    for child in cls.__subclasses__():
+    children: list[type] = cls.__subclasses__()
+    for child in children:
         yield child
         yield from _subclasses(child)
 
