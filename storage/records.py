@@ -63,6 +63,8 @@ def encode_varint(value: int) -> bytes:
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
     """(value, next position) of the 32-bit varint at `position`; InvalidRecord when cut off or too long."""
+    if position < len(data) and (byte := data[position]) < 128:
+        return (byte >> 1) ^ -(byte & 1), position + 1
     value, position = _read_unsigned(data, position, 28)
     value &= 0xFFFF_FFFF
     return (value >> 1) ^ -(value & 1), position
@@ -70,6 +72,8 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
 
 def read_varlong(data: Buffer, position: int) -> tuple[int, int]:
     """(value, next position) of the 64-bit varint at `position`; InvalidRecord when cut off or too long."""
+    if position < len(data) and (byte := data[position]) < 128:
+        return (byte >> 1) ^ -(byte & 1), position + 1
     value, position = _read_unsigned(data, position, 63)
     value &= 0xFFFF_FFFF_FFFF_FFFF
     return (value >> 1) ^ -(value & 1), position
@@ -128,10 +132,11 @@ def build_batch(
     control: bool = False,
     timestamp_type: TimestampType = TimestampType.CREATE_TIME,
     leader_epoch: int = -1,
+    level: int | None = None,
 ) -> bytes:
     """One batch that holds `records` at the offsets `base_offset`, `base_offset + 1`, …
 
-    At least one record is needed: ValueError otherwise.
+    At least one record is needed: ValueError otherwise. `level` is that of the codec, None its default.
     """
     records = list(records)
     if not records:
@@ -163,13 +168,13 @@ def build_batch(
         base_sequence=base_sequence,
         record_count=len(records),
     )
-    return join_batch(header, body)
+    return join_batch(header, body, level=level)
 
 
-def join_batch(header: BatchHeader, body: bytes) -> bytes:
-    """The batch of `header` and its uncompressed records `body`; length and CRC of the header are set anew."""
+def join_batch(header: BatchHeader, body: bytes, *, level: int | None = None) -> bytes:
+    """The batch of `header` and its uncompressed records `body`; its length and CRC are computed here."""
     if header.attributes & 7:
-        body = compress(header.compression, body)
+        body = compress(header.compression, body, level=level)
     header = header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD + len(body))
     batch = bytearray(HEADER.pack(*header))
     batch += body

@@ -1,0 +1,302 @@
+"""What a leader checks before it appends what a client sent: facts of the batch first, then every record.
+
+One good batch of format 2 is the hot path of the whole broker, so it comes first and is handled in its own
+buffer. Batches of old formats are converted (storage.legacy), batches of another codec than the topic's are
+compressed anew; both make a new buffer.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from storage.batch import (
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_FLAG,
+    BatchHeader,
+    CompressionType,
+    TimestampType,
+    read_header,
+    seal,
+)
+from storage.compression import NAMES, decompress
+from storage.errors import (
+    CorruptRecord,
+    InvalidRecord,
+    InvalidTimestamp,
+    MessageTooLarge,
+    RecordListTooLarge,
+    UnsupportedCompressionType,
+)
+from storage.record_scan import scan
+from storage.records import Record, iter_records, join_batch
+
+LONG_MAX = 2**63 - 1
+_MIN_BATCH_LENGTH = HEADER_SIZE - LOG_OVERHEAD
+_MIN_LEGACY_LENGTH = 14
+_FIRST_VERSION_OF_FORMAT_2 = 3
+_FIRST_VERSION_OF_ZSTD = 7
+_SIZE = struct.Struct(">i")
+_ATTRIBUTES = struct.Struct(">h")
+_MAX_TIMESTAMP = struct.Struct(">q")
+
+
+@dataclass(frozen=True, slots=True)
+class AppendPolicy:
+    """The rules of one topic, by Kafka's setting names; sizes in bytes, times in ms."""
+
+    max_message_bytes: int = 1_048_588
+    segment_bytes: int = 1 << 30
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    before_max_ms: int = LONG_MAX
+    after_max_ms: int = 3_600_000
+    compact: bool = False
+    """Whether cleanup.policy holds `compact`, so that every record needs a key."""
+    compression_type: str = "producer"
+    compression_level: int | None = None
+    validate_records: bool = True
+    """Ours: False trusts the producer with everything behind the batch header."""
+
+
+class ValidatedBatches(NamedTuple):
+    """What may be appended once base offsets and leader epoch are stamped into `data`.
+
+    `data` is the buffer that was given unless `converted`; it is empty when an old client sent nothing.
+    `headers` are those of the batches in `data` as they stand there, with base offset 0: at most one.
+    `log_append_time` is ms, or -1 when the timestamps are the producer's.
+    """
+
+    data: memoryview
+    headers: list[BatchHeader]
+    log_append_time: int = NO_TIMESTAMP
+    converted: bool = False
+
+
+def validate_batches(
+    data: memoryview, policy: AppendPolicy, now_ms: int, *, produce_version: int | None = None
+) -> ValidatedBatches:
+    """Check what one partition of a Produce request of that version brought; None is the newest.
+
+    A header field that the broker decides (the timestamp type, with it the greatest timestamp) is corrected
+    in place when `data` is writable, otherwise in a copy. Raises the errors of storage.errors as their
+    docstrings say; record errors carry the index of each record at fault.
+    """
+    size_bytes = len(data)
+    try:
+        header = BatchHeader._make(HEADER.unpack_from(data))
+    except struct.error:
+        return _validate_unusual(data, policy, now_ms, produce_version)
+    if header.magic != 2 or header.batch_length != size_bytes - LOG_OVERHEAD:
+        return _validate_unusual(data, policy, now_ms, produce_version)
+    attributes = header.attributes
+    codec = attributes & COMPRESSION_MASK
+    if (
+        codec == CompressionType.ZSTD
+        and produce_version is not None
+        and produce_version < _FIRST_VERSION_OF_ZSTD
+    ):
+        raise UnsupportedCompressionType(f"Produce v{produce_version} does not know zstd, v7 does")
+    if header.base_offset != 0:
+        raise InvalidRecord(f"the base offset of a client's batch must be 0, not {header.base_offset}")
+    if size_bytes > policy.max_message_bytes:
+        raise _too_large(size_bytes, policy)
+    if crc32c(data[CRC_START:]) != header.crc:
+        raise CorruptRecord(f"the CRC of a batch of {size_bytes} bytes is not {header.crc}")
+    count = header.record_count
+    if count <= 0 or count != header.last_offset_delta + 1:
+        raise InvalidRecord(f"a batch of {count} records cannot end at offset {header.last_offset_delta}")
+    if attributes & CONTROL_FLAG:
+        raise InvalidRecord("clients must not write control records")
+    if header.producer_id != -1 and header.base_sequence < 0:
+        raise InvalidRecord(f"producer {header.producer_id} gave the sequence {header.base_sequence}")
+    if codec > CompressionType.ZSTD:
+        raise InvalidRecord(f"there is no codec {codec}")
+
+    max_timestamp = header.max_timestamp
+    body = None
+    if policy.validate_records:
+        body = bytes(data[HEADER_SIZE:]) if codec == 0 else decompress(codec, data[HEADER_SIZE:])
+        least, greatest, has_null_key = scan(body, count)
+        max_timestamp = header.base_timestamp + greatest
+        if policy.timestamp_type is TimestampType.CREATE_TIME:
+            out_of_range = (
+                now_ms - header.base_timestamp - least > policy.before_max_ms
+                or max_timestamp - now_ms > policy.after_max_ms
+            )
+        else:
+            out_of_range = attributes & TIMESTAMP_TYPE_FLAG != 0
+        if out_of_range or (has_null_key and policy.compact):
+            _check_records(
+                _as_created(data),
+                policy,
+                now_ms,
+                is_log_append_time=attributes & TIMESTAMP_TYPE_FLAG != 0,
+            )
+
+    log_append_time = NO_TIMESTAMP
+    if policy.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        log_append_time = max_timestamp = now_ms
+        attributes |= TIMESTAMP_TYPE_FLAG
+    else:
+        attributes &= ~TIMESTAMP_TYPE_FLAG
+    converted = False
+    if policy.compression_type != "producer" and NAMES[policy.compression_type] != codec:
+        data, header = _compress_anew(data, header, body, policy)
+        attributes = attributes & ~COMPRESSION_MASK | header.attributes & COMPRESSION_MASK
+        converted = True
+    if attributes != header.attributes or max_timestamp != header.max_timestamp:
+        data, header = _rewrite(data, attributes, max_timestamp)
+    if len(data) > policy.segment_bytes:
+        raise RecordListTooLarge(f"{len(data)} bytes do not fit into a segment of {policy.segment_bytes}")
+    return ValidatedBatches(data, [header], log_append_time, converted)
+
+
+def _too_large(size_bytes: int, policy: AppendPolicy) -> MessageTooLarge:
+    return MessageTooLarge(
+        f"a batch of {size_bytes} bytes exceeds max.message.bytes={policy.max_message_bytes}"
+    )
+
+
+def _rewrite(data: memoryview, attributes: int, max_timestamp: int) -> tuple[memoryview, BatchHeader]:
+    if data.readonly:
+        data = memoryview(bytearray(data))
+    _ATTRIBUTES.pack_into(data, 21, attributes)
+    _MAX_TIMESTAMP.pack_into(data, 35, max_timestamp)
+    seal(data)
+    return data, read_header(data)
+
+
+def _compress_anew(
+    data: memoryview, header: BatchHeader, body: bytes | None, policy: AppendPolicy
+) -> tuple[memoryview, BatchHeader]:
+    if body is None:
+        body = decompress(header.attributes & COMPRESSION_MASK, data[HEADER_SIZE:])
+    attributes = header.attributes & ~COMPRESSION_MASK | NAMES[policy.compression_type]
+    batch = join_batch(header._replace(attributes=attributes), body, level=policy.compression_level)
+    if len(batch) > policy.max_message_bytes:
+        raise _too_large(len(batch), policy)
+    data = memoryview(batch)
+    return data, read_header(data)
+
+
+def _check_records(
+    records: list[Record], policy: AppendPolicy, now_ms: int, *, is_log_append_time: bool
+) -> None:
+    """Refuse the batch with the index of each record at fault.
+
+    There may be none although the extremes of the timestamps looked bad: a record without timestamp is in no
+    range. `is_log_append_time` is what the producer claims.
+    """
+    errors: list[tuple[int, str]] = []
+    about_time = False
+    for index, record in enumerate(records):
+        message = None
+        if policy.compact and record.key is None:
+            message = "a record of a compacted topic needs a key"
+        else:
+            message = _timestamp_error(record.timestamp, policy, now_ms, is_log_append_time)
+            about_time |= message is not None
+        if message is not None:
+            errors.append((index, message))
+    if errors:
+        summary = f"{len(errors)} records are refused; record {errors[0][0]}: {errors[0][1]}"
+        raise (InvalidTimestamp if about_time else InvalidRecord)(summary, errors)
+
+
+def _timestamp_error(
+    timestamp: int, policy: AppendPolicy, now_ms: int, is_log_append_time: bool
+) -> str | None:
+    if policy.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return "a producer must not set the timestamp type LogAppendTime" if is_log_append_time else None
+    earliest, latest = now_ms - policy.before_max_ms, now_ms + policy.after_max_ms
+    if timestamp == NO_TIMESTAMP or earliest <= timestamp <= latest:
+        return None
+    return f"timestamp {timestamp} is not within [{earliest}, {latest}]"
+
+
+def _as_created(data: memoryview) -> list[Record]:
+    """The records with the timestamps that their producer gave, also where the batch says LogAppendTime."""
+    batch = bytearray(data)
+    (attributes,) = _ATTRIBUTES.unpack_from(batch, 21)
+    _ATTRIBUTES.pack_into(batch, 21, attributes & ~TIMESTAMP_TYPE_FLAG)
+    return list(iter_records(batch))
+
+
+def _validate_unusual(
+    data: memoryview, policy: AppendPolicy, now_ms: int, produce_version: int | None
+) -> ValidatedBatches:
+    """Anything but exactly one batch of format 2: an old format, a cut, several batches, or garbage."""
+    only_format_2 = produce_version is None or produce_version >= _FIRST_VERSION_OF_FORMAT_2
+    sizes, magics = _batches(data)
+    if not sizes:
+        if only_format_2:
+            raise InvalidRecord(f"{len(data)} bytes hold no whole batch")
+        return ValidatedBatches(data[:0], [])
+    if only_format_2 and magics[0] != 2:
+        raise InvalidRecord(f"Produce v3 and later bring record format 2, not {magics[0]}")
+    if magics[0] == 2:
+        if len(sizes) > 1:
+            raise InvalidRecord(f"one batch for a partition is allowed, {len(sizes)} came")
+        # Kafka, too, drops the beginning of a second batch that was cut off.
+        if sizes[0] < HEADER_SIZE:
+            raise CorruptRecord(f"a batch of {sizes[0]} bytes is shorter than its header")
+        return validate_batches(data[: sizes[0]], policy, now_ms, produce_version=produce_version)
+    if any(magic != magics[0] for magic in magics):
+        raise InvalidRecord("a message set mixes record formats")
+    return _convert(data[: sum(sizes)], sizes, policy, now_ms)
+
+
+def _batches(data: memoryview) -> tuple[list[int], list[int]]:
+    """Size and magic of each whole batch or message in a row; CorruptRecord where none can begin."""
+    sizes: list[int] = []
+    magics: list[int] = []
+    position = 0
+    while len(data) - position > MAGIC_POSITION:
+        (length,) = _SIZE.unpack_from(data, position + 8)
+        magic = data[position + MAGIC_POSITION]
+        if length < _MIN_LEGACY_LENGTH:
+            raise CorruptRecord(f"a batch cannot have a length of {length}")
+        if magic > 2:
+            raise CorruptRecord(f"there is no record format {magic}")
+        if position + LOG_OVERHEAD + length > len(data):
+            break
+        sizes.append(LOG_OVERHEAD + length)
+        magics.append(magic)
+        position += LOG_OVERHEAD + length
+    if not sizes and len(data) >= LOG_OVERHEAD:
+        (length,) = _SIZE.unpack_from(data, 8)
+        if length < _MIN_LEGACY_LENGTH:
+            raise CorruptRecord(f"a batch cannot have a length of {length}")
+    return sizes, magics
+
+
+def _convert(data: memoryview, sizes: list[int], policy: AppendPolicy, now_ms: int) -> ValidatedBatches:
+    """A message set of format 0 or 1 as one batch of format 2."""
+    from storage.legacy import read_message_set, up_convert
+
+    if max(sizes) > policy.max_message_bytes:
+        raise _too_large(max(sizes), policy)
+    records, codec, is_log_append_time = read_message_set(data)
+    _check_records(records, policy, now_ms, is_log_append_time=is_log_append_time)
+    if policy.compression_type != "producer":
+        codec = NAMES[policy.compression_type]
+    stamped = policy.timestamp_type is TimestampType.LOG_APPEND_TIME
+    batch = up_convert(
+        records, codec, log_append_time=now_ms if stamped else None, level=policy.compression_level
+    )
+    if len(batch) > policy.max_message_bytes:
+        raise _too_large(len(batch), policy)
+    if len(batch) > policy.segment_bytes:
+        raise RecordListTooLarge(f"{len(batch)} bytes do not fit into a segment of {policy.segment_bytes}")
+    converted = memoryview(batch)
+    return ValidatedBatches(converted, [read_header(converted)], now_ms if stamped else NO_TIMESTAMP, True)
