@@ -1,0 +1,129 @@
+"""kafka-compat serve: one broker in the foreground."""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from kafka_compat.config import BrokerConfig, ConfigFileError, load
+
+if TYPE_CHECKING:
+    from kafka_compat.broker import Broker
+
+STOP_TIMEOUT_S = 4.5
+
+log = logging.getLogger("kafka_compat")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `serve` to the command line."""
+    parser = subparsers.add_parser(
+        "serve",
+        help="run a broker in the foreground",
+        description="Run a broker in the foreground until SIGINT or SIGTERM. Settings have Kafka's own names; "
+        "without any the broker listens on 127.0.0.1:9092 and keeps its data in ~/.local/share/kafka-compat.",
+        epilog="exit codes: 0 after SIGINT or SIGTERM; 1 when the broker failed; 2 when it could not start",
+    )
+    parser.add_argument("properties", nargs="?", metavar="server.properties", help="a file of settings")
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting that counts more than the file; may be given several times",
+    )
+    parser.add_argument(
+        "--env",
+        action="store_true",
+        help="take settings from the environment too, over the file: KAFKA_LOG_DIRS is log.dirs (the rules of "
+        "Kafka's container images, also KAFKA_CFG_… and KAFKA_CREATE_TOPICS)",
+    )
+    parser.add_argument("--verbose", action="store_true", help="log what the broker does, not only warnings")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until told to stop. Returns the exit code."""
+    logging.basicConfig(
+        level=logging.INFO if args.verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(message)s",
+        stream=sys.stderr,
+    )
+    try:
+        config = load(args.properties, args.override, os.environ if args.env else None)
+    except ConfigFileError as error:
+        return _refuse(str(error))
+    _warn(config)
+    return asyncio.run(_serve(config))
+
+
+async def _serve(config: BrokerConfig) -> int:
+    from kafka_compat.broker import Broker, StartupError
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    broker = Broker(config)
+    starting = asyncio.ensure_future(_start(broker, config))
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+    try:
+        # A broker that is told to stop while it starts finishes its start first: half a start is hard to undo.
+        await starting
+    except StartupError as error:
+        return _refuse(str(error))
+    if not stop.is_set():
+        print(ready_line(broker, config), flush=True)
+        await stopping
+    try:
+        await asyncio.wait_for(broker.stop(), STOP_TIMEOUT_S)
+    except TimeoutError:
+        log.error("The broker did not stop within %s s; the next start will check its logs", STOP_TIMEOUT_S)
+        return 1
+    return 0
+
+
+async def _start(broker: "Broker", config: BrokerConfig) -> None:
+    await broker.start()
+    if config.create_topics:
+        from kafka_compat.errors import ErrorCode, KafkaError
+
+        for topic in config.create_topics:
+            configs = {"cleanup.policy": topic.cleanup_policy} if topic.cleanup_policy else {}
+            try:
+                await broker.topics.create(
+                    topic.name,
+                    partitions=topic.partitions,
+                    replication_factor=topic.replication_factor,
+                    configs=configs,
+                )
+            except KafkaError as error:
+                if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                    log.warning("Cannot create topic %s: %s", topic.name, error.message or error.code.name)
+
+
+def ready_line(broker: "Broker", config: BrokerConfig) -> str:
+    """What a person wants to know once the broker serves: where, and where its data are."""
+    addresses = ", ".join(
+        f"{name}://{f'[{host}]' if ':' in host else host}:{port}"
+        for name, (host, port) in broker.server.bound.items()
+    )
+    return f"Broker {config.broker_id} ready on {addresses}, data in {', '.join(config.log_dirs)}"
+
+
+def _warn(config: BrokerConfig) -> None:
+    if config.unknown:
+        log.warning("Unknown settings are ignored: %s", ", ".join(config.unknown))
+    if config.ignored_kraft:
+        log.warning("KRaft settings are ignored: %s", ", ".join(config.ignored_kraft))
+    without_effect = config.without_effect
+    if without_effect:
+        log.warning("Settings without effect in this version: %s", ", ".join(without_effect))
+
+
+def _refuse(message: str) -> int:
+    print(f"kafka-compat serve: {message}", file=sys.stderr)
+    return 2
