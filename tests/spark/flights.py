@@ -26,12 +26,12 @@ def data_file() -> Path:
 def flights(limit: int = FLIGHTS) -> Iterator[tuple[bytes, bytes, int, list[tuple[str, bytes]]]]:
     """(key, value, timestamp in ms, headers) of each flight in the file's order.
 
-    Key: tail number or flight number; value: the line as it stands; timestamp: the scheduled hour, taken as UTC.
+    Key: tail number or flight number; value: the line as it stands; timestamp: the scheduled hour (UTC).
     """
     with zipfile.ZipFile(data_file()) as archive, archive.open(archive.namelist()[0]) as file:
         lines = iter(io.TextIOWrapper(file, "utf-8", newline=""))
         names = next(csv.reader([next(lines)]))
-        carrier, flight, tail, hour = (names.index(n) for n in ("carrier", "flight", "tailnum", "time_hour"))
+        carrier, flight, tail, hour = map(names.index, ("carrier", "flight", "tailnum", "time_hour"))
         for line, _ in zip(lines, range(limit), strict=False):
             row = next(csv.reader([line]))
             when = datetime.fromisoformat(row[hour]).replace(tzinfo=UTC)
