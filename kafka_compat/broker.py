@@ -1,7 +1,8 @@
 """The composition root: one broker with everything it owns, and the order in which it starts and stops.
 
-Start: claim the addresses, lock the folders, read the metadata, open the logs, lead the partitions, load the groups, and only
-then accept connections. Stop is the same backwards; what was acknowledged is on disk before the clean-shutdown marker.
+Start: claim the addresses, lock the folders, read the metadata, open the logs, lead the partitions, load the
+groups, and only then accept connections. Stop is the same backwards; what was acknowledged is on disk before
+the clean-shutdown marker.
 """
 
 from __future__ import annotations
@@ -88,10 +89,12 @@ class Broker:
         """Where this broker listens, by the listener's name."""
         return self.server.bound
 
-    # -- start -------------------------------------------------------------------------------------------------------
+    # --- start
 
     async def start(self) -> None:
-        """Serve. Raises StartupError, with nothing changed, when another broker is in the way or a setting is wrong."""
+        """Serve. Raises StartupError, with nothing changed, when another broker is in the way or a setting is
+        wrong.
+        """
         self.loop = asyncio.get_running_loop()
         self.dispatcher = Dispatcher(self)
         self.flusher = Flusher(self.loop)
@@ -129,7 +132,8 @@ class Broker:
                 self.server.bind(listener)
             except OSError as error:
                 raise StartupError(
-                    f"cannot listen on {listener.name}://{listener.host}:{listener.port}: {error.strerror or error}. "
+                    f"cannot listen on {listener.name}://{listener.host}:{listener.port}: "
+                    f"{error.strerror or error}. "
                     "Is another broker running? Choose another address with "
                     f"--override listeners={listener.name}://127.0.0.1:PORT (0 for any free port)."
                 ) from error
@@ -229,18 +233,6 @@ class Broker:
             log.error("log directory %s is offline", directory)
         await self.topics.load(self._tree_was_new)
         self.groups.start()
-        for wanted in config.create_topics:
-            await self._create_wanted(
-                wanted.name, wanted.partitions, wanted.replication_factor, wanted.configs
-            )
-
-    async def _create_wanted(
-        self, name: str, partitions: int, replication_factor: int, configs: dict[str, str]
-    ) -> None:
-        if name not in self.metadata.topics:
-            await self.topics.create(
-                name, partitions=partitions, replication_factor=replication_factor, configs=configs
-            )
 
     def _on_leading(self, topic: str, partition: int) -> None:
         if topic == OFFSETS_TOPIC:
@@ -264,7 +256,7 @@ class Broker:
         self.auto_create_topics = self.config.bool("auto.create.topics.enable")
         self.topics.apply_broker_defaults()
 
-    # -- addresses ---------------------------------------------------------------------------------------------------
+    # --- addresses
 
     def _told_address(self, listener: str) -> tuple[str, int]:
         """What other brokers and tools are told of a listener without a connection to look at."""
@@ -282,10 +274,10 @@ class Broker:
             return connection.local_host, connection.local_port
         return broker.endpoints.get(name) or next(iter(broker.endpoints.values()))
 
-    # -- stop --------------------------------------------------------------------------------------------------------
+    # --- stop
 
     async def stop(self) -> None:
-        """Stop serving; returns when everything is on disk and the folders carry the clean-shutdown marker."""
+        """Stop serving; returns when all is on disk and the folders carry the clean-shutdown marker."""
         if not self._started:
             return
         self._started = False

@@ -1,13 +1,14 @@
 """One client connection: bytes in, frames to the dispatcher, responses out in the order of their requests.
 
 Rules
-1. Responses leave in request order (the protocol promises it), though they may be ready in any order: a request that is
-   not answered at once takes a slot, and a ready slot waits for the slots before it.
-2. While a serial request (an `async def` handler) runs, later requests of this connection wait, as they do in Kafka:
-   a client that sends CreateTopics and then Metadata on one connection counts on it.
-3. Reading stops while too many requests or response bytes are outstanding, so one client cannot fill the memory.
-4. One queue owns all writes. File slices go out by sendfile on a duplicate of the descriptor, because asyncio lets nobody
-   else watch the descriptor of a transport; nothing overtakes a slice that is half sent.
+1. Responses leave in request order (the protocol promises it), though they may be ready in any order: a
+   request that is not answered at once takes a slot, and a ready slot waits for the slots before it.
+2. While a serial request (an `async def` handler) runs, later requests of this connection wait, as they do in
+   Kafka: a client that sends CreateTopics and then Metadata on one connection counts on it.
+3. Reading stops while too many requests or response bytes are outstanding, so one client cannot fill the
+   memory.
+4. One queue owns all writes. File slices go out by sendfile on a duplicate of the descriptor, because asyncio
+   lets nobody else watch the descriptor of a transport; nothing overtakes a slice that is half sent.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Connection(asyncio.BufferedProtocol):
         self._watching_writable = False
         self._batch: list[Part] | None = None
 
-    # -- asyncio's side ------------------------------------------------------------------------------------------
+    # --- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -127,7 +128,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport_full = False
         self._drain()
 
-    # -- requests ------------------------------------------------------------------------------------------------
+    # --- requests
 
     def _handle(self, frames: list[memoryview]) -> None:
         # Answers to frames that arrived together leave together: one system call instead of one each.
@@ -167,7 +168,7 @@ class Connection(asyncio.BufferedProtocol):
     def idle(self) -> bool:
         return not self._slots and not self._queue and not self._serial_running
 
-    # -- responses -----------------------------------------------------------------------------------------------
+    # --- responses
 
     def respond(self, parts: list[Part]) -> None:
         """The answer to the request being dispatched right now."""
@@ -251,7 +252,7 @@ class Connection(asyncio.BufferedProtocol):
             self._maybe_resume_reading()
 
     def _sendfile(self, part: FileSlice) -> bool:
-        """Send the slice at the head of the queue; False when the socket is full and a later call must go on."""
+        """Send the slice at the head of the queue; False when a later call must go on."""
         if self._descriptor < 0:
             assert self._transport is not None
             self._descriptor = os.dup(self._transport.get_extra_info("socket").fileno())
@@ -284,7 +285,7 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active_s = self.server.loop.time()
         return True
 
-    # -- flow and end --------------------------------------------------------------------------------------------
+    # --- flow and end
 
     def _stop_watching(self) -> None:
         if self._watching_writable:

@@ -2,10 +2,11 @@
 
 A handler is a function named as its API in the module of that name under `kafka_compat.handlers`:
 
-- `def name(ctx, request)` returns the response, or None where the request wants no answer, or PENDING: then it calls
-  `ctx.respond(response)` later, exactly once, and requests behind it on the connection go on meanwhile;
-- `async def name(ctx, request)`, or a function that returns a coroutine, gives the response; requests behind it on the
-  connection wait (admin APIs).
+- `def name(ctx, request)` returns the response, or None where the request wants no answer, or PENDING: then
+  it calls `ctx.respond(response)` later, exactly once, and requests behind it on the connection go on
+  meanwhile;
+- `async def name(ctx, request)`, or a function that returns a coroutine, gives the response; requests behind
+  it on the connection wait (admin APIs).
 
 A frame that no handler can answer closes its connection, as Kafka does; the process lives.
 """
@@ -97,7 +98,9 @@ class RequestContext:
         return self.connection.listener_name
 
     def respond(self, response: Any) -> None:
-        """The late answer to a request whose handler returned PENDING; None closes the slot without an answer."""
+        """The late answer to a request whose handler returned PENDING; None closes the slot without an
+        answer.
+        """
         parts = (
             None if response is None else self._api.encode(self.api_version, self.correlation_id, response)
         )

@@ -1,8 +1,9 @@
 """Cutting a byte stream into request frames: a four-byte big-endian size, then so many bytes.
 
-Pure: no socket. A connection asks for a place to receive into, says how many bytes arrived, and gets the frames that
-are now whole. All connections of a server receive into one shared scratch buffer, because most reads end on a frame
-boundary; only the head of an unfinished frame is copied to a buffer of the connection's own, sized for just that frame.
+Pure: no socket. A connection asks for a place to receive into, says how many bytes arrived, and gets the
+frames that are now whole. All connections of a server receive into one shared scratch buffer, because most
+reads end on a frame boundary; only the head of an unfinished frame is copied to a buffer of the connection's
+own, sized for just that frame.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from struct import Struct
 
 _SIZE = Struct(">i")
 SCRATCH_BYTES = 256 * 1024
-# A connection that sends large frames keeps its buffer for the next one up to this size: fresh pages cost more than the copy.
+# A connection that sends large frames keeps its buffer for the next one up to this size: fresh pages cost
+# more than the copy.
 SPARE_BYTES_MAX = 4 * 1024 * 1024
 
 
 class InvalidFrame(Exception):
-    """The size prefix is not positive or above socket.request.max.bytes: the peer does not speak this protocol."""
+    """The size prefix is not positive or above socket.request.max.bytes: the peer does not speak this
+    protocol.
+    """
 
 
 class FrameReader:
@@ -44,7 +48,9 @@ class FrameReader:
         return self._partial[self._filled : self._need]
 
     def received(self, count: int) -> list[memoryview]:
-        """Take `count` bytes written to `writable()`; returns the bodies of the frames that are whole. Raises InvalidFrame."""
+        """Take `count` bytes written to `writable()`; returns the bodies of the frames that are whole. Raises
+        InvalidFrame.
+        """
         if self._partial is not None:
             return self._received_partial(count)
         buffer = self._scratch

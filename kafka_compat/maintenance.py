@@ -1,4 +1,5 @@
-"""What a broker does by the clock: retention, rolling, timed flushes, checkpoints, deletions, and the collector of garbage.
+"""What a broker does by the clock: retention, rolling, timed flushes, checkpoints, deletions, and the
+collector of garbage.
 
 One timer, one short look each second; work that a disk could hold up goes to the flusher's thread.
 """
@@ -116,5 +117,6 @@ class Maintenance:
         self._broker.flusher.run(self._broker.log_dirs.checkpoint_log_start_offsets)
 
     def _collect_garbage(self, now_ms: int) -> None:
-        # The thresholds are high, so that a collection seldom falls into a request; cycles are collected here.
+        # The thresholds are high, so that a collection seldom falls into a request; cycles are collected
+        # here.
         gc.collect()

@@ -1,7 +1,7 @@
 """What this broker knows of the cluster, for handlers to read without waiting.
 
-Written by TopicManager alone (and later by UpdateMetadata of a controller); everything in it is immutable, so a reader
-may keep what it got.
+Written by TopicManager alone (and later by UpdateMetadata of a controller); everything in it is immutable, so
+a reader may keep what it got.
 """
 
 from __future__ import annotations

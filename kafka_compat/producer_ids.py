@@ -1,5 +1,6 @@
-"""Ids for idempotent producers, taken from the cluster in blocks so that no two brokers, and no two lives of one, give the
-same id (KIP-730)."""
+"""Ids for idempotent producers, taken from the cluster in blocks so that no two brokers, and no two lives of
+one, give the same id (KIP-730).
+"""
 
 from __future__ import annotations
 

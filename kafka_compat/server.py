@@ -24,8 +24,8 @@ QUIET_S = 10.0
 class Limits:
     """What a server grants its clients.
 
-    `frame_deadline_ms` bounds how long a frame may stay unfinished: a client that sends half a frame and waits would
-    otherwise hold a buffer for the whole of connections.max.idle.ms.
+    `frame_deadline_ms` bounds how long a frame may stay unfinished: a client that sends half a frame and
+    waits would otherwise hold a buffer for the whole of connections.max.idle.ms.
     """
 
     request_max_bytes: int
@@ -37,7 +37,9 @@ class Limits:
 
 
 class Server:
-    """Accepts connections on every listener and hands their frames to `dispatch(connection, frame) -> keep open`."""
+    """Accepts connections on every listener and hands their frames to `dispatch(connection, frame) -> keep
+    open`.
+    """
 
     def __init__(self, limits: Limits, dispatch: Callable[[Connection, memoryview], bool]) -> None:
         self.limits = limits

@@ -34,5 +34,5 @@ def check_topic_name(topic: str) -> None:
 
 
 def collision_key(topic: str) -> str:
-    """Topics with equal keys have equal metric names ('.' and '_' are the same there), so only one may exist."""
+    """Topics with equal keys have equal metric names ('.' is '_' there), so only one may exist."""
     return topic.replace(".", "_")

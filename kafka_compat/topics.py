@@ -1,10 +1,12 @@
 """Topics from the store to the logs: create, delete, extend, and find again after a restart.
 
-The store is the truth. A topic exists once its nodes do (one multi); its logs are made from that, now or at the next start. A
-deletion is first noted in /admin/delete_topics, so that one cut short by a crash is finished at the next start.
+The store is the truth. A topic exists once its nodes do (one multi); its logs are made from that, now or at
+the next start. A deletion is first noted in /admin/delete_topics, so that one cut short by a crash is
+finished at the next start.
 
-With one broker there is nothing to elect: it leads every partition it holds, with itself in sync. Each start raises the leader
-epochs, as a controller does that finds the broker back, so that readers can tell records of before from records of after.
+With one broker there is nothing to elect: it leads every partition it holds, with itself in sync. Each start
+raises the leader epochs, as a controller does that finds the broker back, so that readers can tell records of
+before from records of after.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ class TopicManager:
         """Called before this broker stops holding a partition."""
         self.on_deleted: list[Callable[[str], None]] = []
 
-    # -- configuration ---------------------------------------------------------------------------------------------
+    # --- configuration
 
     def log_config_for(self, topic: str) -> LogConfig:
         """What the logs of a topic obey: its overrides over the broker's settings over Kafka's defaults."""
@@ -102,7 +104,7 @@ class TopicManager:
             if held is not None:
                 held.configure(config, self.min_insync_replicas(topic))
 
-    # -- start -----------------------------------------------------------------------------------------------------
+    # --- start
 
     async def read_overrides(self) -> None:
         """Learn the topics' own settings, before any log is opened."""
@@ -123,34 +125,29 @@ class TopicManager:
         if tree_is_new:
             await self._adopt()
         operations: list[Operation] = []
-        found: list[tuple[TopicMetadata, dict[int, PartitionState]]] = []
-        for topic in await self._children(znodes.TOPICS):
-            found.append(await self._read_topic(topic, operations))
+        found = [await self._read_topic(topic, operations) for topic in await self._children(znodes.TOPICS)]
         if operations:
             await self._store.multi(operations)
-        for metadata, _ in found:
+        for metadata in found:
             self._lead_all(metadata)
 
-    async def _read_topic(
-        self, name: str, operations: list[Operation]
-    ) -> tuple[TopicMetadata, dict[int, PartitionState]]:
+    async def _read_topic(self, name: str, operations: list[Operation]) -> TopicMetadata:
+        """A topic as it was, led by this broker in the next epoch; `operations` get what that changes."""
         data, _ = await self._store.get(znodes.topic_path(name))
         state = znodes.decode_topic(name, data)
         local = self._metadata.local_id
         partitions = []
-        states: dict[int, PartitionState] = {}
         for index, replicas in sorted(state.replicas.items()):
             path = znodes.partition_state_path(name, index)
             data, stat = await self._store.get(path)
             old = znodes.decode_partition_state(data, stat.version)
-            states[index] = old
             led = PartitionState(local, old.leader_epoch + 1, (local,), old.controller_epoch)
             operations.append(SetData(path, znodes.encode_partition_state(led), stat.version))
             partitions.append(
                 PartitionMetadata(index, local, led.leader_epoch, replicas, led.isr, stat.version + 1)
             )
         topic_id = state.topic_id or UUID(int=0)
-        return TopicMetadata(name, topic_id, tuple(partitions)), states
+        return TopicMetadata(name, topic_id, tuple(partitions))
 
     async def _adopt(self) -> None:
         """Topics whose folders were here before the tree was."""
@@ -175,7 +172,7 @@ class TopicManager:
                 len(replicas),
             )
 
-    # -- create ----------------------------------------------------------------------------------------------------
+    # --- create
 
     async def create(
         self,
@@ -366,7 +363,7 @@ class TopicManager:
             for partition in topic.partitions[first:]:
                 listener(topic.name, partition.partition)
 
-    # -- extend ----------------------------------------------------------------------------------------------------
+    # --- extend
 
     async def create_partitions(
         self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, validate_only: bool
@@ -383,7 +380,8 @@ class TopicManager:
                     ErrorCode.INVALID_PARTITIONS,
                     f"Topic already has {old_count} partitions."
                     if added == 0
-                    else f"Topic currently has {old_count} partitions, which is higher than the requested {count}.",
+                    else f"Topic currently has {old_count} partitions, "
+                    f"which is higher than the requested {count}.",
                 )
             if assignments is None:
                 brokers = sorted(self._metadata.brokers)
@@ -392,7 +390,8 @@ class TopicManager:
                 if len(assignments) != added:
                     raise KafkaError(
                         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                        f"Increasing the number of partitions by {added} but {len(assignments)} assignments provided.",
+                        f"Increasing the number of partitions by {added} but {len(assignments)} assignments "
+                        "provided.",
                     )
                 self._check_assignments(dict(enumerate(assignments)))
                 new = [tuple(replicas) for replicas in assignments]
@@ -418,7 +417,7 @@ class TopicManager:
             )
             self._lead_all(extended, first=old_count)
 
-    # -- delete ----------------------------------------------------------------------------------------------------
+    # --- delete
 
     async def delete(self, name: str) -> None:
         """Drop a topic with its logs and settings. Raises KafkaError when there is none."""

@@ -1,4 +1,6 @@
-"""CreateTopics (key 19). Each topic succeeds or fails by itself; version 5 tells the configs in force, 7 the topic id."""
+"""CreateTopics (key 19). Each topic succeeds or fails by itself; version 5 tells the configs in force, 7 the
+topic id.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
         if counts[topic.name] > 1:
             if not any(result.name == topic.name for result in results):
                 results.append(
-                    _failure(topic, ErrorCode.INVALID_REQUEST, "The topic occurs more than once in the request.")
+                    _failure(
+                        topic, ErrorCode.INVALID_REQUEST, "The topic occurs more than once in the request."
+                    )
                 )
             continue
         try:
@@ -43,7 +47,8 @@ async def _create(ctx: RequestContext, topic: CreatableTopic, validate_only: boo
     if assignments and (topic.num_partitions != -1 or topic.replication_factor != -1):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            "Both numPartitions or replicationFactor and replicasAssignments were set. Both cannot be used at the same time.",
+            "Both numPartitions or replicationFactor and replicasAssignments were set. "
+            "Both cannot be used at the same time.",
         )
     defaults_allowed = ctx.api_version >= _FIRST_VERSION_WITH_DEFAULTS
     if not assignments and not defaults_allowed and topic.num_partitions == -1:
@@ -53,7 +58,9 @@ async def _create(ctx: RequestContext, topic: CreatableTopic, validate_only: boo
     configs: dict[str, str] = {}
     for config in topic.configs:
         if config.value is None:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}")
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}"
+            )
         configs[config.name] = config.value
     created = await ctx.broker.topics.create(
         topic.name,
@@ -85,5 +92,10 @@ async def _create(ctx: RequestContext, topic: CreatableTopic, validate_only: boo
 
 def _failure(topic: CreatableTopic, code: ErrorCode, message: str | None) -> CreatableTopicResult:
     return CreatableTopicResult(
-        name=topic.name, error_code=code, error_message=message, num_partitions=-1, replication_factor=-1, configs=None
+        name=topic.name,
+        error_code=code,
+        error_message=message,
+        num_partitions=-1,
+        replication_factor=-1,
+        configs=None,
     )

@@ -1,8 +1,9 @@
 """Fetch (key 1): whole batches from each partition, after a long poll where there is too little to send.
 
-A request is answered at once when it finds fetch.min.bytes or an error, else when enough was committed or max_wait_ms is
-over. Versions: 3 brings the limit for the whole answer, 4 isolation levels, 7 sessions (KIP-227), 9 leader epochs (KIP-320),
-12 diverging epochs (KIP-595), 13 topic ids (KIP-516). Versions 0 to 3 get formats 0 and 1.
+A request is answered at once when it finds fetch.min.bytes or an error, else when enough was committed or
+max_wait_ms is over. Versions: 3 brings the limit for the whole answer, 4 isolation levels, 7 sessions
+(KIP-227), 9 leader epochs (KIP-320), 12 diverging epochs (KIP-595), 13 topic ids (KIP-516). Versions 0 to 3
+get formats 0 and 1.
 """
 
 from __future__ import annotations
@@ -23,21 +24,19 @@ if TYPE_CHECKING:
 @handler(ApiKey.FETCH)
 def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | _Pending:
     by_id = ctx.api_version >= 13
-    targets: list[FetchTarget] = []
-    for topic in request.topics:
-        key = topic.topic_id if by_id else topic.topic
-        for wanted in topic.partitions:
-            targets.append(
-                FetchTarget(
-                    key,
-                    wanted.partition,
-                    wanted.fetch_offset,
-                    wanted.partition_max_bytes,
-                    wanted.current_leader_epoch,
-                    wanted.last_fetched_epoch,
-                    wanted.log_start_offset,
-                )
-            )
+    targets = [
+        FetchTarget(
+            topic.topic_id if by_id else topic.topic,
+            wanted.partition,
+            wanted.fetch_offset,
+            wanted.partition_max_bytes,
+            wanted.current_leader_epoch,
+            wanted.last_fetched_epoch,
+            wanted.log_start_offset,
+        )
+        for topic in request.topics
+        for wanted in topic.partitions
+    ]
     forgotten: list[PartitionKey] = [
         (topic.topic_id if by_id else topic.topic, partition)
         for topic in request.forgotten_topics_data
@@ -55,4 +54,3 @@ def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | _Pendin
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
     return DelayedFetch(ctx, request, plan).start()
-

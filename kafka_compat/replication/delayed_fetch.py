@@ -1,11 +1,12 @@
 """One Fetch request from its first look at the logs to its answer.
 
 Rules
-1. Partitions are read in the order of the session; the first that has records gives at least one batch, however large;
-   the others only what still fits into the answer.
-2. The answer goes out at once when min_bytes are there, when max_wait_ms is 0, when nothing is asked for, or when a partition
-   has an error or has diverged: the client must hear of those soon.
-3. Else the request listens to its partitions, and looks again when they committed as many bytes as were missing.
+1. Partitions are read in the order of the session; the first that has records gives at least one batch,
+   however large; the others only what still fits into the answer.
+2. The answer goes out at once when min_bytes are there, when max_wait_ms is 0, when nothing is asked for, or
+   when a partition has an error or has diverged: the client must hear of those soon.
+3. Else the request listens to its partitions, and looks again when they committed as many bytes as were
+   missing.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class DelayedFetch:
         self._timer = self._ctx.broker.loop.call_later(self._max_wait_ms / 1000, self._time_out)
         return PENDING
 
-    # -- waiting -------------------------------------------------------------------------------------------------
+    # --- waiting
 
     def on_committed(self, partition: Partition) -> None:
         """A partition has more to show, or is led elsewhere."""
@@ -114,7 +115,7 @@ class DelayedFetch:
         if not self._ctx.connection.closed:
             self._ctx.respond(self._response(found))
 
-    # -- reading -------------------------------------------------------------------------------------------------
+    # --- reading
 
     def _read(self) -> tuple[list[tuple[FetchTarget, PartitionData, int]], int, bool]:
         """(what each partition has, bytes in all, whether the client must hear of it now)."""

@@ -2,10 +2,13 @@
 
 Pure. Rules
 1. Epoch -1 asks for a full answer outside any session, and ends the session it names.
-2. Epoch 0 asks for a full answer and a new session; where the cache has no room, the answer carries session id 0.
-3. Any other epoch must be the next one of the session it names; it adds, changes and forgets partitions, and the answer
-   holds only partitions with records, an error, or a high watermark or log start that the client has not seen.
-4. A partition that was in an incremental answer goes to the end, so that each gets its turn under a byte limit.
+2. Epoch 0 asks for a full answer and a new session; where the cache has no room, the answer carries session
+   id 0.
+3. Any other epoch must be the next one of the session it names; it adds, changes and forgets partitions, and
+   the answer holds only partitions with records, an error, or a high watermark or log start that the client
+   has not seen.
+4. A partition that was in an incremental answer goes to the end, so that each gets its turn under a byte
+   limit.
 """
 
 from __future__ import annotations
@@ -59,7 +62,9 @@ class FetchSession:
 
 @dataclass(slots=True)
 class FetchPlan:
-    """What a request asks for after sessions are resolved. `incremental` answers leave out what did not change."""
+    """What a request asks for after sessions are resolved. `incremental` answers leave out what did not
+    change.
+    """
 
     session_id: int
     incremental: bool
@@ -69,7 +74,9 @@ class FetchPlan:
     def must_answer(
         self, target: FetchTarget, high_watermark: int, log_start_offset: int, notable: bool
     ) -> bool:
-        """Whether the answer holds this partition; remembers what the client is told. `notable`: records or an error."""
+        """Whether the answer holds this partition; remembers what the client is told. `notable`: records or
+        an error.
+        """
         changed = (
             target.told_high_watermark != high_watermark or target.told_log_start_offset != log_start_offset
         )

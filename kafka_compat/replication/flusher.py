@@ -1,7 +1,8 @@
 """Group commit: one thread makes logs durable, and whoever asks meanwhile shares the next round.
 
-fdatasync takes 0.1 to 10 ms; the event loop never waits for it. While one round runs, requests collect; the next
-round serves them all, so the cost of a sync is shared by every append that arrived during the one before.
+fdatasync takes 0.1 to 10 ms; the event loop never waits for it. While one round runs, requests collect; the
+next round serves them all, so the cost of a sync is shared by every append that arrived during the one
+before.
 """
 
 from __future__ import annotations

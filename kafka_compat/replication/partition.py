@@ -1,11 +1,11 @@
 """One partition as this broker holds it: its log, who leads it, and how far it is committed.
 
 Rules
-1. The leader alone appends for clients. A record is committed once every in-sync replica has it; the high watermark is the
-   offset up to which all records are committed, and consumers see no record at or above it.
+1. The leader alone appends for clients. A record is committed once every in-sync replica has it; the high
+   watermark is the offset up to which all records are committed, and consumers see no record at or above it.
 2. A replica "has" a record of its own log when the record is as durable as flush.messages asks: where
-   flush.messages records would be unflushed, the local end waits for the flush. So with flush.messages=1 nothing is
-   committed, shown or acknowledged before it is on disk.
+   flush.messages records would be unflushed, the local end waits for the flush. So with flush.messages=1
+   nothing is committed, shown or acknowledged before it is on disk.
 3. acks=all is answered when the high watermark passes the batch, acks=1 when the local end does.
 4. The high watermark never goes backwards while a leader leads.
 """
@@ -16,7 +16,6 @@ import heapq
 from collections.abc import Callable
 from itertools import count
 from typing import Protocol
-from uuid import UUID
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.replication.flusher import Flusher
@@ -75,10 +74,6 @@ class Partition:
         self._durable_waiters: list[tuple[int, int, CommitCallback]] = []
 
     @property
-    def topic_id(self) -> UUID:
-        return self.log.topic_id
-
-    @property
     def last_stable_offset(self) -> int:
         """The end of what read_committed consumers may see: no open transaction starts below it."""
         return self.log.last_stable_offset(self.high_watermark)
@@ -88,11 +83,11 @@ class Partition:
         if len(self.isr) < self.min_insync_replicas:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"The size of the current ISR {len(self.isr)} is insufficient to satisfy the min.isr requirement "
-                f"of {self.min_insync_replicas} for partition {self.topic}-{self.partition}",
+                f"The size of the current ISR {len(self.isr)} is insufficient to satisfy the min.isr "
+                f"requirement of {self.min_insync_replicas} for partition {self.topic}-{self.partition}",
             )
 
-    # -- leadership ----------------------------------------------------------------------------------------------
+    # --- leadership
 
     def become_leader(self, leader_epoch: int, isr: tuple[int, ...]) -> None:
         """Lead from `leader_epoch` on. With no other replica in sync, all that is stored is committed."""
@@ -123,12 +118,12 @@ class Partition:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
-    # -- writing -------------------------------------------------------------------------------------------------
+    # --- writing
 
     def append(
         self, data: memoryview, now_ms: int, produce_version: int | None = None, internal: bool = False
     ) -> AppendInfo:
-        """Append a client's batch, or a coordinator's own with `internal`. Raises KafkaError or StorageError."""
+        """Append a client's batch, or a coordinator's own (`internal`). Raises KafkaError or StorageError."""
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         info = self.log.append_as_leader(
@@ -142,7 +137,9 @@ class Partition:
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
-        """Call back once every record below `offset` is committed, or with an error when leadership ends first."""
+        """Call back once every record below `offset` is committed, or with an error when leadership ends
+        first.
+        """
         if self.high_watermark >= offset:
             callback(ErrorCode.NONE)
         else:
