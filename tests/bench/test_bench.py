@@ -1,0 +1,54 @@
+"""The benchmark's arithmetic, and one small run of it from end to end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from tests.bench.report import Leg, Pairs, as_json, cell, table
+from tests.bench.workloads import Measurement
+from tests.support.servers import PROJECT
+
+
+def test_a_ratio_is_taken_within_each_pair() -> None:
+    pairs = Pairs()
+    for ours, genuine in ((200.0, 100.0), (90.0, 30.0), (10.0, 10.0)):
+        pairs.add({"throughput": ours}, {"throughput": genuine})
+    assert pairs.ratios("throughput") == [2.0, 3.0, 1.0]
+    assert cell(pairs.ratios("throughput")) == "2.00 (1.00–3.00)"
+
+
+def test_a_latency_of_zero_milliseconds_has_no_ratio() -> None:
+    pairs = Pairs()
+    pairs.add({"p50_ms": 1.0}, {"p50_ms": 0.0})
+    assert cell(pairs.ratios("p50_ms")) == "–"
+    assert as_json({"java": pairs}) == {"java": {}}
+
+
+def test_broker_cpu_counts_per_million_records() -> None:
+    figures = Leg(Measurement(records=500_000, throughput=100_000), cpu_seconds=1.5).figures()
+    assert figures == {"throughput": 100_000, "cpu_seconds_per_million": 3.0}
+
+
+def test_a_table_has_a_line_per_workload_and_no_bare_figure() -> None:
+    pairs = Pairs()
+    pairs.add({"throughput": 123456.0}, {"throughput": 61728.0})
+    text = table({"java-produce-100": pairs, "other": Pairs()}, {"throughput": "throughput"}, "Workloads")
+    assert "java-produce-100  2.00 (2.00–2.00)" in text
+    assert "other" not in text
+    assert "123456" not in text
+
+
+@pytest.mark.timeout(600)
+def test_a_quick_run_prints_ratios() -> None:
+    command = [PROJECT / "scripts" / "bench", "--quick", "--json", "--only", "confluent-produce-100"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=580)
+    assert done.returncode == 0, done.stderr[-3000:]
+    results = json.loads(done.stdout)["records validated"]
+    assert {"throughput", "p50_ms", "p99_ms", "cpu_seconds_per_million"} <= results[
+        "confluent-produce-100"
+    ].keys()
+    assert len(results["confluent-produce-100"]["throughput"]["pairs"]) == 2
+    assert "[1/" in done.stderr
