@@ -1,0 +1,327 @@
+"""The coordinator around the machines: finding groups, parking answers, loading, moving away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.coordinator_log import ReplayedBatch
+from kafka_compat.groups.model import Commit, Leaving, OffsetRecord
+from kafka_compat.groups.records import encode_record
+from tests.groups.memory import (
+    Coordinator,
+    MemoryLog,
+    join_request,
+    position,
+    stable_member,
+    sync_request,
+)
+
+
+def commit_request(
+    offsets: dict[tuple[str, int], Any], member_id: str = "", generation_id: int = -1
+) -> Commit:
+    return Commit(
+        generation_id=generation_id, member_id=member_id, group_instance_id=None, offsets=dict(offsets)
+    )
+
+
+def committed(coordinator: Coordinator, group_id: str, partition: tuple[str, int]) -> int | None:
+    error, fetched = coordinator.fetch_offsets(group_id, [partition], require_stable=False)
+    assert error is ErrorCode.NONE
+    offset, partition_error = fetched[partition]
+    assert partition_error is ErrorCode.NONE
+    return None if offset is None else offset.offset
+
+
+def test_an_answer_waits_until_its_record_is_committed() -> None:
+    coordinator = Coordinator()
+    joined: list[Any] = []
+    coordinator.join("g", join_request(), joined.append)
+    coordinator.scheduler.advance()
+    member_id = joined[0].member_id
+    coordinator.log.hold = True
+    synced: list[Any] = []
+    coordinator.sync("g", sync_request(member_id, 1, {member_id: b"x"}), synced.append)
+    assert synced == []
+    coordinator.log.commit()
+    assert synced[0].assignment == b"x"
+
+    answers: list[Any] = []
+    request = commit_request({("topic", 0): position(5)}, member_id, 1)
+    coordinator.commit_offsets("g", request, answers.append)
+    assert answers == []
+    assert committed(coordinator, "g", ("topic", 0)) is None
+    _, fetched = coordinator.fetch_offsets("g", [("topic", 0)], require_stable=True)
+    assert fetched[("topic", 0)][1] is ErrorCode.UNSTABLE_OFFSET_COMMIT
+    coordinator.log.commit()
+    assert answers == [{("topic", 0): ErrorCode.NONE}]
+    assert committed(coordinator, "g", ("topic", 0)) == 5
+
+
+@pytest.mark.parametrize(
+    ("refusal", "answer"),
+    [
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
+    ],
+)
+def test_a_log_that_refuses_leaves_the_old_offset_in_place(refusal: ErrorCode, answer: ErrorCode) -> None:
+    coordinator = Coordinator()
+    partition = ("topic", 0)
+    answers: list[Any] = []
+    coordinator.commit_offsets("g", commit_request({partition: position(1)}), answers.append)
+    coordinator.log.refuse = refusal
+    coordinator.commit_offsets("g", commit_request({partition: position(2)}), answers.append)
+    assert answers == [{partition: ErrorCode.NONE}, {partition: answer}]
+    assert committed(coordinator, "g", partition) == 1
+
+
+def test_a_text_too_long_for_its_record_is_refused_and_the_group_lives() -> None:
+    coordinator = Coordinator(offset_metadata_max_bytes=100_000)
+    answers: list[Any] = []
+    too_long = commit_request({("topic", 0): position(1, "m" * 40_000)})
+    coordinator.commit_offsets("g", too_long, answers.append)
+    assert answers == [{("topic", 0): ErrorCode.UNKNOWN_SERVER_ERROR}]
+    coordinator.commit_offsets("g", commit_request({("topic", 0): position(2)}), answers.append)
+    assert committed(coordinator, "g", ("topic", 0)) == 2
+
+
+def test_unknown_partitions_are_refused_one_by_one() -> None:
+    coordinator = Coordinator()
+    answers: list[Any] = []
+    offsets = {("gone", 0): position(1), ("topic", 1): position(2), ("topic", 99): position(3)}
+    coordinator.commit_offsets("g", commit_request(offsets), answers.append)
+    coordinator.commit_offsets("g", commit_request({("gone", 0): position(1)}), answers.append)
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert answers == [
+        {("gone", 0): unknown, ("topic", 1): ErrorCode.NONE, ("topic", 99): unknown},
+        {("gone", 0): unknown},
+    ]
+
+
+def test_everyone_who_waits_is_sent_away_when_the_shard_moves() -> None:
+    coordinator = Coordinator()
+    stable_member(coordinator, "g")
+    answers: list[Any] = []
+    coordinator.join("g", join_request(), answers.append)
+    assert answers == []
+    shard = coordinator.shard_of("g")
+    coordinator.unload(shard)
+    assert [answer.error for answer in answers] == [ErrorCode.NOT_COORDINATOR]
+    assert coordinator.heartbeat("g", 1, "x", None) is ErrorCode.NOT_COORDINATOR
+    coordinator.join("g", join_request(), answers.append)
+    assert answers[-1].error is ErrorCode.NOT_COORDINATOR
+    assert coordinator.scheduler.pending == 0
+
+
+def test_a_group_goes_on_after_its_shard_has_moved() -> None:
+    coordinator = Coordinator()
+    member = stable_member(coordinator, "g")
+    request = commit_request({("topic", 0): position(7, "näher")}, member.member_id, 1)
+    coordinator.commit_offsets("g", request, lambda _: None)
+
+    successor = Coordinator(coordinator.log)
+    assert successor.heartbeat("g", 1, member.member_id, None) is ErrorCode.NONE
+    synced: list[Any] = []
+    successor.sync("g", sync_request(member.member_id, 1), synced.append)
+    assert synced[0].assignment == b"all"
+    _, fetched = successor.fetch_offsets("g", None, require_stable=True)
+    assert fetched == {("topic", 0): (position(7, "näher"), ErrorCode.NONE)}
+    successor.scheduler.advance(10_000)
+    assert successor.heartbeat("g", 1, member.member_id, None) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_while_a_long_log_is_loading_requests_are_told_so() -> None:
+    log = MemoryLog(shard_count=1)
+    for number in range(5_000):
+        log.append(0, [encode_record(OffsetRecord("g", "topic", number % 10, position(number)))])
+    coordinator = Coordinator(log)
+    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    answers: list[Any] = []
+    coordinator.join("g", join_request(), answers.append)
+    coordinator.commit_offsets("g", commit_request({("topic", 0): position(1)}), answers.append)
+    coordinator.leave("g", [Leaving(member_id="m", group_instance_id=None, reason="")], answers.append)
+    coordinator.delete_groups(["g"], answers.append)
+    assert [answers[0].error, answers[1], answers[2].error, answers[3]] == [
+        loading,
+        {("topic", 0): loading},
+        loading,
+        {"g": loading},
+    ]
+    assert coordinator.fetch_offsets("g", None, require_stable=False) == (loading, {})
+    assert coordinator.list_groups(set(), set()) == (loading, [])
+    # Members must not take the loading for the loss of their membership.
+    assert coordinator.heartbeat("g", 1, "m", None) is ErrorCode.NONE
+    coordinator.sync("g", sync_request("m", 1), answers.append)
+    assert answers[-1].error is ErrorCode.REBALANCE_IN_PROGRESS
+
+    coordinator.scheduler.advance()
+    assert committed(coordinator, "g", ("topic", 9)) == 4_999
+
+
+def test_a_shard_that_moves_away_while_loading_is_forgotten() -> None:
+    log = MemoryLog(shard_count=1)
+    for number in range(2_000):
+        log.append(0, [encode_record(OffsetRecord("g", "topic", 0, position(number)))])
+    coordinator = Coordinator(log)
+    coordinator.unload(0)
+    coordinator.scheduler.advance()
+    assert coordinator.list_groups(set(), set()) == (ErrorCode.NONE, [])
+    assert coordinator.fetch_offsets("g", None, require_stable=False)[0] is ErrorCode.NOT_COORDINATOR
+
+
+def test_records_that_cannot_be_read_do_not_hide_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    log = MemoryLog(shard_count=1)
+    log.append(0, [(b"\0\1\0\x05abc", b"broken"), (b"\0\x09newer", b"?")])
+    log.append(0, [encode_record(OffsetRecord("g", "topic", 0, position(4)))])
+    assert committed(Coordinator(log), "g", ("topic", 0)) == 4
+    assert "cannot be read" in caplog.text
+
+
+def test_offsets_of_a_transaction_count_when_it_commits() -> None:
+    def record(offset: int, partition: int) -> tuple[bytes, bytes | None]:
+        return encode_record(OffsetRecord("g", "topic", partition, position(offset)))
+
+    log = MemoryLog(shard_count=1)
+    log.batches[0] = [
+        ReplayedBatch(1, 10, None, [record(1, 0)]),
+        ReplayedBatch(2, 11, None, [record(2, 1)]),
+        ReplayedBatch(3, 12, None, [record(3, 2)]),
+        ReplayedBatch(4, 13, None, [record(4, 3)]),
+        ReplayedBatch(5, -1, None, [record(50, 3)]),
+        ReplayedBatch(6, 10, True, []),
+        ReplayedBatch(7, 11, False, []),
+        ReplayedBatch(8, 13, True, []),
+    ]
+    coordinator = Coordinator(log)
+    partitions = [("topic", number) for number in range(4)]
+    _, stable = coordinator.fetch_offsets("g", partitions, require_stable=True)
+    assert [stable[partition][1].name for partition in partitions] == [
+        "NONE",
+        "NONE",
+        "UNSTABLE_OFFSET_COMMIT",
+        "NONE",
+    ]
+    # A plain commit that came after the transaction's own stays, although the marker came later.
+    assert [committed(coordinator, "g", partition) for partition in partitions] == [1, None, None, 50]
+
+
+def test_expired_offsets_are_looked_for_now_and_then() -> None:
+    coordinator = Coordinator(offsets_retention_ms=1_000, offsets_retention_check_interval_ms=600)
+    coordinator.start()
+    coordinator.commit_offsets("g", commit_request({("topic", 0): position(1)}), lambda _: None)
+    coordinator.scheduler.advance(999)
+    assert committed(coordinator, "g", ("topic", 0)) == 1
+    coordinator.scheduler.advance(201)
+    assert coordinator.list_groups(set(), set()) == (ErrorCode.NONE, [])
+    assert committed(Coordinator(coordinator.log), "g", ("topic", 0)) is None
+
+
+def test_deleted_topics_take_their_offsets_with_them() -> None:
+    coordinator = Coordinator()
+    for group_id in ("a", "b"):
+        offsets = {("topic", 0): position(1), ("other", 0): position(2)}
+        coordinator.commit_offsets(group_id, commit_request(offsets), lambda _: None)
+    coordinator.forget_partitions([("topic", 0), ("topic", 1)])
+    for restarted in (coordinator, Coordinator(coordinator.log)):
+        for group_id in ("a", "b"):
+            _, fetched = restarted.fetch_offsets(group_id, None, require_stable=False)
+            assert list(fetched) == [("other", 0)]
+
+
+def test_groups_are_listed_by_state_and_type_whatever_the_case() -> None:
+    coordinator = Coordinator()
+    stable_member(coordinator, "busy")
+    coordinator.commit_offsets("simple", commit_request({("topic", 0): position(1)}), lambda _: None)
+
+    def listed(states: set[str], types: set[str]) -> list[str]:
+        return sorted(group.group_id for group in coordinator.list_groups(states, types)[1])
+
+    assert listed(set(), set()) == ["busy", "simple"]
+    assert listed({"stable"}, set()) == ["busy"]
+    assert listed({"EMPTY"}, {"Classic"}) == ["simple"]
+    assert listed(set(), {"consumer"}) == []
+
+
+def test_groups_are_deleted_one_by_one_and_answered_together() -> None:
+    coordinator = Coordinator()
+    stable_member(coordinator, "busy")
+    coordinator.commit_offsets("simple", commit_request({("topic", 0): position(1)}), lambda _: None)
+    coordinator.log.hold = True
+    answers: list[Any] = []
+    coordinator.delete_groups(["busy", "simple", "none", "simple"], answers.append)
+    assert answers == []
+    coordinator.log.commit()
+    assert answers == [
+        {
+            "busy": ErrorCode.NON_EMPTY_GROUP,
+            "simple": ErrorCode.NONE,
+            "none": ErrorCode.GROUP_ID_NOT_FOUND,
+        }
+    ]
+    assert coordinator.describe_group("simple") == (ErrorCode.NONE, None)
+    coordinator.delete_groups([], answers.append)
+    assert answers[-1] == {}
+
+
+def test_session_timeouts_have_bounds_and_groups_have_names() -> None:
+    coordinator = Coordinator(group_min_session_timeout_ms=6_000, group_max_session_timeout_ms=20_000)
+    answers: list[Any] = []
+    for timeout_ms in (5_999, 6_000, 20_000, 20_001):
+        request = join_request(session_timeout_ms=timeout_ms)
+        coordinator.join(f"g{timeout_ms}", request, answers.append)
+    coordinator.scheduler.advance()
+    coordinator.join("", join_request(), answers.append)
+    coordinator.join("new", join_request("stranger"), answers.append)
+    assert sorted(answer.error.name for answer in answers) == [
+        "INVALID_GROUP_ID",
+        "INVALID_SESSION_TIMEOUT",
+        "INVALID_SESSION_TIMEOUT",
+        "NONE",
+        "NONE",
+        "UNKNOWN_MEMBER_ID",
+    ]
+
+
+def test_a_closed_coordinator_has_no_timers_and_refuses() -> None:
+    coordinator = Coordinator()
+    coordinator.start()
+    stable_member(coordinator, "g")
+    answers: list[Any] = []
+    coordinator.join("g", join_request(), answers.append)
+    coordinator.close()
+    assert coordinator.scheduler.pending == 0
+    coordinator.join("g", join_request(), answers.append)
+    assert [answer.error.name for answer in answers] == ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"]
+
+
+def test_a_jump_of_the_wall_clock_expires_nobody() -> None:
+    coordinator = Coordinator()
+    member = stable_member(coordinator, "g")
+    jump_ms = 365 * 24 * 3_600_000
+    coordinator._now_ms = lambda: coordinator.scheduler.now_ms + jump_ms
+    coordinator.scheduler.advance(9_000)
+    assert coordinator.heartbeat("g", 1, member.member_id, None) is ErrorCode.NONE
+
+
+def test_an_idle_group_costs_few_wake_ups() -> None:
+    coordinator = Coordinator()
+    member = stable_member(coordinator, "g")
+    wake_ups = 0
+    original = coordinator._wake
+
+    def counting(hosted: Any) -> None:
+        nonlocal wake_ups
+        wake_ups += 1
+        original(hosted)
+
+    coordinator._wake = counting  # type: ignore[method-assign]
+    for _ in range(1_000):
+        coordinator.scheduler.advance(3_000)
+        assert coordinator.heartbeat("g", 1, member.member_id, None) is ErrorCode.NONE
+    assert wake_ups <= 1_000 * 3_000 // 7_000 + 2

@@ -1,0 +1,134 @@
+"""The bytes of `__consumer_offsets` as Kafka 3.9 lays them out, and over every version that it reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_compat.groups.model import (
+    GroupRecord,
+    GroupSnapshot,
+    MemberSnapshot,
+    OffsetAndMetadata,
+    OffsetRecord,
+)
+from kafka_compat.groups.records import decode_record, encode_record
+from kafka_compat.groups.shards import java_hash_code, shard_of
+from kafka_compat.groups.subscription import subscribed_topics
+from kafka_compat.protocol.codec import MalformedRequest, encode_versioned
+from kafka_compat.protocol.messages.consumer_offsets import (
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitValue,
+)
+from tests.groups.transcript import subscription
+
+GROUP_KEY = bytes.fromhex("0002 0001 67")
+OFFSET_KEY = bytes.fromhex("0001 0001 67 0001 74 00000005")
+
+
+@pytest.mark.parametrize(
+    ("group_id", "hash_code"),
+    [
+        ("", 0),
+        ("a", 97),
+        ("my-group", -1906497762),
+        ("polygenelubricants", -(2**31)),
+        ("gruppe-ä", 673522898),
+        ("😀", 1772899),
+    ],
+)
+def test_hash_is_javas(group_id: str, hash_code: int) -> None:
+    assert java_hash_code(group_id) == hash_code
+
+
+def test_the_one_hash_without_an_absolute_value_is_shard_zero() -> None:
+    assert shard_of("polygenelubricants", 50) == 0
+    assert shard_of("my-group", 50) == 12
+
+
+def test_an_offset_is_written_as_kafka_does() -> None:
+    offset = OffsetAndMetadata(258, 7, "m", 0x0102030405060708, -1)
+    value = bytes.fromhex("0003 0000000000000102 00000007 0001 6d 0102030405060708")
+    record = OffsetRecord("g", "t", 5, offset)
+    assert encode_record(record) == (OFFSET_KEY, value)
+    assert decode_record(OFFSET_KEY, value) == record
+
+
+def test_an_offset_with_its_own_expiry_is_written_in_the_version_that_has_room_for_it() -> None:
+    record = OffsetRecord("g", "t", 5, OffsetAndMetadata(1, -1, "", 2, 3))
+    value = bytes.fromhex("0001 0000000000000001 0000 0000000000000002 0000000000000003")
+    assert encode_record(record) == (OFFSET_KEY, value)
+    assert decode_record(OFFSET_KEY, value) == record
+
+
+def test_a_group_is_written_as_kafka_does() -> None:
+    member = MemberSnapshot("m", "i", "c", "/h", 10, 20, b"sub", b"assigned")
+    record = GroupRecord("g", GroupSnapshot("consumer", 3, "range", "m", 9, (member,)))
+    value = bytes.fromhex(
+        "0003 0008 636f6e73756d6572 00000003 0005 72616e6765 0001 6d 0000000000000009 00000001"
+        "0001 6d 0001 69 0001 63 0002 2f68 00000014 0000000a 00000003 737562 00000008 61737369676e6564"
+    )
+    assert encode_record(record) == (GROUP_KEY, value)
+    assert decode_record(GROUP_KEY, value) == record
+
+
+def test_an_empty_group_has_no_protocol_and_no_leader() -> None:
+    record = GroupRecord("g", GroupSnapshot("consumer", 4, None, None, 9, ()))
+    key, value = encode_record(record)
+    assert value == bytes.fromhex("0003 0008 636f6e73756d6572 00000004 ffff ffff 0000000000000009 00000000")
+    assert decode_record(key, value) == record
+
+
+def test_deletions_have_no_value() -> None:
+    for record in (GroupRecord("g", None), OffsetRecord("g", "t", 5, None)):
+        key, value = encode_record(record)
+        assert value is None
+        assert decode_record(key, None) == record
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_every_version_is_read(version: int) -> None:
+    value = encode_versioned(OffsetCommitValue(offset=5, metadata="m", commit_timestamp=6), version)
+    assert decode_record(OFFSET_KEY, value) == OffsetRecord("g", "t", 5, OffsetAndMetadata(5, -1, "m", 6, -1))
+    member = MemberMetadata(
+        member_id="m", client_id="c", client_host="/h", session_timeout=10, rebalance_timeout=20
+    )
+    group = GroupMetadataValue(
+        protocol_type="consumer", generation=3, protocol="range", leader="m", members=[member]
+    )
+    rebalance_timeout_ms = 10 if version == 0 else 20
+    stored = MemberSnapshot("m", None, "c", "/h", 10, rebalance_timeout_ms, b"", b"")
+    expected = GroupRecord("g", GroupSnapshot("consumer", 3, "range", "m", -1, (stored,)))
+    assert decode_record(GROUP_KEY, encode_versioned(group, version)) == expected
+
+
+def test_records_of_newer_group_protocols_are_nobodys_business() -> None:
+    assert decode_record(b"\0\3\0\1g", b"whatever") is None
+
+
+@pytest.mark.parametrize("cut", range(1, 20))
+def test_cut_records_are_malformed(cut: int) -> None:
+    key, value = encode_record(OffsetRecord("g", "t", 5, OffsetAndMetadata(1, 2, "metadata", 3, -1)))
+    assert value is not None
+    with pytest.raises(MalformedRequest):
+        decode_record(key, value[:-cut])
+
+
+def test_subscriptions_tell_their_topics() -> None:
+    assert subscribed_topics([subscription(["a", "b"]), subscription(["b", "ç"])]) == frozenset("abç")
+    assert subscribed_topics([]) == frozenset()
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        b"",
+        b"\0\0",
+        b"\0\0\0\0\0\2\0\1a",
+        b"\0\0\xff\xff\xff\xff",
+        b"\0\0\0\0\0\1\0\5ab",
+        b"\0\0\0\0\0\1\0\1\xff",
+    ],
+)
+def test_a_subscription_that_cannot_be_read_says_nothing(junk: bytes) -> None:
+    assert subscribed_topics([subscription(["a"]), junk]) is None
