@@ -1,0 +1,144 @@
+"""One Spark session, one broker with the flights in it, for all tests of this folder.
+
+KAFKA_COMPAT_SPARK_AGAINST=genuine runs the same tests against Apache Kafka 3.9.1.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from kafka_compat.pipelines.connector import SPARK_VERSION, copy_jars
+from kafka_compat.pipelines.session import create_session
+from tests.spark.flights import PARTITIONS, flights
+from tests.support.kafka_jars import cache_directory
+from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
+
+FLIGHTS_TOPIC = "flights"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A broker that tests may kill and start again, and what they do with it by clients that are not Spark."""
+
+    server: Server
+    written: dict[str, dict[int, list[bytes]]] = field(default_factory=dict)
+    """topic → partition → values, for topics that were filled by `fill`."""
+
+    @property
+    def address(self) -> str:
+        return self.server.address
+
+    @property
+    def is_genuine(self) -> bool:
+        return isinstance(self.server, GenuineKafka)
+
+    def create_topic(self, name: str = "", partitions: int = 1) -> str:
+        """Create a topic that keeps records however old their timestamps; a new name unless one is given."""
+        name = name or f"t-{uuid.uuid4().hex[:10]}"
+        admin = AdminClient({"bootstrap.servers": self.address})
+        admin.create_topics([NewTopic(name, partitions, 1, config={"retention.ms": "-1"})])[name].result(30)
+        return name
+
+    def delete_topic(self, name: str) -> None:
+        admin = AdminClient({"bootstrap.servers": self.address})
+        admin.delete_topics([name])[name].result(30)
+
+    def add_partitions(self, name: str, total: int) -> None:
+        admin = AdminClient({"bootstrap.servers": self.address})
+        admin.create_partitions([NewPartitions(name, total)])[name].result(30)
+
+    def producer(self, **settings: Any) -> Producer:
+        return Producer(
+            {"bootstrap.servers": self.address, "enable.idempotence": True, "linger.ms": 20, **settings}
+        )
+
+    def fill(self, topic: str, partitions: int, records: Any) -> None:
+        """Write (key, value, timestamp, headers) round robin: record i is in partition i % partitions."""
+        producer = self.producer(**{"queue.buffering.max.messages": 1_000_000})
+        values: dict[int, list[bytes]] = defaultdict(list)
+        for i, (key, value, timestamp, headers) in enumerate(records):
+            partition = i % partitions
+            values[partition].append(value)
+            producer.produce(topic, value, key, partition, timestamp=timestamp, headers=headers)
+            if i % 10_000 == 0:
+                producer.poll(0)
+        assert producer.flush(120) == 0
+        self.written[topic] = dict(values)
+
+    def read(self, topic: str, partition: int, count: int, **settings: Any) -> list[Any]:
+        """`count` messages of a partition from its beginning, by confluent-kafka."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.address,
+                "group.id": f"g-{uuid.uuid4().hex}",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                **settings,
+            }
+        )
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        messages: list[Any] = []
+        while len(messages) < count:
+            batch = consumer.consume(count - len(messages), 30)
+            assert batch, f"{len(messages)} of {count} messages of {topic}-{partition} within 30 s"
+            assert all(message.error() is None for message in batch)
+            messages += batch
+        consumer.close()
+        return messages
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    directory = tmp_path_factory.mktemp("spark-broker")
+    if os.environ.get("KAFKA_COMPAT_SPARK_AGAINST") == "genuine":
+        server: Server = GenuineKafka(directory)
+    else:
+        server = KafkaCompatBroker(directory)
+    server.start()
+    yield Cluster(server)
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def flights_topic(kafka: Cluster) -> str:
+    """All 336,776 flights in 4 partitions: flight i is at offset i // 4 of partition i % 4."""
+    kafka.create_topic(FLIGHTS_TOPIC, PARTITIONS)
+    kafka.fill(FLIGHTS_TOPIC, PARTITIONS, flights())
+    return FLIGHTS_TOPIC
+
+
+@pytest.fixture(scope="session")
+def connector_jars() -> Path:
+    """A folder with the connector's jars, filled as `kafka-compat spark jars` does."""
+    directory = cache_directory() / f"spark-{SPARK_VERSION}"
+    copy_jars(directory)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def spark(connector_jars: Path) -> Iterator[Any]:
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.execution.arrow.pyspark.enabled": "true"}
+    session = create_session("tests", master="local[2]", jars=connector_jars, settings=settings)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def read_batch(spark: Any, kafka: Cluster) -> Callable[..., Any]:
+    """`read_batch(topic, option=value, …)`: a batch DataFrame of Spark's Kafka source."""
+
+    def read(topic: str, options: Mapping[str, str] | None = None) -> Any:
+        own = {"kafka.bootstrap.servers": kafka.address, "subscribe": topic, "includeHeaders": "true"}
+        return spark.read.format("kafka").options(**{**own, **(options or {})}).load()
+
+    return read
