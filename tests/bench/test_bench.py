@@ -43,7 +43,7 @@ def test_a_table_has_a_line_per_workload_and_no_bare_figure() -> None:
 
 @pytest.mark.timeout(600)
 def test_a_quick_run_prints_ratios() -> None:
-    command = [PROJECT / "scripts" / "bench", "--quick", "--json", "--only", "confluent-produce-100"]
+    command = [str(PROJECT / "scripts" / "bench"), "--quick", "--json", "--only", "confluent-produce-100"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=580)
     assert done.returncode == 0, done.stderr[-3000:]
     results = json.loads(done.stdout)["records validated"]

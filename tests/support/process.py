@@ -83,9 +83,9 @@ class Process:
             self._news.wait_for(lambda: self._ready or self._ended, timeout_s)
             if self._ready:
                 return
-        was_running = self.running
-        self.kill()
-        state = f"was not ready within {timeout_s} s" if was_running else f"ended ({self.child.returncode})"
+            ended = self._ended
+        code = self.child.wait() if ended else self.kill()
+        state = f"ended with exit code {code}" if ended else f"was not ready within {timeout_s} s"
         raise ProcessFailed(f"{' '.join(self.command)[:200]}\n{state}; last output:\n{self.tail()}")
 
     def stop(self, timeout_s: float = 20) -> int:
