@@ -87,3 +87,7 @@ class LogDirFailure(StorageError):
 
 class LogDirInUse(StorageError):
     """A data folder that another broker holds locked."""
+
+
+class InconsistentMetaProperties(StorageError):
+    """A data folder that belongs to another broker id or cluster."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import struct
 import sys
 from collections.abc import Callable
 from typing import Protocol
@@ -52,7 +53,10 @@ class Filesystem(Protocol):
     """Paths are strings. Every call raises OSError as the operating system does."""
 
     def open(self, path: str) -> File:
-        """Open for reading and appending; created when absent."""
+        """Open an existing file for reading and appending."""
+
+    def create(self, path: str) -> File:
+        """The same for a new, empty file."""
 
     def read_file(self, path: str) -> bytes: ...
 
@@ -131,7 +135,7 @@ class OsFile:
 
 
 class OsFileLock:
-    """A lock by flock(2), which also holds between two brokers of one process."""
+    """A lock that belongs to a descriptor, so that it also holds between two brokers of one process."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -146,7 +150,10 @@ class RealFilesystem:
     """The disk of this machine."""
 
     def open(self, path: str) -> OsFile:
-        return OsFile(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        return OsFile(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC))
+
+    def create(self, path: str) -> OsFile:
+        return OsFile(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644))
 
     def read_file(self, path: str) -> bytes:
         with open(path, "rb", buffering=0) as file:
@@ -207,15 +214,17 @@ class RealFilesystem:
         return os.stat(path).st_mtime_ns // 1_000_000
 
     def lock(self, path: str) -> OsFileLock | None:
-        # flock, unlike the POSIX record lock that Java takes, is not dropped when another part of this
-        # process closes the same file. Genuine Kafka's lock is taken too, so that neither opens a folder
-        # that the other holds.
         import fcntl
 
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if hasattr(fcntl, "F_OFD_SETLK"):
+                # Of the three kinds of locks this one excludes the POSIX lock that Java takes, and is not
+                # dropped when this process closes another descriptor of the same file.
+                whole_file = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+                fcntl.fcntl(fd, fcntl.F_OFD_SETLK, whole_file)
+            else:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(fd)
             return None

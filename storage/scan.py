@@ -76,13 +76,12 @@ def scan_headers(
             return
 
 
-def scan_batches(file: File, position: int, end: int) -> Iterator[ScannedBatch]:
+def scan_batches(file: File, position: int, end: int, next_offset: int = 0) -> Iterator[ScannedBatch]:
     """Whole, intact batches from `position` on, with their bytes.
 
-    Raises CorruptRecord at the first one that is torn, fails its CRC, or whose offset goes backwards: what
-    precedes it is the clean prefix of the file.
+    Raises CorruptRecord at the first one that is torn, fails its CRC, or whose offset goes backwards (the
+    first must have `next_offset` or more): what precedes it is the clean prefix of the file.
     """
-    next_offset = -1
     while position < end:
         chunk = memoryview(file.pread(min(CHUNK_SIZE_BYTES, end - position), position))
         at = 0
@@ -121,5 +120,5 @@ def _check_intact(buffer: memoryview, position: int, header: BatchHeader, next_o
         content = buffer[position + MAGIC_POSITION : position + header.size_bytes]
         if zlib.crc32(content) != header.crc:
             raise CorruptRecord(f"CRC mismatch in the message of offset {header.base_offset}")
-    if header.base_offset < max(next_offset, 0):
+    if header.base_offset < next_offset:
         raise CorruptRecord(f"offset {header.base_offset} where {next_offset} or more must come")

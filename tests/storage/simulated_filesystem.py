@@ -1,0 +1,344 @@
+"""A disk in memory that forgets at a crash what POSIX lets a disk forget.
+
+What counts as written and what as durable is kept apart, for bytes and for names:
+
+- a file's bytes are durable after `sync`. Of the writes since, a crash keeps any subset of their 512-byte
+sectors; a
+  lost sector inside the kept length reads as zeros, or as what was there before. Truncations are kept in
+  order, up to a random one.
+- a name (created, renamed, removed) is durable after `sync_directory` of its folder. Of the changes since, a
+crash keeps a
+  prefix, as a journal does, but each folder's on its own: the sync of a file makes no name durable.
+
+`crash_at` is the number of the I/O step that does not complete: a write is torn, everything else is done or
+not. From then on every call raises `Crash`, which no `except OSError` can swallow. `after_crash` is the disk
+that the next start finds.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from storage.filesystem import Buffer
+
+SECTOR_SIZE_BYTES = 512
+
+
+class Crash(BaseException):
+    """The power is gone."""
+
+
+@dataclass(eq=False)
+class Inode:
+    """A file: `content` as programs see it, `durable` as a crash leaves it at worst, the changes between."""
+
+    content: bytearray = field(default_factory=bytearray)
+    durable: bytes = b""
+    changes: list[tuple[int, bytes] | int] = field(default_factory=list)
+    """(position, bytes) for a write, a size for a truncation."""
+    modified_ms: int = 0
+
+    def write(self, position: int, data: bytes) -> None:
+        if position > len(self.content):
+            self.content += bytes(position - len(self.content))
+        self.content[position : position + len(data)] = data
+        self.changes.append((position, data))
+
+    def truncate(self, size_bytes: int) -> None:
+        del self.content[size_bytes:]
+        self.content += bytes(size_bytes - len(self.content))
+        self.changes.append(size_bytes)
+
+    def sync(self) -> None:
+        self.durable = bytes(self.content)
+        self.changes.clear()
+
+    def torn(self, chance: random.Random) -> Inode:
+        """What a crash makes of it."""
+        mode = chance.random()
+        if mode < 0.2 or not self.changes:
+            content = bytearray(self.durable)
+        elif mode < 0.4:
+            content = bytearray(self.content)
+        else:
+            content = bytearray(self.durable)
+            truncations = sum(isinstance(change, int) for change in self.changes)
+            truncations_kept = chance.randint(0, truncations)
+            sector_kept = chance.random()
+            for change in self.changes:
+                if isinstance(change, int):
+                    if truncations_kept:
+                        truncations_kept -= 1
+                        del content[change:]
+                        content += bytes(change - len(content))
+                else:
+                    _write_some_sectors(content, *change, sector_kept, chance)
+            # The size is a field of its own: it may be durable before the bytes are, or lag behind.
+            if len(content) > len(self.durable) and chance.random() < 0.5:
+                del content[chance.randint(len(self.durable), len(content)) :]
+        return Inode(content, bytes(content), [], self.modified_ms)
+
+
+def _write_some_sectors(
+    content: bytearray, position: int, data: bytes, kept: float, chance: random.Random
+) -> None:
+    end = position + len(data)
+    if end > len(content):
+        content += bytes(end - len(content))
+    at = position
+    while at < end:
+        sector_end = min(end, (at // SECTOR_SIZE_BYTES + 1) * SECTOR_SIZE_BYTES)
+        if chance.random() < kept:
+            content[at:sector_end] = data[at - position : sector_end - position]
+        at = sector_end
+
+
+@dataclass(eq=False)
+class Folder:
+    """Names in a folder: those that programs see, those that are durable, and the states between."""
+
+    names: dict[str, Inode | Folder] = field(default_factory=dict)
+    history: list[dict[str, Inode | Folder]] = field(default_factory=lambda: [{}])
+    """The durable names first, then the names after each later change."""
+
+    def changed(self) -> None:
+        self.history.append(dict(self.names))
+
+    def sync(self) -> None:
+        self.history = [dict(self.names)]
+
+    def torn(self, chance: random.Random) -> Folder:
+        kept = chance.choice((self.history[0], self.history[-1], chance.choice(self.history)))
+        names = {name: entry.torn(chance) for name, entry in kept.items()}
+        return Folder(names, [dict(names)])
+
+
+class SimulatedFile:
+    """An open file; it outlives its name, as on a real disk."""
+
+    def __init__(self, filesystem: SimulatedFilesystem, inode: Inode) -> None:
+        self._filesystem = filesystem
+        self._inode = inode
+
+    def write(self, data: Buffer) -> int:
+        content = bytes(data)
+        inode, filesystem = self._inode, self._filesystem
+        room = filesystem.room_bytes
+        if room is not None:
+            content = content[:room]
+            filesystem.room_bytes = room - len(content)
+            if not content:
+                raise OSError(28, "No space left on device")
+        torn = content[: filesystem.chance.randint(0, len(content))]
+        filesystem.step(lambda: inode.write(len(inode.content), torn))
+        inode.write(len(inode.content), content)
+        inode.modified_ms = filesystem.now_ms
+        return len(content)
+
+    def pread(self, size_bytes: int, position: int) -> bytes:
+        self._filesystem.check()
+        return bytes(self._inode.content[position : position + size_bytes])
+
+    def sync(self) -> None:
+        self._filesystem.step(self._inode.sync, syncs=True)
+        self._inode.sync()
+
+    def truncate(self, size_bytes: int) -> None:
+        self._filesystem.step(lambda: self._inode.truncate(size_bytes))
+        self._inode.truncate(size_bytes)
+
+    def reserve(self, position: int, size_bytes: int) -> None:
+        """Nothing: a reservation is not seen."""
+
+    def size(self) -> int:
+        self._filesystem.check()
+        return len(self._inode.content)
+
+    def fileno(self) -> int:
+        raise OSError("a simulated file has no descriptor")
+
+
+class SimulatedLock:
+    """Held until released, or until the crash."""
+
+    def __init__(self, held: set[str], path: str) -> None:
+        self._held = held
+        self._path = path
+
+    def release(self) -> None:
+        self._held.discard(self._path)
+
+
+class SimulatedFilesystem:
+    """See the module. `room_bytes` limits what may still be written; `failing_syncs` makes each sync an
+    EIO.
+    """
+
+    def __init__(self, chance: random.Random, root: Folder | None = None) -> None:
+        self.chance = chance
+        self.steps = 0
+        self.crash_at: int | None = None
+        self.crashed = False
+        self.now_ms = 0
+        self.room_bytes: int | None = None
+        self.failing_syncs = False
+        self._root = root or Folder()
+        self._locks: set[str] = set()
+
+    def after_crash(self) -> SimulatedFilesystem:
+        """The disk that is found after the power came back."""
+        return SimulatedFilesystem(self.chance, self._root.torn(self.chance))
+
+    # --- steps
+
+    def check(self) -> None:
+        """Raise when the crash has been."""
+        if self.crashed:
+            raise Crash
+
+    def step(self, half_done: Callable[[], None], *, syncs: bool = False) -> None:
+        """One I/O step is about to happen; when it is the fatal one, it may be half done."""
+        self.check()
+        if syncs and self.failing_syncs:
+            raise OSError(5, "Input/output error")
+        self.steps += 1
+        if self.steps == self.crash_at:
+            if self.chance.random() < 0.5:
+                half_done()
+            self.crashed = True
+            raise Crash
+
+    # --- paths
+
+    def _find(self, path: str) -> Inode | Folder | None:
+        self.check()
+        entry: Inode | Folder | None = self._root
+        for name in path.strip("/").split("/"):
+            if not isinstance(entry, Folder):
+                return None
+            entry = entry.names.get(name)
+        return entry
+
+    def _folder(self, path: str) -> Folder:
+        entry = self._find(path) if path.strip("/") else self._root
+        if not isinstance(entry, Folder):
+            raise FileNotFoundError(path)
+        return entry
+
+    def _file(self, path: str) -> Inode:
+        entry = self._find(path)
+        if not isinstance(entry, Inode):
+            raise FileNotFoundError(path)
+        return entry
+
+    def _parent(self, path: str) -> tuple[Folder, str]:
+        parent, name = os.path.split(path)
+        return self._folder(parent), name
+
+    def _change_names(self, folder: Folder, change: Callable[[], None]) -> None:
+        def apply() -> None:
+            change()
+            folder.changed()
+
+        self.step(apply)
+        apply()
+
+    # --- the interface of storage.filesystem.Filesystem
+
+    def open(self, path: str) -> SimulatedFile:
+        return SimulatedFile(self, self._file(path))
+
+    def create(self, path: str) -> SimulatedFile:
+        folder, name = self._parent(path)
+        inode = Inode(modified_ms=self.now_ms)
+        self._change_names(folder, lambda: folder.names.update({name: inode}))
+        return SimulatedFile(self, inode)
+
+    def read_file(self, path: str) -> bytes:
+        return bytes(self._file(path).content)
+
+    def write_file(self, path: str, content: Buffer) -> None:
+        if isinstance(self._find(path), Inode):
+            file = self.open(path)
+            file.truncate(0)
+        else:
+            file = self.create(path)
+        file.write(content)
+
+    def write_file_atomically(self, path: str, content: Buffer) -> None:
+        temporary = path + ".tmp"
+        self.write_file(temporary, content)
+        self.sync_file(temporary)
+        self.rename(temporary, path)
+        self.sync_directory(os.path.dirname(path))
+
+    def sync_file(self, path: str) -> None:
+        self.open(path).sync()
+
+    def sync_directory(self, path: str) -> None:
+        folder = self._folder(path)
+        self.step(folder.sync, syncs=True)
+        folder.sync()
+
+    def rename(self, source: str, target: str) -> None:
+        folder, old = self._parent(source)
+        other, new = self._parent(target)
+        assert folder is other, "the log store renames within one folder only"
+        if old not in folder.names:
+            raise FileNotFoundError(source)
+
+        def change() -> None:
+            folder.names[new] = folder.names.pop(old)
+
+        # Half done and then done would rename twice.
+        self.step(lambda: (change(), folder.changed()))  # type: ignore[arg-type,return-value]
+        change()
+        folder.changed()
+
+    def unlink(self, path: str) -> None:
+        folder, name = self._parent(path)
+        if name in folder.names:
+            self._change_names(folder, lambda: folder.names.pop(name, None) and None)
+
+    def mkdir(self, path: str) -> None:
+        folder = self._root
+        for name in path.strip("/").split("/"):
+            entry = folder.names.get(name)
+            if entry is None:
+                new = Folder()
+                self._change_names(folder, lambda f=folder, n=name, e=new: f.names.update({n: e}))  # type: ignore[misc]
+                entry = new
+            if not isinstance(entry, Folder):
+                raise FileExistsError(path)
+            folder = entry
+
+    def rmdir(self, path: str) -> None:
+        folder, name = self._parent(path)
+        if self._folder(path).names:
+            raise OSError(39, "Directory not empty", path)
+        self._change_names(folder, lambda: folder.names.pop(name, None) and None)
+
+    def listdir(self, path: str) -> list[str]:
+        return list(self._folder(path).names)
+
+    def exists(self, path: str) -> bool:
+        return self._find(path) is not None
+
+    def is_directory(self, path: str) -> bool:
+        return isinstance(self._find(path), Folder)
+
+    def file_size(self, path: str) -> int:
+        return len(self._file(path).content)
+
+    def modified_ms(self, path: str) -> int:
+        return self._file(path).modified_ms
+
+    def lock(self, path: str) -> SimulatedLock | None:
+        self.check()
+        if path in self._locks:
+            return None
+        self._locks.add(path)
+        return SimulatedLock(self._locks, path)

@@ -1,0 +1,98 @@
+"""The real file system layer: appends, reserved space, atomic replacement, locks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storage.filesystem import RealFilesystem
+
+MIB = 1024 * 1024
+
+
+def test_appends_go_to_the_end_and_are_read_anywhere(tmp_path: Path) -> None:
+    filesystem = RealFilesystem()
+    file = filesystem.create(f"{tmp_path}/a")
+    assert file.write(b"hello ") == 6
+    assert file.write(memoryview(b"world")) == 5
+    assert file.pread(5, 6) == b"world"
+    assert file.pread(100, 9) == b"ld"
+    file.truncate(6)
+    file.write(b"there")
+    file.sync()
+    assert filesystem.read_file(f"{tmp_path}/a") == b"hello there"
+
+
+def test_opening_what_is_not_there_makes_no_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        RealFilesystem().open(f"{tmp_path}/a")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_deleted_file_is_readable_while_somebody_holds_it(tmp_path: Path) -> None:
+    filesystem = RealFilesystem()
+    file = filesystem.create(f"{tmp_path}/a")
+    file.write(b"kept")
+    filesystem.unlink(f"{tmp_path}/a")
+    assert file.pread(4, 0) == b"kept"
+
+
+def test_a_descriptor_is_closed_with_its_last_holder(tmp_path: Path) -> None:
+    file = RealFilesystem().create(f"{tmp_path}/a")
+    fd = file.fileno()
+    os.fstat(fd)
+    del file
+    with pytest.raises(OSError):
+        os.fstat(fd)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="fallocate is Linux's")
+def test_reserved_space_leaves_the_size_and_goes_with_truncation(tmp_path: Path) -> None:
+    file = RealFilesystem().create(f"{tmp_path}/a")
+    file.write(b"x" * 1000)
+    file.reserve(1000, 32 * MIB)
+    status = os.stat(f"{tmp_path}/a")
+    assert status.st_size == file.size() == 1000
+    if status.st_blocks * 512 < 32 * MIB:
+        pytest.skip("this file system reserves nothing")
+    file.write(b"y" * 1000)
+    file.truncate(2000)
+    status = os.stat(f"{tmp_path}/a")
+    assert status.st_size == 2000
+    assert status.st_blocks * 512 < MIB
+
+
+def test_atomic_replacement_leaves_the_new_content_and_no_temporary(tmp_path: Path) -> None:
+    filesystem = RealFilesystem()
+    path = f"{tmp_path}/checkpoint"
+    filesystem.write_file_atomically(path, b"one")
+    filesystem.write_file_atomically(path, b"two")
+    assert filesystem.read_file(path) == b"two"
+    assert os.listdir(tmp_path) == ["checkpoint"]
+
+
+def test_a_lock_excludes_this_process_and_others(tmp_path: Path) -> None:
+    filesystem = RealFilesystem()
+    path = f"{tmp_path}/.lock"
+    held = filesystem.lock(path)
+    assert held is not None
+    assert filesystem.lock(path) is None
+    # The lock of java.nio, which genuine Kafka takes, is POSIX's.
+    script = (
+        "import fcntl, sys\n"
+        "file = open(sys.argv[1], 'r+')\n"
+        "try: fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
+        "except OSError: print('held')\n"
+        "else: print('free')\n"
+    )
+    command = [sys.executable, "-c", script, path]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "held\n"
+    held.release()
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "free\n"
+    again = filesystem.lock(path)
+    assert again is not None
+    again.release()
