@@ -54,8 +54,7 @@ class Definition:
         self.api_key: int | None = content.get("apiKey")
         self.listeners: list[str] = content.get("listeners") or []
         self.versions = parse_versions(content["validVersions"])
-        if content.get("latestVersionUnstable"):
-            self.versions = Versions(self.versions.low, self.versions.high - 1)
+        self.newest_is_unstable = bool(content.get("latestVersionUnstable"))
         self.flexible = parse_versions(content.get("flexibleVersions", "none"))
         suffix = "Data" if self.kind in ("request", "response") else ""
         self.java_class = f"{java_package}.{self.official_name}{suffix}"
@@ -100,7 +99,7 @@ class Definition:
 
 @cache
 def definitions(release: str) -> dict[str, Definition]:
-    """Every message of a release that has versions at all, by its official name."""
+    """Every message of a release that has versions at all, by its official name; stable versions only."""
     found = {}
     for artifact, java_package in _JAVA_PACKAGES.items():
         with zipfile.ZipFile(jars(release) / f"{artifact}-{release}.jar") as jar:
@@ -109,6 +108,10 @@ def definitions(release: str) -> dict[str, Definition]:
                     definition = Definition(_parse(jar.read(entry).decode()), java_package)
                     if definition.versions != NONE and definition.versions.numbers():
                         found[definition.official_name] = definition
+    for definition in found.values():
+        request = found.get(definition.official_name.replace("Response", "Request"), definition)
+        if request.newest_is_unstable:
+            definition.versions = Versions(definition.versions.low, definition.versions.high - 1)
     return found
 
 

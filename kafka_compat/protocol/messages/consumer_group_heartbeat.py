@@ -1,4 +1,6 @@
-"""ConsumerGroupHeartbeat (API key 68)."""
+"""ConsumerGroupHeartbeat (API key 68): join, stay in and leave a group of the new consumer protocol
+(KIP-848).
+"""
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import (
@@ -17,12 +19,19 @@ from kafka_compat.protocol.schema import (
 
 @struct
 class TopicPartitions:
+    """Partitions of one topic."""
+
     topic_id: Uuid = ZERO_UUID
     partitions: list[Int32] = []
 
 
 @request(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatRequest:
+    """member_epoch: 0 joins, -1 leaves, -2 leaves for a while as a static member. Fields that have not
+    changed since the last heartbeat are null, rebalance_timeout_ms is -1.
+    Since version 1 the member makes its own id, and may subscribe by a regular expression of the broker.
+    """
+
     group_id: String = ""
     member_id: String = ""
     member_epoch: Int32 = 0
@@ -37,11 +46,15 @@ class ConsumerGroupHeartbeatRequest:
 
 @struct
 class Assignment:
+    """All partitions that the member shall have."""
+
     topic_partitions: list[TopicPartitions] = []
 
 
 @response(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatResponse:
+    """`assignment` is null while the member has already been told."""
+
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     error_message: NullableString = None

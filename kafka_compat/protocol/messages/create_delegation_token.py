@@ -1,4 +1,4 @@
-"""CreateDelegationToken (API key 38)."""
+"""CreateDelegationToken (API key 38): issue a token that stands for a user (KIP-48)."""
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import (
@@ -17,12 +17,18 @@ from kafka_compat.protocol.schema import (
 
 @struct
 class CreatableRenewers:
+    """A principal that may renew the token besides its owner."""
+
     principal_type: String = ""
     principal_name: String = ""
 
 
 @request(ApiKey.CREATE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
 class CreateDelegationTokenRequest:
+    """`max_lifetime_ms` -1 is the longest that the broker allows. Version 3 asks on behalf of another owner
+    (KIP-373).
+    """
+
     owner_principal_type: NullableString = field("3+", default="")
     owner_principal_name: NullableString = field("3+", default="")
     renewers: list[CreatableRenewers] = []
@@ -31,6 +37,8 @@ class CreateDelegationTokenRequest:
 
 @response(ApiKey.CREATE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
 class CreateDelegationTokenResponse:
+    """The token: its id, and the secret `hmac`. Timestamps are in ms since the epoch."""
+
     error_code: Int16 = 0
     principal_type: String = ""
     principal_name: String = ""

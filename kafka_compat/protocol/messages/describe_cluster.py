@@ -1,4 +1,4 @@
-"""DescribeCluster (API key 60)."""
+"""DescribeCluster (API key 60): cluster id, controller and brokers (KIP-700)."""
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import (
@@ -17,6 +17,10 @@ from kafka_compat.protocol.schema import (
 
 @request(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
 class DescribeClusterRequest:
+    """Version 1 asks for brokers (endpoint_type 1) or controllers (2) (KIP-919), version 2 for fenced brokers
+    too.
+    """
+
     include_cluster_authorized_operations: Bool = False
     endpoint_type: Int8 = field("1+", default=1)
     include_fenced_brokers: Bool = field("2+", default=False)
@@ -24,6 +28,8 @@ class DescribeClusterRequest:
 
 @struct
 class DescribeClusterBroker:
+    """Address of a broker on the listener that was asked."""
+
     broker_id: Int32 = 0
     host: String = ""
     port: Int32 = 0
@@ -33,6 +39,10 @@ class DescribeClusterBroker:
 
 @response(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
 class DescribeClusterResponse:
+    """`cluster_authorized_operations` is a bit field of ACL operations; the lowest int32 when not asked
+    for.
+    """
+
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     error_message: NullableString = None

@@ -1,4 +1,4 @@
-"""DescribeProducers (API key 61)."""
+"""DescribeProducers (API key 61): producers that are active in partitions (KIP-664)."""
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import (
@@ -15,17 +15,23 @@ from kafka_compat.protocol.schema import (
 
 @struct
 class TopicRequest:
+    """Partitions of one topic."""
+
     name: String = ""
     partition_indexes: list[Int32] = []
 
 
 @request(ApiKey.DESCRIBE_PRODUCERS, versions="0", flexible="0+")
 class DescribeProducersRequest:
+    """Sent to the leaders of the partitions."""
+
     topics: list[TopicRequest] = []
 
 
 @struct
 class ProducerState:
+    """A producer that has written to the partition and has not expired. -1 stands for unknown or none."""
+
     producer_id: Int64 = 0
     producer_epoch: Int32 = 0
     last_sequence: Int32 = -1
@@ -36,6 +42,8 @@ class ProducerState:
 
 @struct
 class PartitionResponse:
+    """The producers of one partition."""
+
     partition_index: Int32 = 0
     error_code: Int16 = 0
     error_message: NullableString = None
@@ -44,11 +52,15 @@ class PartitionResponse:
 
 @struct
 class TopicResponse:
+    """Partitions of one topic."""
+
     name: String = ""
     partitions: list[PartitionResponse] = []
 
 
 @response(ApiKey.DESCRIBE_PRODUCERS, versions="0", flexible="0+")
 class DescribeProducersResponse:
+    """Topics are answered one by one."""
+
     throttle_time_ms: Int32 = 0
     topics: list[TopicResponse] = []

@@ -1,4 +1,4 @@
-"""DescribeTransactions (API key 65)."""
+"""DescribeTransactions (API key 65): the state of transactional ids (KIP-664)."""
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import Int16, Int32, Int64, String, request, response, struct
@@ -6,17 +6,23 @@ from kafka_compat.protocol.schema import Int16, Int32, Int64, String, request, r
 
 @request(ApiKey.DESCRIBE_TRANSACTIONS, versions="0", flexible="0+")
 class DescribeTransactionsRequest:
+    """Sent to the coordinators of the ids."""
+
     transactional_ids: list[String] = []
 
 
 @struct
 class TopicData:
+    """Partitions of one topic."""
+
     topic: String = ""
     partitions: list[Int32] = []
 
 
 @struct
 class TransactionState:
+    """One transaction; transaction_start_time_ms is -1 while none is open."""
+
     error_code: Int16 = 0
     transactional_id: String = ""
     transaction_state: String = ""
@@ -29,5 +35,7 @@ class TransactionState:
 
 @response(ApiKey.DESCRIBE_TRANSACTIONS, versions="0", flexible="0+")
 class DescribeTransactionsResponse:
+    """Transactional ids are answered one by one."""
+
     throttle_time_ms: Int32 = 0
     transaction_states: list[TransactionState] = []

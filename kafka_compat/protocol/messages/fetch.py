@@ -1,4 +1,4 @@
-"""Fetch (API key 1)."""
+"""Fetch (API key 1): read records of topic partitions, as a consumer or as a follower."""
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import (
@@ -20,12 +20,20 @@ from kafka_compat.protocol.schema import (
 
 @struct
 class ReplicaState:
+    """The follower that fetches; replica_id -1 is a consumer. The epoch fences restarted brokers
+    (KIP-903).
+    """
+
     replica_id: Int32 = field("15+", default=-1)
     replica_epoch: Int64 = field("15+", default=-1)
 
 
 @struct
 class FetchPartition:
+    """From where to read, and at most how much. `current_leader_epoch` fences stale readers (KIP-320),
+    `last_fetched_epoch` lets a leader find divergence (KIP-595); -1 is unknown.
+    """
+
     partition: Int32 = 0
     current_leader_epoch: Int32 = field("9+", default=-1)
     fetch_offset: Int64 = 0
@@ -38,6 +46,8 @@ class FetchPartition:
 
 @struct
 class FetchTopic:
+    """Partitions of one topic, by name until version 12, by id since version 13."""
+
     topic: String = field("0-12", default="")
     topic_id: Uuid = field("13+", default=ZERO_UUID)
     partitions: list[FetchPartition] = []
@@ -45,6 +55,8 @@ class FetchTopic:
 
 @struct
 class ForgottenTopic:
+    """Partitions that leave the fetch session."""
+
     topic: String = field("7-12", default="")
     topic_id: Uuid = field("13+", default=ZERO_UUID)
     partitions: list[Int32] = field("7+", default=[])
@@ -52,6 +64,14 @@ class ForgottenTopic:
 
 @request(ApiKey.FETCH, versions="0-18", flexible="12+")
 class FetchRequest:
+    """Answered when `min_bytes` are there or `max_wait_ms` have passed. isolation_level: 0 read_uncommitted,
+    1 read_committed. Sessions (version 7, KIP-227): session_id 0 with epoch 0 asks for a new one, epoch -1
+    for none; then each request names only what has changed.
+    The format of the records follows the version: 0 and 1 get message format 0, 2 and 3 format 1, from 4 on
+    format 2; zstd needs version 10. Version 12 is flexible, 13 names topics by id, 15 moves the replica id
+    into a tagged field, 16 may point to a new leader, 17 and 18 add what KRaft followers tell.
+    """
+
     cluster_id: NullableString = field("12+", default=None, tag=0)
     replica_id: Int32 = field("0-14", default=-1)
     replica_state: ReplicaState = field("15+", default_factory=ReplicaState, tag=1)
@@ -68,30 +88,43 @@ class FetchRequest:
 
 @struct
 class EpochEndOffset:
+    """Where the log of a follower leaves that of the leader: the epoch and its end; -1 when it does not."""
+
     epoch: Int32 = field("12+", default=-1)
     end_offset: Int64 = field("12+", default=-1)
 
 
 @struct
 class LeaderIdAndEpoch:
+    """The leader to go to in place of this broker; -1 when unknown."""
+
     leader_id: Int32 = field("12+", default=-1)
     leader_epoch: Int32 = field("12+", default=-1)
 
 
 @struct
 class SnapshotId:
+    """A snapshot that a KRaft follower has to fetch; -1 when none."""
+
     end_offset: Int64 = -1
     epoch: Int32 = -1
 
 
 @struct
 class AbortedTransaction:
+    """Records of this producer from `first_offset` to its abort marker are not to be shown."""
+
     producer_id: Int64 = field("4+", default=0)
     first_offset: Int64 = field("4+", default=0)
 
 
 @struct
 class PartitionData:
+    """Records of one partition, whole batches; the last may be cut off. Offsets are -1 with an error.
+    `aborted_transactions` is null for readers that are not read_committed. `preferred_read_replica` sends a
+    consumer to a nearer replica (KIP-392).
+    """
+
     partition_index: Int32 = 0
     error_code: Int16 = 0
     high_watermark: Int64 = 0
@@ -107,6 +140,8 @@ class PartitionData:
 
 @struct
 class FetchableTopicResponse:
+    """Partitions of one topic."""
+
     topic: String = field("0-12", default="")
     topic_id: Uuid = field("13+", default=ZERO_UUID)
     partitions: list[PartitionData] = []
@@ -114,6 +149,8 @@ class FetchableTopicResponse:
 
 @struct
 class NodeEndpoint:
+    """Address of a leader that is named in this answer (KIP-951)."""
+
     node_id: Int32 = field("16+", default=0)
     host: String = field("16+", default="")
     port: Int32 = field("16+", default=0)
@@ -122,6 +159,8 @@ class NodeEndpoint:
 
 @response(ApiKey.FETCH, versions="0-18", flexible="12+")
 class FetchResponse:
+    """`error_code` (version 7) concerns the session. In a session, partitions without news are left out."""
+
     throttle_time_ms: Int32 = field("1+", default=0)
     error_code: Int16 = field("7+", default=0)
     session_id: Int32 = field("7+", default=0)

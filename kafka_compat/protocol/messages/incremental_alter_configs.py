@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (API key 44)."""
+"""IncrementalAlterConfigs (API key 44): change single dynamic settings of a resource (KIP-339)."""
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import (
@@ -16,6 +16,8 @@ from kafka_compat.protocol.schema import (
 
 @struct
 class AlterableConfig:
+    """One change. config_operation: 0 set, 1 delete, 2 append to and 3 subtract from a list."""
+
     name: String = ""
     config_operation: Int8 = 0
     value: NullableString = ""
@@ -23,6 +25,8 @@ class AlterableConfig:
 
 @struct
 class AlterConfigsResource:
+    """The changes of one resource: made all or none. resource_type as in AlterConfigs."""
+
     resource_type: Int8 = 0
     resource_name: String = ""
     configs: list[AlterableConfig] = []
@@ -30,12 +34,16 @@ class AlterConfigsResource:
 
 @request(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions="0-1", flexible="1+")
 class IncrementalAlterConfigsRequest:
+    """`validate_only` checks the changes and applies none."""
+
     resources: list[AlterConfigsResource] = []
     validate_only: Bool = False
 
 
 @struct
 class AlterConfigsResourceResponse:
+    """What became of one resource."""
+
     error_code: Int16 = 0
     error_message: NullableString = ""
     resource_type: Int8 = 0
@@ -44,5 +52,7 @@ class AlterConfigsResourceResponse:
 
 @response(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions="0-1", flexible="1+")
 class IncrementalAlterConfigsResponse:
+    """Resources are answered one by one."""
+
     throttle_time_ms: Int32 = 0
     responses: list[AlterConfigsResourceResponse] = []

@@ -1,4 +1,4 @@
-"""LeaderAndIsr (API key 4)."""
+"""LeaderAndIsr (API key 4): the ZooKeeper controller tells a broker which partitions it leads and follows."""
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import (
@@ -19,6 +19,10 @@ from kafka_compat.protocol.schema import (
 
 @struct
 class LeaderAndIsrPartitionState:
+    """The state of one partition. `leader` -1 is none, -2 deletes the topic; `partition_epoch` is the version
+    of its znode. leader_recovery_state 1: elected uncleanly (KIP-704).
+    """
+
     topic_name: String = field("0-1", default="")
     partition_index: Int32 = 0
     controller_epoch: Int32 = 0
@@ -35,6 +39,8 @@ class LeaderAndIsrPartitionState:
 
 @struct
 class LeaderAndIsrTopicState:
+    """Partitions of one topic."""
+
     topic_name: String = field("2+", default="")
     topic_id: Uuid = field("5+", default=ZERO_UUID)
     partition_states: list[LeaderAndIsrPartitionState] = field("2+", default=[])
@@ -42,6 +48,8 @@ class LeaderAndIsrTopicState:
 
 @struct
 class LeaderAndIsrLiveLeader:
+    """Address of a broker that leads one of the partitions."""
+
     broker_id: Int32 = 0
     host_name: String = ""
     port: Int32 = 0
@@ -49,6 +57,11 @@ class LeaderAndIsrLiveLeader:
 
 @request(ApiKey.LEADER_AND_ISR, versions="0-7", flexible="4+")
 class LeaderAndIsrRequest:
+    """Version 1 tells new replicas, 2 has broker epochs and groups partitions by topic, 3 tells replicas that
+    are added and removed, 5 topic ids and whether all partitions are in the request (type 2) or changes only
+    (1), 6 the recovery state, 7 a KRaft controller.
+    """
+
     controller_id: Int32 = 0
     is_kraft_controller: Bool = field("7+", default=False)
     controller_epoch: Int32 = 0
@@ -61,6 +74,8 @@ class LeaderAndIsrRequest:
 
 @struct
 class LeaderAndIsrPartitionError:
+    """What became of one partition."""
+
     topic_name: String = field("0-4", default="")
     partition_index: Int32 = 0
     error_code: Int16 = 0
@@ -68,12 +83,16 @@ class LeaderAndIsrPartitionError:
 
 @struct
 class LeaderAndIsrTopicError:
+    """Partitions of one topic."""
+
     topic_id: Uuid = field("5+", default=ZERO_UUID)
     partition_errors: list[LeaderAndIsrPartitionError] = field("5+", default=[])
 
 
 @response(ApiKey.LEADER_AND_ISR, versions="0-7", flexible="4+")
 class LeaderAndIsrResponse:
+    """Partitions by name until version 4, by topic id since version 5."""
+
     error_code: Int16 = 0
     partition_errors: list[LeaderAndIsrPartitionError] = field("0-4", default=[])
     topics: list[LeaderAndIsrTopicError] = field("5+", default=[])

@@ -1,4 +1,4 @@
-"""Produce (API key 0)."""
+"""Produce (API key 0): append record batches to topic partitions."""
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import (
@@ -19,12 +19,16 @@ from kafka_compat.protocol.schema import (
 
 @struct
 class PartitionProduceData:
+    """Record batches for one partition, as the producer built them; since version 3 exactly one."""
+
     index: Int32 = 0
     records: NullableRecords = None
 
 
 @struct
 class TopicProduceData:
+    """Partitions of one topic, by name until version 12, by id since version 13."""
+
     name: String = field("0-12", default="")
     topic_id: Uuid = field("13+", default=ZERO_UUID)
     partition_data: list[PartitionProduceData] = []
@@ -32,6 +36,12 @@ class TopicProduceData:
 
 @request(ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceRequest:
+    """acks: 0 no answer at all, 1 when the leader has the records, -1 when all in-sync replicas have them.
+    The format of the records follows the version: 0 and 1 carry message format 0, 2 format 1, from 3 on
+    format 2; zstd needs version 7. Version 9 is flexible; 11 and 12 differ in what a transactional client
+    understands (KIP-890); 13 names topics by id (KIP-516).
+    """
+
     transactional_id: NullableString = field("3+", default=None)
     acks: Int16 = 0
     timeout_ms: Int32 = 0
@@ -40,18 +50,26 @@ class ProduceRequest:
 
 @struct
 class BatchIndexAndErrorMessage:
+    """A record that was refused, by its index in the batch (KIP-467)."""
+
     batch_index: Int32 = field("8+", default=0)
     batch_index_error_message: NullableString = field("8+", default=None)
 
 
 @struct
 class LeaderIdAndEpoch:
+    """The leader to go to in place of this broker; -1 when unknown."""
+
     leader_id: Int32 = field("10+", default=-1)
     leader_epoch: Int32 = field("10+", default=-1)
 
 
 @struct
 class PartitionProduceResponse:
+    """Where the batch went. `log_append_time_ms` is -1 unless the topic has LogAppendTime; since version 8
+    with the records that were the reason of a refusal.
+    """
+
     index: Int32 = 0
     error_code: Int16 = 0
     base_offset: Int64 = 0
@@ -64,6 +82,8 @@ class PartitionProduceResponse:
 
 @struct
 class TopicProduceResponse:
+    """Partitions of one topic."""
+
     name: String = field("0-12", default="")
     topic_id: Uuid = field("13+", default=ZERO_UUID)
     partition_responses: list[PartitionProduceResponse] = []
@@ -71,6 +91,8 @@ class TopicProduceResponse:
 
 @struct
 class NodeEndpoint:
+    """Address of a leader that is named in this answer (KIP-951)."""
+
     node_id: Int32 = field("10+", default=0)
     host: String = field("10+", default="")
     port: Int32 = field("10+", default=0)
@@ -79,6 +101,8 @@ class NodeEndpoint:
 
 @response(ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceResponse:
+    """Version 10 names the new leader of a partition that has moved (KIP-951)."""
+
     responses: list[TopicProduceResponse] = []
     throttle_time_ms: Int32 = field("1+", default=0)
     node_endpoints: list[NodeEndpoint] = field("10+", default=[], tag=0)

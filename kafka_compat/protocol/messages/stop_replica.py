@@ -1,4 +1,4 @@
-"""StopReplica (API key 5)."""
+"""StopReplica (API key 5): the ZooKeeper controller stops replicas of a broker, and may have them deleted."""
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import Bool, Int16, Int32, Int64, String, field, request, response, struct
@@ -6,18 +6,24 @@ from kafka_compat.protocol.schema import Bool, Int16, Int32, Int64, String, fiel
 
 @struct
 class StopReplicaPartitionV0:
+    """One partition (version 0)."""
+
     topic_name: String = field("0", default="")
     partition_index: Int32 = field("0", default=0)
 
 
 @struct
 class StopReplicaTopicV1:
+    """Partitions of one topic (versions 1 and 2)."""
+
     name: String = field("1-2", default="")
     partition_indexes: list[Int32] = field("1-2", default=[])
 
 
 @struct
 class StopReplicaPartitionState:
+    """One partition. `leader_epoch` -1 is unknown, -2 means that the topic is deleted."""
+
     partition_index: Int32 = field("3+", default=0)
     leader_epoch: Int32 = field("3+", default=-1)
     delete_partition: Bool = field("3+", default=False)
@@ -25,12 +31,18 @@ class StopReplicaPartitionState:
 
 @struct
 class StopReplicaTopicState:
+    """Partitions of one topic (since version 3)."""
+
     topic_name: String = field("3+", default="")
     partition_states: list[StopReplicaPartitionState] = field("3+", default=[])
 
 
 @request(ApiKey.STOP_REPLICA, versions="0-4", flexible="2+")
 class StopReplicaRequest:
+    """Until version 2 one flag says whether to delete all partitions, since version 3 each has its own
+    (KIP-570).
+    """
+
     controller_id: Int32 = 0
     is_kraft_controller: Bool = field("4+", default=False)
     controller_epoch: Int32 = 0
@@ -43,6 +55,8 @@ class StopReplicaRequest:
 
 @struct
 class StopReplicaPartitionError:
+    """What became of one partition."""
+
     topic_name: String = ""
     partition_index: Int32 = 0
     error_code: Int16 = 0
@@ -50,5 +64,7 @@ class StopReplicaPartitionError:
 
 @response(ApiKey.STOP_REPLICA, versions="0-4", flexible="2+")
 class StopReplicaResponse:
+    """`error_code` concerns the whole request."""
+
     error_code: Int16 = 0
     partition_errors: list[StopReplicaPartitionError] = []

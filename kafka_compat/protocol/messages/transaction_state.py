@@ -1,21 +1,30 @@
-"""Keys and values of the records in `__transaction_state`: one per transactional id."""
+"""Keys and values of the records in `__transaction_state`: the latest of each transactional id is its state."""
 
 from kafka_compat.protocol.schema import Int8, Int16, Int32, Int64, String, data, field, struct
 
 
 @data(versions="0")
 class TransactionLogKey:
+    """Which transactional id."""
+
     transactional_id: String = ""
 
 
 @struct
 class PartitionsSchema:
+    """Partitions of one topic."""
+
     topic: String = ""
     partition_ids: list[Int32] = []
 
 
 @data(versions="0-1", flexible="1+")
 class TransactionLogValue:
+    """The state of a transactional id. transaction_status: 0 Empty, 1 Ongoing, 2 PrepareCommit, 3
+    PrepareAbort, 4 CompleteCommit, 5 CompleteAbort, 6 Dead, 7 PrepareEpochFence. `transaction_partitions` is
+    null while none is open. Version 1 is flexible and keeps the ids that a raised epoch needs (KIP-890).
+    """
+
     producer_id: Int64 = 0
     previous_producer_id: Int64 = field("1+", default=-1, tag=0)
     next_producer_id: Int64 = field("1+", default=-1, tag=1)

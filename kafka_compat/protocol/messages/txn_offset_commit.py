@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (API key 28)."""
+"""TxnOffsetCommit (API key 28): store offsets of a group as part of a transaction."""
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import (
@@ -16,6 +16,8 @@ from kafka_compat.protocol.schema import (
 
 @struct
 class TxnOffsetCommitRequestPartition:
+    """As in OffsetCommit."""
+
     partition_index: Int32 = 0
     committed_offset: Int64 = 0
     committed_leader_epoch: Int32 = field("2+", default=-1)
@@ -24,12 +26,18 @@ class TxnOffsetCommitRequestPartition:
 
 @struct
 class TxnOffsetCommitRequestTopic:
+    """Partitions of one topic."""
+
     name: String = ""
     partitions: list[TxnOffsetCommitRequestPartition] = []
 
 
 @request(ApiKey.TXN_OFFSET_COMMIT, versions="0-5", flexible="3+")
 class TxnOffsetCommitRequest:
+    """The offsets show when the transaction commits. Version 3 fences by generation and member (KIP-447);
+    since version 5 the coordinator adds the group to the transaction itself (KIP-890).
+    """
+
     transactional_id: String = ""
     group_id: String = ""
     producer_id: Int64 = 0
@@ -42,17 +50,23 @@ class TxnOffsetCommitRequest:
 
 @struct
 class TxnOffsetCommitResponsePartition:
+    """Whether the offset of one partition is taken."""
+
     partition_index: Int32 = 0
     error_code: Int16 = 0
 
 
 @struct
 class TxnOffsetCommitResponseTopic:
+    """Partitions of one topic."""
+
     name: String = ""
     partitions: list[TxnOffsetCommitResponsePartition] = []
 
 
 @response(ApiKey.TXN_OFFSET_COMMIT, versions="0-5", flexible="3+")
 class TxnOffsetCommitResponse:
+    """Topics are answered one by one."""
+
     throttle_time_ms: Int32 = 0
     topics: list[TxnOffsetCommitResponseTopic] = []

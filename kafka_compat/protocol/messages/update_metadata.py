@@ -1,4 +1,4 @@
-"""UpdateMetadata (API key 6)."""
+"""UpdateMetadata (API key 6): the ZooKeeper controller tells a broker what to answer Metadata with."""
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import (
@@ -20,6 +20,8 @@ from kafka_compat.protocol.schema import (
 
 @struct
 class UpdateMetadataPartitionState:
+    """The state of one partition; `zk_version` is the version of its znode."""
+
     topic_name: String = field("0-4", default="")
     partition_index: Int32 = 0
     controller_epoch: Int32 = 0
@@ -33,6 +35,8 @@ class UpdateMetadataPartitionState:
 
 @struct
 class UpdateMetadataTopicState:
+    """Partitions of one topic."""
+
     topic_name: String = field("5+", default="")
     topic_id: Uuid = field("7+", default=ZERO_UUID)
     partition_states: list[UpdateMetadataPartitionState] = field("5+", default=[])
@@ -40,6 +44,8 @@ class UpdateMetadataTopicState:
 
 @struct
 class UpdateMetadataEndpoint:
+    """One listener of a broker."""
+
     port: Int32 = field("1+", default=0)
     host: String = field("1+", default="")
     listener: String = field("3+", default="")
@@ -48,6 +54,8 @@ class UpdateMetadataEndpoint:
 
 @struct
 class UpdateMetadataBroker:
+    """A live broker; version 0 knows a single address of it."""
+
     id: Int32 = 0
     v0_host: String = field("0", default="")
     v0_port: Int32 = field("0", default=0)
@@ -57,6 +65,10 @@ class UpdateMetadataBroker:
 
 @request(ApiKey.UPDATE_METADATA, versions="0-8", flexible="6+")
 class UpdateMetadataRequest:
+    """Version 5 groups partitions by topic and has broker epochs, version 7 has topic ids, version 8 tells a
+    KRaft controller and whether all of the metadata is in the request (type 2) or changes only (1).
+    """
+
     controller_id: Int32 = 0
     is_kraft_controller: Bool = field("8+", default=False)
     type: Int8 = field("8+", default=0, tag=0)
@@ -69,4 +81,6 @@ class UpdateMetadataRequest:
 
 @response(ApiKey.UPDATE_METADATA, versions="0-8", flexible="6+")
 class UpdateMetadataResponse:
+    """STALE_BROKER_EPOCH or STALE_CONTROLLER_EPOCH when the request came too late."""
+
     error_code: Int16 = 0

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (API key 27)."""
+"""WriteTxnMarkers (API key 27): the transaction coordinator has leaders write commit or abort markers."""
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import Bool, Int16, Int32, Int64, String, request, response, struct
@@ -6,12 +6,18 @@ from kafka_compat.protocol.schema import Bool, Int16, Int32, Int64, String, requ
 
 @struct
 class WritableTxnMarkerTopic:
+    """Partitions of one topic."""
+
     name: String = ""
     partition_indexes: list[Int32] = []
 
 
 @struct
 class WritableTxnMarker:
+    """The end of one transaction; `transaction_result` true commits. `coordinator_epoch` fences old
+    coordinators.
+    """
+
     producer_id: Int64 = 0
     producer_epoch: Int16 = 0
     transaction_result: Bool = False
@@ -21,27 +27,37 @@ class WritableTxnMarker:
 
 @request(ApiKey.WRITE_TXN_MARKERS, versions="0-1", flexible="1+")
 class WriteTxnMarkersRequest:
+    """Markers may come again: writing one twice does no harm."""
+
     markers: list[WritableTxnMarker] = []
 
 
 @struct
 class WritableTxnMarkerPartitionResult:
+    """Whether the marker of one partition is written."""
+
     partition_index: Int32 = 0
     error_code: Int16 = 0
 
 
 @struct
 class WritableTxnMarkerTopicResult:
+    """Partitions of one topic."""
+
     name: String = ""
     partitions: list[WritableTxnMarkerPartitionResult] = []
 
 
 @struct
 class WritableTxnMarkerResult:
+    """What became of the markers of one transaction."""
+
     producer_id: Int64 = 0
     topics: list[WritableTxnMarkerTopicResult] = []
 
 
 @response(ApiKey.WRITE_TXN_MARKERS, versions="0-1", flexible="1+")
 class WriteTxnMarkersResponse:
+    """One result per marker."""
+
     markers: list[WritableTxnMarkerResult] = []
