@@ -1,0 +1,32 @@
+"""Pairs of connections: our broker beside genuine Kafka 3.9.1, or beside 4.1.0 for what ZooKeeper mode lacks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conformance.differential import Pair
+
+
+@pytest.fixture(scope="session")
+def our_address(request: pytest.FixtureRequest) -> str:
+    if "H8DEV" in os.environ:
+        return os.environ["H8DEV"].split(",")[0]
+    return str(request.getfixturevalue("shared_broker").address)
+
+
+@pytest.fixture(scope="session")
+def genuine_address(request: pytest.FixtureRequest) -> str:
+    if "H8DEV" in os.environ:
+        return os.environ["H8DEV"].split(",")[1]
+    return str(request.getfixturevalue("genuine").address)
+
+
+@pytest.fixture
+def pair(our_address: str, genuine_address: str) -> Iterator[Pair]:
+    """Our broker and genuine Kafka 3.9.1."""
+    found = Pair(our_address, genuine_address)
+    yield found
+    found.close()

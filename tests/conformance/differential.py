@@ -1,0 +1,144 @@
+"""The same request to our broker and to a genuine one, and what differs in the answers."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages import request_class
+from kafka_compat.protocol.schema import schema_of
+from tests.conformance.wire import Closed, Connection, Plain
+
+ZERO_UUID = uuid.UUID(int=0)
+
+_MASKS: dict[str, Callable[[Any], Any]] = {
+    "topic_id": lambda value: value != ZERO_UUID,
+    "cluster_id": lambda value: value is not None,
+    "host": lambda value: bool(value),
+    "port": lambda value: value > 0,
+    "error_message": lambda value: value is not None and value != "",
+    "log_dir": lambda value: bool(value),
+    "total_bytes": lambda value: value > 0,
+    "usable_bytes": lambda value: value > 0,
+    "session_id": lambda value: value != 0,
+    "producer_id": lambda value: value >= 0,
+    "member_id": lambda value: bool(value),
+    "leader": lambda value: bool(value),
+    "client_host": lambda value: bool(value),
+}
+"""Ids, places and texts that every broker chooses for itself: only whether they are there is compared."""
+
+_ORDER = ("topics", "responses", "configs", "synonyms", "partitions", "brokers", "partition_responses", "groups")
+"""Lists whose order means nothing."""
+
+Side = Callable[[str], Plain]
+"""A request that differs by side ("ours" or "genuine"), because it holds an id that the broker gave."""
+
+
+def neutral(answer: Any, name: str = "") -> Any:
+    """The answer without what brokers choose for themselves."""
+    if name in _MASKS:
+        return _MASKS[name](answer)
+    if isinstance(answer, dict):
+        return {field: neutral(value, field) for field, value in answer.items()}
+    if isinstance(answer, list):
+        items = [neutral(item) for item in answer]
+        return sorted(items, key=repr) if name in _ORDER else items
+    return answer
+
+
+def differences(ours: Any, genuine: Any, path: str = "") -> Iterator[str]:
+    """Where two neutral answers differ, one line each."""
+    if isinstance(ours, dict) and isinstance(genuine, dict):
+        for field in genuine:
+            yield from differences(ours.get(field), genuine[field], f"{path}.{field}")
+    elif isinstance(ours, list) and isinstance(genuine, list) and len(ours) == len(genuine):
+        for index, (mine, theirs) in enumerate(zip(ours, genuine, strict=True)):
+            yield from differences(mine, theirs, f"{path}[{index}]")
+    elif ours != genuine:
+        yield f"{path}: ours {_short(ours)}, genuine {_short(genuine)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 300 else f"{text[:300]}…"
+
+
+class Pair:
+    """A connection to our broker and one to a genuine one, and topics of the same name on both."""
+
+    def __init__(self, ours: str, genuine: str) -> None:
+        self._addresses = {"ours": ours, "genuine": genuine}
+        self.sides = {name: Connection(address) for name, address in self._addresses.items()}
+        self._run = secrets.token_hex(4)
+        self._numbers = itertools.count()
+        self._genuine_versions = {
+            entry["api_key"]: (entry["min_version"], entry["max_version"])
+            for entry in self.sides["genuine"].ask(ApiKey.API_VERSIONS, 0, {})["api_keys"]
+        }
+
+    def close(self) -> None:
+        for connection in self.sides.values():
+            connection.close()
+
+    def name(self, what: str = "topic") -> str:
+        return f"{what}-{self._run}-{next(self._numbers)}"
+
+    def topic(self, partitions: int = 1, configs: dict[str, str] | None = None) -> str:
+        """A new topic on both brokers, with its leaders known."""
+        name = self.name()
+        wanted = {
+            "name": name,
+            "num_partitions": partitions,
+            "replication_factor": 1,
+            "configs": [{"name": key, "value": value} for key, value in (configs or {}).items()],
+        }
+        for answer in self.both(ApiKey.CREATE_TOPICS, 4, {"topics": [wanted], "timeout_ms": 15_000}):
+            assert answer["topics"][0]["error_code"] == 0, answer
+        return name
+
+    def ids(self, topic: str) -> dict[str, uuid.UUID]:
+        """The topic's id on each side."""
+        asked = {"topics": [{"name": topic}], "allow_auto_topic_creation": False}
+        return {
+            side: connection.ask(ApiKey.METADATA, 12, asked)["topics"][0]["topic_id"]
+            for side, connection in self.sides.items()
+        }
+
+    def versions(self, api_key: ApiKey, low: int = 0, high: int = 99) -> range:
+        """The versions from `low` to `high` that our schemas and the genuine broker have."""
+        known = schema_of(request_class(api_key)).versions
+        first, last = self._genuine_versions[api_key]
+        return range(max(known.low, first, low), min(known.high, last, high) + 1)
+
+    def both(self, api_key: ApiKey, version: int, request: Plain | Side) -> list[Plain]:
+        """(our answer, genuine answer), as they came; a closed connection shows as {"closed": True}."""
+        answers: list[Plain] = []
+        for side in self.sides:
+            given = request(side) if callable(request) else request
+            try:
+                answers.append(self.sides[side].ask(api_key, version, given))
+            except Closed:
+                self.sides[side].close()
+                self.sides[side] = Connection(self._addresses[side])
+                answers.append({"closed": True})
+        return answers
+
+    def same(self, api_key: ApiKey, request: Plain | Side, versions: Iterable[int] | None = None) -> Plain:
+        """Ask every version (or those given) on both; AssertionError lists all that differs.
+
+        Returns our last answer, as it came.
+        """
+        found: list[str] = []
+        answer: Plain = {}
+        for version in self.versions(api_key) if versions is None else versions:
+            answer, expected = self.both(api_key, version, request)
+            shown = differences(neutral(answer), neutral(expected))
+            found += [f"v{version}{line}" for line in shown]
+        assert answer, f"{api_key.name}: no version was asked"
+        assert not found, f"{api_key.name}:\n" + "\n".join(found[:60])
+        return answer

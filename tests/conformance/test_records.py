@@ -1,0 +1,260 @@
+"""Produce, Fetch, ListOffsets, OffsetForLeaderEpoch and DeleteRecords answer as genuine Kafka 3.9.1 does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafka_compat.protocol.api_keys import ApiKey
+from storage.batch import CompressionType
+from tests.conformance.batches import START_MS, batch, old_message
+from tests.conformance.differential import Pair
+from tests.conformance.wire import Plain
+
+
+def produce_request(
+    topic: str, records: bytes | None, *, acks: int = -1, partition: int = 0, transactional_id: str | None = None
+) -> Plain:
+    data = [{"name": topic, "partition_data": [{"index": partition, "records": records}]}]
+    return {"transactional_id": transactional_id, "acks": acks, "timeout_ms": 10_000, "topic_data": data}
+
+
+def fetch_request(topic: str, offset: int, *, partition: int = 0, max_bytes: int = 1 << 20, **more: Any) -> Plain:
+    part = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": max_bytes}
+    part |= {name: more.pop(name) for name in ("current_leader_epoch", "last_fetched_epoch") if name in more}
+    request = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 24, **more}
+    return {**request, "topics": [{"topic": topic, "partitions": [part]}]}
+
+
+def fill(pair: Pair, topic: str, *batches: bytes, partition: int = 0) -> None:
+    for data in batches:
+        answers = pair.both(ApiKey.PRODUCE, 9, produce_request(topic, data, partition=partition))
+        for answer in answers:
+            assert answer["responses"][0]["partition_responses"][0]["error_code"] == 0, answer
+
+
+def test_produce_in_every_version(pair: Pair) -> None:
+    topic = pair.topic(2)
+    pair.same(ApiKey.PRODUCE, produce_request(topic, batch(3)), pair.versions(ApiKey.PRODUCE, 3))
+    message = old_message(0, b"old", b"key")
+    pair.same(ApiKey.PRODUCE, produce_request(topic, message, acks=1), pair.versions(ApiKey.PRODUCE, 0, 2))
+    message = old_message(1, b"old", b"key") + old_message(1, b"second", None, offset=1, number=1)
+    pair.same(ApiKey.PRODUCE, produce_request(topic, message, acks=1), pair.versions(ApiKey.PRODUCE, 2, 2))
+
+
+@pytest.mark.parametrize("compression", list(CompressionType))
+def test_produced_codecs_come_back(pair: Pair, compression: CompressionType) -> None:
+    topic = pair.topic()
+    fill(pair, topic, batch(20, compression=compression), batch(3))
+    versions = pair.versions(ApiKey.FETCH, 10, 12)
+    answer = pair.same(ApiKey.FETCH, fetch_request(topic, 0), versions)
+    assert answer["responses"][0]["partitions"][0]["high_watermark"] == 23
+
+
+def test_produce_to_unknown_places(pair: Pair) -> None:
+    topic = pair.topic()
+    versions = pair.versions(ApiKey.PRODUCE, 3)
+    pair.same(ApiKey.PRODUCE, produce_request(pair.name("absent"), batch()), versions)
+    pair.same(ApiKey.PRODUCE, produce_request(topic, batch(), partition=7), versions)
+    pair.same(ApiKey.PRODUCE, produce_request(topic, batch(), partition=-1), versions)
+    pair.same(ApiKey.PRODUCE, produce_request("a/b", batch()), versions)
+
+
+def test_log_append_time(pair: Pair) -> None:
+    topic = pair.topic(configs={"message.timestamp.type": "LogAppendTime"})
+    ours, genuine = pair.both(ApiKey.PRODUCE, 9, produce_request(topic, batch()))
+    for answer in (ours, genuine):
+        assert answer["responses"][0]["partition_responses"][0]["log_append_time_ms"] > START_MS
+
+
+def test_fetch_in_every_version(pair: Pair) -> None:
+    topic = pair.topic()
+    fill(pair, topic, batch(3), batch(4, start=10))
+    for offset in (0, 1, 3, 5, 7):
+        pair.same(ApiKey.FETCH, fetch_request(topic, offset), pair.versions(ApiKey.FETCH, 4, 12))
+    ids = pair.ids(topic)
+
+    def by_id(side: str) -> Plain:
+        request = fetch_request(topic, 1)
+        request["topics"][0]["topic_id"] = ids[side]
+        return request
+
+    pair.same(ApiKey.FETCH, by_id, pair.versions(ApiKey.FETCH, 13))
+
+
+def test_fetch_down_converted_for_old_clients(pair: Pair) -> None:
+    topic = pair.topic()
+    fill(pair, topic, batch(3), batch(5, start=3, compression=CompressionType.GZIP))
+    for version in (0, 1, 2, 3):
+        for answer in pair.both(ApiKey.FETCH, version, fetch_request(topic, 0)):
+            partition = answer["responses"][0]["partitions"][0]
+            magic = partition["records"][16]
+            assert (partition["error_code"], partition["high_watermark"]) == (0, 8)
+            assert magic == (1 if version >= 2 else 0)
+    pair.same(ApiKey.FETCH, fetch_request(topic, 0, max_bytes=150), (0, 1, 2, 3))
+
+
+def test_fetch_limits(pair: Pair) -> None:
+    """The first batch comes whole however small the limit; later ones only as far as the limits allow."""
+    topic = pair.topic(2)
+    fill(pair, topic, *(batch(2, start=number * 2) for number in range(5)))
+    fill(pair, topic, batch(2), partition=1)
+    size = len(batch(2))
+    for limit in (0, 1, size - 1, size, size + 1, 3 * size, 3 * size + size // 2):
+        pair.same(ApiKey.FETCH, fetch_request(topic, 0, max_bytes=limit), (4, 11))
+    for limit in (1, size, 2 * size):
+        pair.same(ApiKey.FETCH, fetch_request(topic, 4) | {"max_bytes": limit}, (4, 11))
+
+
+def test_fetch_errors(pair: Pair) -> None:
+    topic = pair.topic()
+    fill(pair, topic, batch(3))
+    names = pair.versions(ApiKey.FETCH, 4, 12)
+    for offset in (-1, 4, 1000):
+        pair.same(ApiKey.FETCH, fetch_request(topic, offset), names)
+    pair.same(ApiKey.FETCH, fetch_request(pair.name("absent"), 0), names)
+    pair.same(ApiKey.FETCH, fetch_request(topic, 0, partition=5), names)
+    for epoch in (0, 1, 99):
+        pair.same(ApiKey.FETCH, fetch_request(topic, 0, current_leader_epoch=epoch), (9, 11, 12))
+    for epoch in (0, 5):
+        pair.same(ApiKey.FETCH, fetch_request(topic, 3, last_fetched_epoch=epoch), (12,))
+    by_unknown_id = fetch_request(topic, 0)
+    pair.same(ApiKey.FETCH, by_unknown_id, pair.versions(ApiKey.FETCH, 13))
+
+
+def test_fetch_sessions(pair: Pair) -> None:
+    """A full fetch opens a session; incremental ones answer only what is new; wrong ids and epochs fail."""
+    topic = pair.topic(2)
+    fill(pair, topic, batch(3))
+    first = fetch_request(topic, 0)
+    first["topics"][0]["partitions"].append({"partition": 1, "fetch_offset": 0, "partition_max_bytes": 1 << 20})
+    opened = pair.both(ApiKey.FETCH, 11, first | {"session_id": 0, "session_epoch": 0})
+    ids = {side: answer["session_id"] for side, answer in zip(pair.sides, opened, strict=True)}
+    assert all(ids.values())
+
+    def in_session(epoch: int, topics: list[Plain], **more: Any) -> Any:
+        base = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 24, "topics": topics, **more}
+        return lambda side: {**base, "session_id": ids[side], "session_epoch": epoch}
+
+    again = [{"topic": topic, "partitions": [{"partition": 0, "fetch_offset": 3, "partition_max_bytes": 1 << 20}]}]
+    pair.same(ApiKey.FETCH, in_session(1, again), (11,))
+    pair.same(ApiKey.FETCH, in_session(2, []), (11,))
+    fill(pair, topic, batch(2), partition=1)
+    pair.same(ApiKey.FETCH, in_session(3, []), (11,))
+    forgotten = [{"topic": topic, "partitions": [1]}]
+    pair.same(ApiKey.FETCH, in_session(4, [], forgotten_topics_data=forgotten), (11,))
+    pair.same(ApiKey.FETCH, in_session(99, []), (11,))
+    pair.same(ApiKey.FETCH, {**first, "session_id": 123_456_789, "session_epoch": 3}, (11,))
+    pair.same(ApiKey.FETCH, in_session(-1, []), (11,))
+    pair.same(ApiKey.FETCH, in_session(5, []), (11,))
+
+
+def offsets_request(topic: str, timestamp: int, *, partition: int = 0, isolation: int = 0, epoch: int = -1) -> Plain:
+    part = {
+        "partition_index": partition,
+        "timestamp": timestamp,
+        "max_num_offsets": 5,
+        "current_leader_epoch": epoch,
+    }
+    return {"replica_id": -1, "isolation_level": isolation, "topics": [{"name": topic, "partitions": [part]}]}
+
+
+@pytest.mark.parametrize("timestamp", [-1, -2, START_MS - 1, START_MS, START_MS + 2500, START_MS + 1_000_000])
+def test_list_offsets(pair: Pair, timestamp: int) -> None:
+    topic = pair.topic()
+    fill(pair, topic, batch(3), batch(3, start=3, compression=CompressionType.GZIP))
+    pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, timestamp), pair.versions(ApiKey.LIST_OFFSETS, 1))
+    pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, timestamp, isolation=1), (2, 5, 7))
+
+
+@pytest.mark.parametrize("timestamp", [-1, -2])
+def test_list_offsets_of_version_0(pair: Pair, timestamp: int) -> None:
+    topic = pair.topic()
+    fill(pair, topic, batch(3))
+    pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, timestamp), (0,))
+
+
+def test_list_offsets_special_timestamps(pair: Pair) -> None:
+    topic, empty = pair.topic(), pair.topic()
+    fill(pair, topic, batch(3), batch(3, start=-5))
+    for timestamp, first in ((-3, 7), (-4, 8)):
+        for name in (topic, empty):
+            pair.same(
+                ApiKey.LIST_OFFSETS, offsets_request(name, timestamp), pair.versions(ApiKey.LIST_OFFSETS, first)
+            )
+    for timestamp in (-1, -2, START_MS):
+        pair.same(ApiKey.LIST_OFFSETS, offsets_request(empty, timestamp), pair.versions(ApiKey.LIST_OFFSETS, 1))
+
+
+def test_list_offsets_errors(pair: Pair) -> None:
+    topic = pair.topic()
+    versions = pair.versions(ApiKey.LIST_OFFSETS, 1)
+    pair.same(ApiKey.LIST_OFFSETS, offsets_request(pair.name("absent"), -1), versions)
+    pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, -1, partition=9), versions)
+    for epoch in (0, 5):
+        pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, -1, epoch=epoch), (4, 6, 9))
+
+
+def test_offset_for_leader_epoch(pair: Pair) -> None:
+    topic = pair.topic()
+    fill(pair, topic, batch(3))
+    for leader_epoch in (-1, 0, 1, 50):
+        for current in (-1, 0, 7):
+            parts = [{"partition": 0, "current_leader_epoch": current, "leader_epoch": leader_epoch}]
+            request = {"replica_id": -1, "topics": [{"topic": topic, "partitions": parts}]}
+            pair.same(ApiKey.OFFSET_FOR_LEADER_EPOCH, request)
+    parts = [{"partition": 0, "leader_epoch": 0}, {"partition": 4, "leader_epoch": 0}]
+    pair.same(ApiKey.OFFSET_FOR_LEADER_EPOCH, {"topics": [{"topic": topic, "partitions": parts}]})
+    absent = {"topics": [{"topic": pair.name("absent"), "partitions": parts}]}
+    pair.same(ApiKey.OFFSET_FOR_LEADER_EPOCH, absent)
+
+
+def test_delete_records(pair: Pair) -> None:
+    topic = pair.topic(2)
+    fill(pair, topic, batch(5), batch(5))
+
+    def before(offset: int, partition: int = 0, name: str = topic) -> Plain:
+        parts = [{"partition_index": partition, "offset": offset}]
+        return {"topics": [{"name": name, "partitions": parts}], "timeout_ms": 5000}
+
+    for offset in (3, 2, 11, -5, 7, -1):
+        pair.same(ApiKey.DELETE_RECORDS, before(offset))
+        pair.same(ApiKey.FETCH, fetch_request(topic, 0), (11,))
+        pair.same(ApiKey.FETCH, fetch_request(topic, 8), (5, 11))
+        pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, -2), (5,))
+    pair.same(ApiKey.DELETE_RECORDS, before(0, partition=6))
+    pair.same(ApiKey.DELETE_RECORDS, before(0, name=pair.name("absent")))
+    compacted = pair.topic(configs={"cleanup.policy": "compact"})
+    pair.same(ApiKey.DELETE_RECORDS, before(0, name=compacted))
+
+
+def test_init_producer_id(pair: Pair) -> None:
+    """Without a transactional id anyone gets an id; half an identity is refused."""
+    for producer_id, epoch in ((-1, -1), (5, -1), (-1, 5)):
+        request = {"transactional_id": None, "transaction_timeout_ms": 60_000}
+        pair.same(ApiKey.INIT_PRODUCER_ID, request | {"producer_id": producer_id, "producer_epoch": epoch})
+    pair.same(ApiKey.INIT_PRODUCER_ID, {"transactional_id": "", "transaction_timeout_ms": 60_000})
+
+
+def test_idempotent_sequences(pair: Pair) -> None:
+    """Repeats answer with the old offset, gaps with 45, an older epoch with 47."""
+    topic = pair.topic()
+    request = {"transactional_id": None, "transaction_timeout_ms": 60_000}
+    found = pair.both(ApiKey.INIT_PRODUCER_ID, 4, request)
+    ids = {side: answer["producer_id"] for side, answer in zip(pair.sides, found, strict=True)}
+
+    def send(sequence: int, epoch: int = 0, count: int = 2) -> None:
+        def sided(side: str) -> Plain:
+            made = batch(count, producer_id=ids[side], producer_epoch=epoch, base_sequence=sequence)
+            return produce_request(topic, made)
+
+        pair.same(ApiKey.PRODUCE, sided, (9,))
+
+    for sequence in (0, 2, 0, 2, 4, 6, 8, 10, 12, 14, 10, 4, 2, 0, 99, 16, 17):
+        send(sequence)
+    send(0, epoch=1)
+    send(5, epoch=2)
+    send(0, epoch=2)
+    send(18, epoch=0)
+    send(0, epoch=2, count=1)
