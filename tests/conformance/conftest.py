@@ -30,3 +30,16 @@ def pair(our_address: str, genuine_address: str) -> Iterator[Pair]:
     found = Pair(our_address, genuine_address)
     yield found
     found.close()
+
+
+@pytest.fixture(scope="session")
+def genuine_41_address(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue("genuine_41").address)
+
+
+@pytest.fixture
+def pair_41(our_address: str, genuine_41_address: str) -> Iterator[Pair]:
+    """Our broker and genuine Kafka 4.1.0."""
+    found = Pair(our_address, genuine_41_address)
+    yield found
+    found.close()

@@ -1,0 +1,182 @@
+"""ApiVersions, DescribeCluster, DescribeLogDirs and the calls about security answer as genuine Kafka does."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_compat.protocol import codec
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages import response_class
+from tests.conformance.batches import batch
+from tests.conformance.differential import Pair, differences, neutral
+from tests.conformance.test_records import fill
+from tests.conformance.wire import Plain, encode, frame, plain
+
+OURS_ELSEWHERE = {
+    ApiKey.LEADER_AND_ISR,
+    ApiKey.STOP_REPLICA,
+    ApiKey.UPDATE_METADATA,
+    ApiKey.CONTROLLED_SHUTDOWN,
+    ApiKey.SASL_HANDSHAKE,
+    ApiKey.SASL_AUTHENTICATE,
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    ApiKey.ADD_OFFSETS_TO_TXN,
+    ApiKey.END_TXN,
+    ApiKey.TXN_OFFSET_COMMIT,
+    ApiKey.WRITE_TXN_MARKERS,
+    ApiKey.ALTER_REPLICA_LOG_DIRS,
+    ApiKey.CREATE_DELEGATION_TOKEN,
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN,
+    ApiKey.ELECT_LEADERS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS,
+    ApiKey.ALTER_CLIENT_QUOTAS,
+    ApiKey.ALTER_PARTITION,
+    ApiKey.UPDATE_FEATURES,
+    ApiKey.ENVELOPE,
+    ApiKey.DESCRIBE_PRODUCERS,
+    ApiKey.DESCRIBE_TRANSACTIONS,
+    ApiKey.LIST_TRANSACTIONS,
+    ApiKey.ALLOCATE_PRODUCER_IDS,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
+}
+"""What a single broker without transactions and security does not serve."""
+
+
+SOFTWARE = {"client_software_name": "conformance", "client_software_version": "1.0"}
+
+
+def test_api_versions(pair: Pair) -> None:
+    """Each API of genuine Kafka is served over at least the same versions."""
+    for version in pair.versions(ApiKey.API_VERSIONS):
+        ours, genuine = pair.both(ApiKey.API_VERSIONS, version, SOFTWARE)
+        assert (ours["error_code"], ours["throttle_time_ms"]) == (0, 0)
+        served = {entry["api_key"]: (entry["min_version"], entry["max_version"]) for entry in ours["api_keys"]}
+        missing = [
+            ApiKey(entry["api_key"]).name
+            for entry in genuine["api_keys"]
+            if entry["api_key"] not in OURS_ELSEWHERE
+            and not _covers(served.get(entry["api_key"]), (entry["min_version"], entry["max_version"]))
+        ]
+        assert missing == []
+
+
+def _covers(ours: tuple[int, int] | None, genuine: tuple[int, int]) -> bool:
+    return ours is not None and ours[0] <= genuine[0] and ours[1] >= genuine[1]
+
+
+def test_api_versions_above_the_highest(pair: Pair) -> None:
+    """Version 99 is answered in the form of version 0 with error 35, so that the client can step down."""
+    answers = []
+    for connection in pair.sides.values():
+        body = encode(ApiKey.API_VERSIONS, 4, SOFTWARE)[4:]
+        connection.send(frame(body[:2] + (99).to_bytes(2, "big") + body[4:]))
+        found = plain(codec.decode(response_class(ApiKey.API_VERSIONS), 0, connection.receive(), 4, exact=True))
+        assert found["error_code"] == 35
+        own = [entry for entry in found["api_keys"] if entry["api_key"] == ApiKey.API_VERSIONS]
+        answers.append(own)
+    assert answers[0] == answers[1]
+    pair.same(ApiKey.METADATA, {"topics": []}, (4,))
+
+
+@pytest.mark.parametrize("name", ["a b", "", "-x", "x-", "näme", "a" * 500])
+def test_client_software_names(pair: Pair, name: str) -> None:
+    for field in SOFTWARE:
+        for version in pair.versions(ApiKey.API_VERSIONS, 3):
+            ours, genuine = pair.both(ApiKey.API_VERSIONS, version, SOFTWARE | {field: name})
+            assert ours["error_code"] == genuine["error_code"]
+            assert bool(ours["api_keys"]) == bool(genuine["api_keys"])
+
+
+def test_describe_cluster(pair: Pair) -> None:
+    pair.same(ApiKey.DESCRIBE_CLUSTER, {})
+    pair.same(ApiKey.DESCRIBE_CLUSTER, {"include_cluster_authorized_operations": True})
+    for endpoint_type in (2, 9):
+        pair.same(ApiKey.DESCRIBE_CLUSTER, {"endpoint_type": endpoint_type}, (1,))
+
+
+def test_describe_log_dirs(pair: Pair) -> None:
+    topic = pair.topic(2)
+    fill(pair, topic, batch(3))
+    parts = [{"topic": topic, "partitions": [0, 1]}]
+    pair.same(ApiKey.DESCRIBE_LOG_DIRS, {"topics": parts})
+    pair.same(ApiKey.DESCRIBE_LOG_DIRS, {"topics": [{"topic": topic, "partitions": [9]}]})
+    nothing: Plain = {"topics": []}
+    pair.same(ApiKey.DESCRIBE_LOG_DIRS, nothing)
+    for version in pair.versions(ApiKey.DESCRIBE_LOG_DIRS):
+        for answer in pair.both(ApiKey.DESCRIBE_LOG_DIRS, version, {"topics": None}):
+            assert topic in {entry["name"] for result in answer["results"] for entry in result["topics"]}
+
+
+def test_security_is_disabled(pair: Pair) -> None:
+    """Without an authorizer, questions about ACLs answer SECURITY_DISABLED."""
+    every = {
+        "resource_type_filter": 1,
+        "pattern_type_filter": 1,
+        "resource_name_filter": None,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": 1,
+        "permission_type": 1,
+    }
+    pair.same(ApiKey.DESCRIBE_ACLS, every, pair.versions(ApiKey.DESCRIBE_ACLS, 1))
+    one = {
+        "resource_type": 2,
+        "resource_name": "topic",
+        "resource_pattern_type": 3,
+        "principal": "User:somebody",
+        "host": "*",
+        "operation": 3,
+        "permission_type": 3,
+    }
+    pair.same(ApiKey.CREATE_ACLS, {"creations": [one]}, pair.versions(ApiKey.CREATE_ACLS, 1))
+    removal = {key: value for key, value in every.items() if key in ("operation", "permission_type")}
+    removal |= {"resource_type_filter": 2, "pattern_type_filter": 3, "resource_name_filter": "topic"}
+    removal |= {"principal_filter": None, "host_filter": None}
+    pair.same(ApiKey.DELETE_ACLS, {"filters": [removal]}, pair.versions(ApiKey.DELETE_ACLS, 1))
+
+
+def test_describe_topic_partitions(pair_41: Pair) -> None:
+    """Pages of partitions, sorted by topic, with a cursor (KIP-966)."""
+    first, second = sorted([pair_41.topic(3), pair_41.topic(2)])
+    asked = [{"name": second}, {"name": first}, {"name": pair_41.name("absent")}, {"name": "a/b"}]
+    for limit in (2000, 5, 4, 3, 1):
+        answer = pair_41.same(
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS, {"topics": asked, "response_partition_limit": limit}
+        )
+        assert (answer["next_cursor"] is None) == (limit >= 5)
+    for topic, partition in ((first, 1), (first, 3), (second, 0), (second, 9), ("zzz", 0)):
+        cursor = {"topic_name": topic, "partition_index": partition}
+        pair_41.same(
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS, {"topics": asked, "response_partition_limit": 2, "cursor": cursor}
+        )
+
+
+def test_versions_that_only_41_has(pair_41: Pair) -> None:
+    topic = pair_41.topic(2)
+    ids = pair_41.ids(topic)
+    metadata = {"topics": [{"name": topic}], "allow_auto_topic_creation": False}
+    pair_41.same(ApiKey.METADATA, metadata, (13,))
+
+    def produce(side: str) -> Plain:
+        parts = [{"index": 0, "records": batch(3)}]
+        return {"acks": -1, "timeout_ms": 9000, "topic_data": [{"topic_id": ids[side], "partition_data": parts}]}
+
+    pair_41.same(ApiKey.PRODUCE, produce, (13,))
+
+    def fetch(side: str) -> Plain:
+        parts = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]
+        return {"max_bytes": 1 << 20, "topics": [{"topic_id": ids[side], "partitions": parts}]}
+
+    answers = pair_41.both(ApiKey.FETCH, 18, fetch)
+    ours, genuine = (neutral(answer) for answer in answers)
+    assert list(differences(ours, genuine)) == []
+    parts = [{"partition_index": 0, "timestamp": -1}]
+    request = {"replica_id": -1, "timeout_ms": 1000, "topics": [{"name": topic, "partitions": parts}]}
+    pair_41.same(ApiKey.LIST_OFFSETS, request, (10,))
+    pair_41.same(ApiKey.DESCRIBE_CLUSTER, {"include_fenced_brokers": True}, (2,))
+    pair_41.same(ApiKey.DESCRIBE_GROUPS, {"groups": [pair_41.name("absent")]}, (6,))

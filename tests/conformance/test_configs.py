@@ -1,0 +1,129 @@
+"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs answer as genuine Kafka 3.9.1 does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafka_compat.protocol.api_keys import ApiKey
+from tests.conformance.differential import Pair, differences, neutral
+from tests.conformance.wire import Plain
+
+TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
+SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+
+
+def describe(kind: int, name: str, keys: list[str] | None = None, **more: Any) -> Plain:
+    resource = {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
+    return {"resources": [resource], **more}
+
+
+EVERYTHING = {"include_synonyms": True, "include_documentation": True}
+
+
+def test_topic_configs(pair: Pair) -> None:
+    """Every config with its default, source, synonyms, type and documentation."""
+    plain_topic = pair.topic()
+    changed = pair.topic(configs={"retention.ms": "1234567", "cleanup.policy": "compact"})
+    found = []
+    for topic in (plain_topic, changed):
+        for version in pair.versions(ApiKey.DESCRIBE_CONFIGS):
+            answers = pair.both(ApiKey.DESCRIBE_CONFIGS, version, describe(TOPIC, topic, **EVERYTHING))
+            ours, genuine = (_without_documentation(neutral(answer)) for answer in answers)
+            found += [f"v{version} {line}" for line in differences(ours, genuine)]
+    assert not found, "\n".join(found[:40])
+
+
+def _without_documentation(answer: Any) -> Any:
+    """Texts are each project's own; that there is one is compared."""
+    for result in answer["results"]:
+        for config in result["configs"]:
+            config["documentation"] = bool(config["documentation"])
+    return answer
+
+
+def test_chosen_keys(pair: Pair) -> None:
+    topic = pair.topic(configs={"segment.bytes": "1048576"})
+    for keys in (["segment.bytes", "retention.ms"], [], ["no.such.config"]):
+        pair.same(ApiKey.DESCRIBE_CONFIGS, describe(TOPIC, topic, keys))
+
+
+def test_what_cannot_be_described(pair: Pair) -> None:
+    for kind, name in ((TOPIC, pair.name("absent")), (TOPIC, "a/b"), (TOPIC, ""), (BROKER, "77"), (BROKER, "x")):
+        pair.same(ApiKey.DESCRIBE_CONFIGS, describe(kind, name))
+    for kind in (0, 1, 99):
+        pair.same(ApiKey.DESCRIBE_CONFIGS, describe(kind, "x"))
+
+
+def test_broker_config_names_types_and_flags(pair: Pair) -> None:
+    """All of the broker's settings are named, with type, sensitivity and read-only flag as genuine."""
+    answers = pair.both(ApiKey.DESCRIBE_CONFIGS, 4, describe(BROKER, "1", **EVERYTHING))
+    ours, genuine = (
+        {
+            config["name"]: (config["config_type"], config["read_only"], config["is_sensitive"])
+            for config in answer["results"][0]["configs"]
+        }
+        for answer in answers
+    )
+    missing = sorted(genuine.keys() - ours.keys())
+    other = {name: (ours[name], genuine[name]) for name in genuine if name in ours and ours[name] != genuine[name]}
+    assert (missing, other) == ([], {})
+
+
+def incremental(topic: str, *changes: tuple[int, str, str | None], validate_only: bool = False) -> Plain:
+    configs = [{"config_operation": kind, "name": name, "value": value} for kind, name, value in changes]
+    resource = {"resource_type": TOPIC, "resource_name": topic, "configs": configs}
+    return {"resources": [resource], "validate_only": validate_only}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param([(SET, "retention.ms", "999000")], id="set"),
+        pytest.param([(DELETE, "segment.bytes", None)], id="delete"),
+        pytest.param([(DELETE, "retention.ms", None)], id="delete what is not set"),
+        pytest.param([(APPEND, "cleanup.policy", "compact")], id="append"),
+        pytest.param([(SUBTRACT, "cleanup.policy", "delete")], id="subtract the last"),
+        pytest.param([(APPEND, "retention.ms", "5")], id="append to what is no list"),
+        pytest.param([(SET, "retention.ms", None)], id="set to null"),
+        pytest.param([(SET, "retention.ms", "x")], id="wrong type"),
+        pytest.param([(SET, "no.such.config", "1")], id="unknown config"),
+        pytest.param([(9, "retention.ms", "1")], id="unknown operation"),
+        pytest.param([(SET, "retention.ms", "1"), (SET, "retention.ms", "2")], id="one config twice"),
+        pytest.param([(SET, "retention.ms", "1"), (SET, "flush.ms", "x")], id="one good, one bad"),
+        pytest.param([], id="nothing"),
+    ],
+)
+def test_incremental_changes(pair: Pair, changes: list[tuple[int, str, str | None]]) -> None:
+    for version in pair.versions(ApiKey.INCREMENTAL_ALTER_CONFIGS):
+        for validate_only in (True, False):
+            topic = pair.topic(configs={"segment.bytes": "1048576"})
+            request = incremental(topic, *changes, validate_only=validate_only)
+            pair.same(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, (version,))
+            pair.same(ApiKey.DESCRIBE_CONFIGS, describe(TOPIC, topic), (1,))
+
+
+def test_changes_to_unknown_resources(pair: Pair) -> None:
+    pair.same(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental(pair.name("absent"), (SET, "retention.ms", "1")))
+    for kind, name in ((BROKER, "77"), (0, "x"), (99, "x")):
+        resource = {"resource_type": kind, "resource_name": name, "configs": []}
+        pair.same(ApiKey.INCREMENTAL_ALTER_CONFIGS, {"resources": [resource]})
+
+
+def test_alter_configs_replaces_everything(pair: Pair) -> None:
+    """The older call resets what it does not name."""
+    for version in pair.versions(ApiKey.ALTER_CONFIGS):
+        topic = pair.topic(configs={"segment.bytes": "1048576", "retention.ms": "5000"})
+
+        def change(name: str, value: str | None, kind: int = TOPIC, resource: str = topic) -> Plain:
+            configs = [{"name": name, "value": value}]
+            return {"resources": [{"resource_type": kind, "resource_name": resource, "configs": configs}]}
+
+        bad = [change("retention.ms", "x"), change("no.such", "1"), change("retention.ms", None)]
+        bad.append(change("retention.ms", "1", resource=pair.name("absent")))
+        for request in bad:
+            pair.same(ApiKey.ALTER_CONFIGS, request, (version,))
+        pair.same(ApiKey.DESCRIBE_CONFIGS, describe(TOPIC, topic), (1,))
+        pair.same(ApiKey.ALTER_CONFIGS, change("retention.ms", "7000"), (version,))
+        pair.same(ApiKey.DESCRIBE_CONFIGS, describe(TOPIC, topic), (1,))
