@@ -45,7 +45,8 @@ log = logging.getLogger(__name__)
 JOURNAL_NAME = "kafka-compat-metadata.journal"
 # Few objects of a broker form cycles; a collection in the middle of a request would cost more than it frees.
 GC_THRESHOLD = 50_000
-SHUTDOWN_DRAIN_S = 1.0
+# A fetch session that was used within this time is not given up for a new one.
+FETCH_SESSION_EVICTION_MS = 120_000
 
 
 class StartupError(Exception):
@@ -152,7 +153,8 @@ class Broker:
         stored = stored_meta_properties(self.log_dirs.directories)
         if not self.config.is_set("broker.id") and stored.get("broker.id", "").isdecimal():
             # A folder from another broker, with nobody saying who we are: we are that broker.
-            self.broker_id = int(stored["broker.id"])
+            self.config.adopt_broker_id(int(stored["broker.id"]))
+            self.broker_id = self.config.broker_id
         self._stored_cluster_id = stored.get("cluster.id")
 
     async def _open_store(self) -> None:
@@ -207,7 +209,7 @@ class Broker:
         self.producer_ids = ProducerIds(self.store, self.broker_id)
         self.fetch_sessions = FetchSessionCache(
             config.int("max.incremental.fetch.session.cache.slots"),
-            config.int("min.incremental.fetch.session.eviction.ms"),
+            FETCH_SESSION_EVICTION_MS,
         )
         self.groups = GroupCoordinator(
             coordinator_log=PartitionCoordinatorLog(self.replicas, self.metadata, self.clock),

@@ -72,10 +72,7 @@ class Maintenance:
     def _flush_due(self, now_ms: int) -> None:
         for partition in self._broker.replicas:
             target = partition.log
-            if (
-                target.log_end_offset > target.flushed_end_offset
-                and now_ms - target.last_flush_ms >= target.config.flush_ms
-            ):
+            if target.flush_due(now_ms):
                 self._broker.flusher.request(target, partition.flushed)
 
     def _roll_due(self, now_ms: int) -> None:
@@ -100,7 +97,7 @@ class Maintenance:
 
     def _expire_producers(self, now_ms: int) -> None:
         for partition in self._broker.replicas:
-            partition.log.expire_producers(now_ms)
+            partition.log.producers.remove_expired(now_ms)
 
     def _checkpoint_high_watermarks(self, now_ms: int) -> None:
         high_watermarks = self._broker.replicas.high_watermarks()

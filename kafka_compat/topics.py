@@ -160,7 +160,7 @@ class TopicManager:
                 index: (self._metadata.local_id,) for index in range(max(partitions) + 1)
             }
             epochs = {
-                index: max(self._log_dirs.logs[topic, index].leader_epochs.latest_epoch, FIRST_EPOCH)
+                index: max(self._log_dirs.logs[topic, index].latest_leader_epoch, FIRST_EPOCH)
                 for index in partitions
             }
             overrides = self._internal_overrides(topic)

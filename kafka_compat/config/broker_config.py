@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TypeAlias, cast
 
+from .effect import broker_setting_has_effect
 from .environment import TopicToCreate
 from .keys import ConfigError, ConfigKey, Value, broker_keys, dynamic_only_keys
 from .listeners import Listener, check_advertised, check_bound, parse_listeners, parse_protocol_map
@@ -101,10 +102,24 @@ class BrokerConfig:
         return name in self.static or name in self.dynamic_default or name in self.dynamic_broker
 
     @property
+    def without_effect(self) -> _Strings:
+        """The settings given to the broker that do nothing in this version, except those of KRaft."""
+        return [
+            name
+            for name in self.static
+            if name in self._keys and name not in self.ignored_kraft and not broker_setting_has_effect(name)
+        ]
+
+    @property
     def broker_id(self) -> _Int:
         """This broker's id; the first that Kafka itself would generate when broker.id is -1."""
         configured = self.int("broker.id")
         return configured if configured >= 0 else self.int("reserved.broker.max.id") + 1
+
+    def adopt_broker_id(self, broker_id: _Int) -> None:
+        """Take the id that the data folders carry, where nobody gave one."""
+        self.static["broker.id"] = str(broker_id)
+        self._values["broker.id"] = broker_id
 
     @property
     def log_dirs(self) -> _Strings:
@@ -180,19 +195,17 @@ class BrokerConfig:
 
     def set_dynamic(self, default: Mapping[_Str, _Str], broker: Mapping[_Str, _Str]) -> set[_Str]:
         """Replace what AlterConfigs said, for all brokers and for this one. Returns the names whose values
-        changed.
-
-        ConfigError, with nothing changed, when the settings together cannot be.
+        changed. ConfigError, with nothing changed, when the settings cannot be, each by itself or together.
         """
-        values = self.overlaid(default, broker)
-        before = {name: self.get(name) for name in self._keys}
+        new = self.with_dynamic(default, broker)
+        changed = {name for name in self._keys if self.get(name) != new.get(name)}
         self.dynamic_default, self.dynamic_broker = dict(default), dict(broker)
-        self._values = values
+        self._values = new._values
         self.__dict__.pop("connections_per_ip_overrides", None)
-        return {name for name, value in before.items() if self.get(name) != value}
+        return changed
 
-    def overlaid(self, default: Mapping[_Str, _Str], broker: Mapping[_Str, _Str]) -> dict[_Str, Value]:
-        """The parsed settings as they would be with these dynamic ones; ConfigError when they cannot be."""
+    def with_dynamic(self, default: Mapping[_Str, _Str], broker: Mapping[_Str, _Str]) -> "BrokerConfig":
+        """The configuration as it would be with these dynamic settings; ConfigError when it cannot be."""
         texts = dict(self.static)
         for layer in (default, broker):
             for name, text in layer.items():
@@ -201,7 +214,7 @@ class BrokerConfig:
                         for synonym in group:
                             texts.pop(synonym, None)
                 texts[name] = text
-        return self._parse(texts)
+        return BrokerConfig(texts)
 
     @cached_property
     def _protocols(self) -> dict[_Str, _Str]:

@@ -1,8 +1,8 @@
 """ListOffsets (key 2): offsets by timestamp, and the special ones.
 
-Timestamps below zero name places: -1 latest (with read_committed the last stable offset), -2 earliest, -3 the record with the
-greatest timestamp (7+, KIP-734), -4 earliest on this disk (8+), -5 latest in tiered storage (9+, never any here). Version 0
-answers with a list of segment starts, as the oldest clients expect.
+Timestamps below zero name places: -1 latest (with read_committed the last stable offset), -2 earliest, -3 the
+record with the greatest timestamp (7+, KIP-734), -4 earliest on this disk (8+), -5 latest in tiered storage
+(9+, never any here). Version 0 answers with a list of segment starts, as the oldest clients expect.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ def _answer(
             )
         if wanted.timestamp < 0 and ctx.api_version < _FIRST_VERSION.get(wanted.timestamp, 1 << 15):
             return _error(wanted, ErrorCode.UNSUPPORTED_VERSION)
-        timestamp, offset, epoch = _find(partition, wanted.timestamp, request.isolation_level == READ_COMMITTED)
+        timestamp, offset, epoch = _find(
+            partition, wanted.timestamp, request.isolation_level == READ_COMMITTED
+        )
     except StorageError as error:
         return _error(wanted, code_of(error))
     return ListOffsetsPartitionResponse(
@@ -91,7 +93,7 @@ def _find(partition: Partition, timestamp: int, committed_only: bool) -> tuple[i
     if timestamp == LATEST:
         return -1, end, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return -1, log.log_start_offset, log.leader_epochs.epoch_for_offset(log.log_start_offset)
+        return -1, log.log_start_offset, log.leader_epochs.epoch_for(log.log_start_offset)
     if timestamp == LATEST_TIERED:
         return -1, -1, -1
     found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
@@ -101,7 +103,9 @@ def _find(partition: Partition, timestamp: int, committed_only: bool) -> tuple[i
 
 
 def _segment_starts(partition: Partition, timestamp: int, count_max: int) -> list[int]:
-    """At most `count_max` offsets not younger than `timestamp`, newest first: where segments start, and the end."""
+    """At most `count_max` offsets not younger than `timestamp`, newest first: where segments start, and the
+    end.
+    """
     end = partition.high_watermark
     starts = [*partition.log.segment_starts(), (end, -1)] if partition.log.size_bytes else [(end, -1)]
     if timestamp == LATEST:

@@ -51,6 +51,8 @@ class ReplicaManager:
             except LogDirFailure:
                 self._offline.add(key)
                 return None
+            if log.topic_id is None:
+                log.assign_topic_id(topic_id)
             held = self._partitions[key] = Partition(log, self.local_id, self._flusher)
         held.become_leader(leader_epoch, isr)
         return held

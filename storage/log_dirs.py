@@ -1,0 +1,412 @@
+"""The log directories of a broker: which logs they hold, and what keeps them safe.
+
+A directory belongs to one broker at a time (`.lock`) and to one broker id and cluster for good
+(`meta.properties`). The marker `.kafka_cleanshutdown` says that every log in it was closed; it is taken away
+before the first write. A directory that fails goes offline with its logs, and the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+from uuid import UUID, uuid4
+
+from storage import checkpoints
+from storage.checkpoints import TopicPartition
+from storage.config import LogConfig
+from storage.deletions import Deletions
+from storage.disk import Disk
+from storage.errors import CorruptFile, InconsistentMetaProperties, LogDirFailure, LogDirInUse
+from storage.filesystem import FileLock, Filesystem, RealFilesystem
+from storage.loader import LogLoader, RecoveryProgress
+from storage.log import Log
+
+logger = logging.getLogger(__name__)
+
+DELETE_SUFFIX = "-delete"
+
+T = TypeVar("T")
+
+
+@dataclass
+class LoadReport:
+    """What `LogDirs.load` found."""
+
+    clean: bool = True
+    """Whether every directory had been closed cleanly."""
+    log_count: int = 0
+    recovered_bytes: int = 0
+    """Bytes read and checked."""
+    truncated: dict[TopicPartition, int] = field(default_factory=dict)
+    """Bytes cut off behind the last whole batch."""
+    high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
+    offline: list[str] = field(default_factory=list)
+
+
+class LogDirectory:
+    """One folder of log.dirs. Its marker and checkpoints are written by `LogDirs`."""
+
+    def __init__(self, path: str, filesystem: Filesystem, on_failure: Callable[[Disk], None]) -> None:
+        self.path = path
+        self.disk = Disk(path, on_failure)
+        self.lock: FileLock | None = None
+        self.was_clean = True
+        self._filesystem = filesystem
+
+    @property
+    def online(self) -> bool:
+        return self.disk.failure is None
+
+    def read_offsets(self, name: str) -> dict[TopicPartition, int]:
+        """The entries of an offset checkpoint; none when it is absent or malformed."""
+        try:
+            return checkpoints.decode_offsets(self._filesystem.read_file(f"{self.path}/{name}"))
+        except FileNotFoundError:
+            return {}
+        except CorruptFile as error:
+            logger.error("ignoring %s/%s: %s", self.path, name, error)
+            return {}
+
+    def write_offsets(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace an offset checkpoint, durable on return."""
+        self.disk.check()
+        content = checkpoints.encode_offsets(offsets)
+        try:
+            self._filesystem.write_file_atomically(f"{self.path}/{name}", content)
+        except OSError as error:
+            raise self.disk.fail(error, f"checkpoint {name}") from error
+
+
+class Clock(Protocol):
+    """Where the log store asks what time it is."""
+
+    def now_ms(self) -> int: ...
+
+
+class LogDirs:
+    """All logs of one broker. `logs` holds those that are online; `directories` are absolute, as configured.
+
+    `on_failure` is called with the path of a directory that goes offline, after its logs left `logs`.
+    """
+
+    def __init__(
+        self,
+        directories: Sequence[str],
+        *,
+        broker_id: int = -1,
+        cluster_id: str = "",
+        clock: Clock,
+        config_for: Callable[[str], LogConfig],
+        filesystem: Filesystem | None = None,
+        on_failure: Callable[[str, list[TopicPartition]], None] | None = None,
+    ) -> None:
+        self.logs: dict[TopicPartition, Log] = {}
+        self._filesystem: Filesystem = filesystem or RealFilesystem()
+        self._broker_id = broker_id
+        self._cluster_id = cluster_id
+        self._clock = clock
+        self._config_for = config_for
+        self._on_failure = on_failure
+        self._deletions = Deletions(self._filesystem)
+        paths = dict.fromkeys(os.path.abspath(directory) for directory in directories)
+        self._directories = {path: LogDirectory(path, self._filesystem, self._disk_failed) for path in paths}
+        self._loader = LogLoader(self._filesystem, self._deletions, clock.now_ms)
+
+    @property
+    def directories(self) -> list[str]:
+        return list(self._directories)
+
+    @property
+    def offline(self) -> set[str]:
+        """The directories that failed."""
+        return {path for path, directory in self._directories.items() if not directory.online}
+
+    # --- start
+
+    def lock(self) -> None:
+        """Take the directories for this process; `load` does it too. Raises LogDirInUse."""
+        for directory in self._directories.values():
+            if directory.lock is None:
+                self._guarded(directory, "open", self._lock)
+
+    def unlock(self) -> None:
+        """Give back directories that were locked and not loaded."""
+        self._unlock()
+
+    def identify(self, broker_id: int, cluster_id: str) -> None:
+        """Say whose the directories are, where that was not known before they were locked."""
+        self._broker_id = broker_id
+        self._cluster_id = cluster_id
+
+    def load(self, progress: RecoveryProgress | None = None) -> LoadReport:
+        """Lock the directories, check whose they are, and open every log in them.
+
+        Raises LogDirInUse, InconsistentMetaProperties, or LogDirFailure when no directory is left. Nothing is
+        changed before all are known to be ours.
+        """
+        report = LoadReport()
+        self.lock()
+        try:
+            checked = [(d, self._guarded(d, "meta.properties", self._is_new)) for d in self._online()]
+            for directory, is_new in checked:
+                if is_new:
+                    self._guarded(directory, "meta.properties", self._mark)
+        except BaseException:
+            self._unlock()
+            raise
+        for directory in self._online():
+            self._guarded(directory, "load", self._load_directory, report, progress)
+        report.offline = sorted(self.offline)
+        if not self._online():
+            raise LogDirFailure(f"every log directory is offline: {', '.join(report.offline)}")
+        report.log_count = len(self.logs)
+        return report
+
+    def _online(self) -> list[LogDirectory]:
+        return [directory for directory in self._directories.values() if directory.online]
+
+    def _guarded(
+        self, directory: LogDirectory, doing: str, action: Callable[..., T], *arguments: object
+    ) -> T | None:
+        """Do something for one directory, which goes offline on an OSError while the others go on."""
+        try:
+            return action(directory, *arguments)
+        except OSError as error:
+            directory.disk.fail(error, doing)
+        except LogDirFailure:
+            pass
+        return None
+
+    def _lock(self, directory: LogDirectory) -> None:
+        self._filesystem.mkdir(directory.path)
+        directory.lock = self._filesystem.lock(f"{directory.path}/{checkpoints.LOCK}")
+        if directory.lock is None:
+            self._unlock()
+            raise LogDirInUse(
+                f"another broker uses {directory.path}: stop it, or give this one a log.dirs of its own"
+            )
+
+    def _unlock(self) -> None:
+        for directory in self._directories.values():
+            if directory.lock is not None:
+                directory.lock.release()
+                directory.lock = None
+
+    def _is_new(self, directory: LogDirectory) -> bool:
+        """Whether the directory belongs to nobody yet; InconsistentMetaProperties when to another broker."""
+        path = f"{directory.path}/{checkpoints.META_PROPERTIES}"
+        try:
+            stored = checkpoints.decode_properties(self._filesystem.read_file(path))
+        except FileNotFoundError:
+            return True
+        ours = {"cluster.id": self._cluster_id, "broker.id": str(self._broker_id)}
+        for name, value in ours.items():
+            if stored.get(name, value) != value:
+                raise InconsistentMetaProperties(
+                    f"{path} says {name}={stored[name]}, this broker has {name}={value}: "
+                    "start it with the same, or on other log.dirs"
+                )
+        return False
+
+    def _mark(self, directory: LogDirectory) -> None:
+        properties = {"broker.id": str(self._broker_id), "version": "0", "cluster.id": self._cluster_id}
+        self._filesystem.write_file_atomically(
+            f"{directory.path}/{checkpoints.META_PROPERTIES}", checkpoints.encode_properties(properties)
+        )
+
+    def _load_directory(
+        self, directory: LogDirectory, report: LoadReport, progress: RecoveryProgress | None
+    ) -> None:
+        filesystem = self._filesystem
+        names = sorted(filesystem.listdir(directory.path))
+        clean = checkpoints.CLEAN_SHUTDOWN in names
+        recovery_points = directory.read_offsets(checkpoints.RECOVERY_POINTS)
+        start_offsets = directory.read_offsets(checkpoints.LOG_START_OFFSETS)
+        report.high_watermarks.update(directory.read_offsets(checkpoints.HIGH_WATERMARKS))
+        for name in names:
+            path = f"{directory.path}/{name}"
+            if name.endswith(DELETE_SUFFIX) and filesystem.is_directory(path):
+                self._deletions.schedule(path, self._clock.now_ms())
+                continue
+            key = parse_directory_name(name)
+            if key is None or not filesystem.is_directory(path):
+                continue
+            if key in self.logs:
+                raise OSError(f"{path} and {self.logs[key].directory} hold the same partition")
+            loaded = self._loader.load(
+                directory.disk,
+                path,
+                key,
+                self._config_for(key[0]),
+                recovery_point=recovery_points.get(key, 0),
+                log_start_offset=start_offsets.get(key, 0),
+                clean=clean,
+                progress=progress,
+            )
+            report.recovered_bytes += loaded.scanned_bytes
+            if loaded.truncated_bytes:
+                report.truncated[key] = loaded.truncated_bytes
+            self._add(directory, key, loaded.log)
+        if clean:
+            # From now on a crash leaves unclean logs. Durable before the first append can be.
+            filesystem.unlink(f"{directory.path}/{checkpoints.CLEAN_SHUTDOWN}")
+            filesystem.sync_directory(directory.path)
+        else:
+            report.clean = report.clean and not self._logs_in(directory)
+            self._write_recovery_points(directory)
+
+    def _add(self, directory: LogDirectory, key: TopicPartition, log: Log) -> None:
+        log.before_truncation = lambda: self._write_recovery_points(directory)
+        self.logs[key] = log
+
+    # --- create and delete
+
+    def create(self, topic: str, partition: int, topic_id: UUID) -> Log:
+        """A new, empty log in the directory that holds the fewest. Durable with its first flush.
+
+        Raises LogDirFailure when no directory is online.
+        """
+        key = (topic, partition)
+        if key in self.logs:
+            return self.logs[key]
+        online = self._online()
+        if not online:
+            raise LogDirFailure("every log directory is offline")
+        counts = dict.fromkeys((directory.path for directory in online), 0)
+        for log in self.logs.values():
+            counts[log.disk.path] += 1
+        directory = min(online, key=lambda candidate: counts[candidate.path])
+        path = f"{directory.path}/{topic}-{partition}"
+        try:
+            log = self._loader.create(directory.disk, path, key, topic_id, self._config_for(topic))
+        except OSError as error:
+            raise directory.disk.fail(error, f"create {path}") from error
+        self._add(directory, key, log)
+        return log
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Drop a log: its folder is renamed at once and removed after file.delete.delay.ms."""
+        log = self.logs.pop((topic, partition))
+        directory = self._directories[log.disk.path]
+        suffix = f".{uuid4().hex}{DELETE_SUFFIX}"
+        name = f"{topic}-{partition}"
+        # Long topic names are cut so that the new name stays within the 255 bytes of a file name, as Kafka
+        # does.
+        target = f"{directory.path}/{name[: 255 - len(suffix)]}{suffix}"
+        try:
+            self._filesystem.rename(log.directory, target)
+            log.moved(target)
+            self._filesystem.sync_directory(directory.path)
+        except OSError as error:
+            raise directory.disk.fail(error, f"delete {name}") from error
+        self._deletions.schedule(target, self._clock.now_ms() + log.config.file_delete_delay_ms)
+
+    def update_config(self, topic: str) -> None:
+        """Fetch the settings of a topic anew for all of its logs."""
+        config = self._config_for(topic)
+        for (name, _), log in self.logs.items():
+            if name == topic:
+                log.update_config(config)
+
+    def tick(self, now_ms: int) -> int:
+        """Remove files and folders whose delay is over; how many. May run in a thread."""
+        return self._deletions.run(now_ms)
+
+    # --- checkpoints
+
+    def checkpoint_recovery_points(self) -> None:
+        """Note up to where each log is durable, so that a recovery starts there. May run in a thread."""
+        for directory in self._online():
+            self._guarded(directory, "checkpoint", self._write_recovery_points)
+
+    def _write_recovery_points(self, directory: LogDirectory) -> None:
+        directory.write_offsets(
+            checkpoints.RECOVERY_POINTS,
+            {key: log.flushed_end_offset for key, log in self._logs_in(directory).items()},
+        )
+
+    def checkpoint_log_start_offsets(self) -> None:
+        """Note the log starts that DeleteRecords moved into a segment. May run in a thread."""
+        for directory in self._online():
+            self._guarded(directory, "checkpoint", self._write_log_start_offsets)
+
+    def _write_log_start_offsets(self, directory: LogDirectory) -> None:
+        directory.write_offsets(
+            checkpoints.LOG_START_OFFSETS,
+            {
+                key: log.log_start_offset
+                for key, log in self._logs_in(directory).items()
+                if log.log_start_offset > log.first_base_offset
+            },
+        )
+
+    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """Note the high watermarks that the caller knows. May run in a thread."""
+        for directory in self._online():
+            self._guarded(directory, "checkpoint", self._write_high_watermarks, high_watermarks)
+
+    def _write_high_watermarks(
+        self, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int]
+    ) -> None:
+        directory.write_offsets(
+            checkpoints.HIGH_WATERMARKS,
+            {key: high_watermarks[key] for key in self._logs_in(directory) if key in high_watermarks},
+        )
+
+    def _logs_in(self, directory: LogDirectory) -> dict[TopicPartition, Log]:
+        return {key: log for key, log in list(self.logs.items()) if log.disk is directory.disk}
+
+    def _disk_failed(self, disk: Disk) -> None:
+        lost = [key for key, log in self.logs.items() if log.disk is disk]
+        for key in lost:
+            del self.logs[key]
+        if self._on_failure is not None:
+            self._on_failure(disk.path, lost)
+
+    # --- the end
+
+    def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
+        """Flush and close every log, write the checkpoints and then the marker of a clean stop; give up the
+        locks.
+        """
+        for directory in self._online():
+            self._guarded(directory, "close", self._close_directory, high_watermarks or {})
+        self._unlock()
+
+    def _close_directory(
+        self, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int]
+    ) -> None:
+        for log in self._logs_in(directory).values():
+            log.close()
+        self._write_recovery_points(directory)
+        self._write_log_start_offsets(directory)
+        self._write_high_watermarks(directory, high_watermarks)
+        self._filesystem.write_file_atomically(
+            f"{directory.path}/{checkpoints.CLEAN_SHUTDOWN}", checkpoints.encode_clean_shutdown()
+        )
+
+
+def parse_directory_name(name: str) -> TopicPartition | None:
+    """The partition that a folder of this name holds; None for anything else, which is left alone."""
+    topic, separator, number = name.rpartition("-")
+    if not separator or not topic or not number.isdecimal() or "." in number:
+        return None
+    return topic, int(number)
+
+
+def stored_meta_properties(
+    directories: Sequence[str], filesystem: Filesystem | None = None
+) -> dict[str, str]:
+    """The first meta.properties found (`cluster.id`, `broker.id`); empty for new directories."""
+    files = filesystem or RealFilesystem()
+    for directory in directories:
+        try:
+            return checkpoints.decode_properties(
+                files.read_file(f"{os.path.abspath(directory)}/{checkpoints.META_PROPERTIES}")
+            )
+        except OSError:
+            continue
+    return {}
