@@ -1,4 +1,4 @@
-"""Keys and values of the records in `__transaction_state`: the latest of each transactional id is its state."""
+"""Keys and values of the records in `__transaction_state`: the latest of each id is its state."""
 
 from kafka_compat.protocol.schema import Int8, Int16, Int32, Int64, String, data, field, struct
 
