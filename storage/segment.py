@@ -16,6 +16,7 @@ from storage.filesystem import Buffer, File, Filesystem
 from storage.offset_index import OffsetIndex
 from storage.scan import header_at, scan_headers
 from storage.time_index import TimeIndex, TimestampEntry
+from storage.txn_index import TransactionIndex
 
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"
@@ -23,6 +24,7 @@ TIME_INDEX_SUFFIX = ".timeindex"
 TXN_INDEX_SUFFIX = ".txnindex"
 SNAPSHOT_SUFFIX = ".snapshot"
 DELETED_SUFFIX = ".deleted"
+SEGMENT_SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
 TAIL_BATCHES_MAX = 4096
 RESERVE_FROM_BYTES = 1024 * 1024
@@ -74,10 +76,12 @@ class Segment:
         "_time_index",
         "base_offset",
         "created_ms",
+        "deleted",
         "index_interval_bytes",
         "indexes_stored",
         "roll_jitter_ms",
         "size_bytes",
+        "txn_index",
     )
 
     def __init__(
@@ -98,11 +102,14 @@ class Segment:
         self.roll_jitter_ms = roll_jitter_ms
         self.indexes_stored = size_bytes > 0
         """Whether the index files hold what memory holds."""
+        self.deleted = False
+        """Set before the files go, for a flush that runs beside."""
         self._filesystem = filesystem
         self._directory = directory
         self._file: File | None = None
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
+        self.txn_index = TransactionIndex(filesystem, self.path(TXN_INDEX_SUFFIX))
         self._max_timestamp = -1
         self._max_timestamp_offset = base_offset
         self._first_timestamp: int | None = None
@@ -119,10 +126,6 @@ class Segment:
     def path(self, suffix: str) -> str:
         """Path of the segment's file with this suffix."""
         return f"{self._directory}/{file_name(self.base_offset, suffix)}"
-
-    def moved(self, directory: str) -> None:
-        """The folder has been renamed to `directory`."""
-        self._directory = directory
 
     @property
     def file(self) -> File:
@@ -160,15 +163,20 @@ class Segment:
     def rebuild_indexes(self) -> None:
         """Make both indexes anew from the headers in the log file."""
         end, self.size_bytes = self.size_bytes, 0
-        self.reset_indexes()
+        self._reset_indexes()
         for batch in scan_headers(self.file, 0, end):
             header = batch.header
             self.add_batch(header.last_offset, header.max_timestamp, header.size_bytes)
         self.size_bytes = end
         self._forget_tail()
 
-    def reset_indexes(self) -> None:
+    def reset(self) -> None:
         """Forget every batch, for a scan that adds them again."""
+        self.size_bytes = 0
+        self.txn_index.reset()
+        self._reset_indexes()
+
+    def _reset_indexes(self) -> None:
         self._offset_index = OffsetIndex(self.base_offset)
         self._time_index = TimeIndex(self.base_offset)
         self._max_timestamp = -1
@@ -189,10 +197,19 @@ class Segment:
         self._filesystem.write_file(self.path(TIME_INDEX_SUFFIX), self.time_index.encode())
         self.indexes_stored = True
 
-    def sync_indexes(self) -> None:
-        """Make the stored index files durable."""
-        self._filesystem.sync_file(self.path(OFFSET_INDEX_SUFFIX))
-        self._filesystem.sync_file(self.path(TIME_INDEX_SUFFIX))
+    def sync(self, *, sealed: bool) -> None:
+        """Make the batches durable, and with `sealed` the index files too, which are complete then."""
+        self.file.sync()
+        if sealed:
+            self._filesystem.sync_file(self.path(OFFSET_INDEX_SUFFIX))
+            self._filesystem.sync_file(self.path(TIME_INDEX_SUFFIX))
+            if self.txn_index:
+                self._filesystem.sync_file(self.path(TXN_INDEX_SUFFIX))
+
+    def sync_all(self) -> None:
+        """Store the indexes and make everything of this segment durable."""
+        self.store_indexes()
+        self.sync(sealed=True)
 
     def seal(self) -> None:
         """No batch will follow: store the indexes, give back reserved space and the memory of the tail."""
@@ -204,9 +221,14 @@ class Segment:
 
     def let_go(self) -> None:
         """Forget the file and the indexes; the descriptor closes once no slice uses it."""
+        self.deleted = True
         self._file = None
         self._offset_index = None
         self._time_index = None
+
+    def create(self) -> None:
+        """Make the empty log file."""
+        self._file = self._filesystem.create(self.path(LOG_SUFFIX))
 
     # --- append
 
@@ -302,7 +324,12 @@ class Segment:
     def largest_timestamp(self) -> int:
         """The largest timestamp, or the time of the last change where records have none."""
         timestamp = self.max_timestamp.timestamp
-        return timestamp if timestamp >= 0 else self._filesystem.modified_ms(self.path(LOG_SUFFIX))
+        return timestamp if timestamp >= 0 else self.modified_ms
+
+    @property
+    def modified_ms(self) -> int:
+        """When the log file last changed."""
+        return self._filesystem.modified_ms(self.path(LOG_SUFFIX))
 
     def position_of(self, offset: int) -> int:
         """Position of the first batch whose last offset is at least `offset`; the size when there is none."""
@@ -348,13 +375,16 @@ class Segment:
             found = batch_end
         return found
 
-    def last_batch_end(self) -> int:
-        """Offset after the last batch, found from the last index entry on."""
+    def last_batch_end(self) -> tuple[int, int]:
+        """Offset and position after the last batch that is whole, found from the last index entry on."""
         end_offset = self.base_offset
-        position = self.offset_index.last_position_up_to(self.size_bytes)
+        end_position = position = self.offset_index.last_position_up_to(self.size_bytes)
         for batch in scan_headers(self.file, position, self.size_bytes, self.index_interval_bytes):
+            if batch.position + batch.header.size_bytes > self.size_bytes:
+                break
             end_offset = batch.header.next_offset
-        return end_offset
+            end_position = batch.position + batch.header.size_bytes
+        return end_offset, end_position
 
     # --- truncate
 
@@ -364,10 +394,11 @@ class Segment:
         self._reserved_bytes = max(position, RESERVE_FROM_BYTES)
         self.offset_index.truncate(position)
         self.time_index.truncate(end_offset)
+        self.txn_index.truncate_to(end_offset)
         self._forget_tail()
         self.size_bytes = position
         if position == 0:
-            self.reset_indexes()
+            self.reset()
             return
         self.indexes_stored = False
         self._bytes_since_index_entry = 0

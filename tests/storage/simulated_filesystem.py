@@ -238,7 +238,7 @@ class SimulatedFilesystem:
         parent, name = os.path.split(path)
         return self._folder(parent), name
 
-    def _change_names(self, folder: Folder, change: Callable[[], None]) -> None:
+    def _change_names(self, folder: Folder, change: Callable[[], object]) -> None:
         def apply() -> None:
             change()
             folder.changed()
@@ -293,15 +293,12 @@ class SimulatedFilesystem:
         def change() -> None:
             folder.names[new] = folder.names.pop(old)
 
-        # Half done and then done would rename twice.
-        self.step(lambda: (change(), folder.changed()))  # type: ignore[arg-type,return-value]
-        change()
-        folder.changed()
+        self._change_names(folder, change)
 
     def unlink(self, path: str) -> None:
         folder, name = self._parent(path)
         if name in folder.names:
-            self._change_names(folder, lambda: folder.names.pop(name, None) and None)
+            self._change_names(folder, lambda: folder.names.pop(name))
 
     def mkdir(self, path: str) -> None:
         folder = self._root
@@ -319,7 +316,7 @@ class SimulatedFilesystem:
         folder, name = self._parent(path)
         if self._folder(path).names:
             raise OSError(39, "Directory not empty", path)
-        self._change_names(folder, lambda: folder.names.pop(name, None) and None)
+        self._change_names(folder, lambda: folder.names.pop(name))
 
     def listdir(self, path: str) -> list[str]:
         return list(self._folder(path).names)
