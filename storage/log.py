@@ -25,6 +25,7 @@ from storage.leader_epochs import LeaderEpochs
 from storage.producers import ProducerState
 from storage.records import read_marker
 from storage.retention import SegmentFacts, deletable
+from storage.scan import scan_headers
 from storage.segment import (
     DELETED_SUFFIX,
     SEGMENT_SUFFIXES,
@@ -556,6 +557,7 @@ class Log:
         """Drop every record at or above `offset`, which a follower does when its leader has other ones."""
         if offset >= self.log_end_offset:
             return
+        offset = self._batch_start(offset)
         if offset <= self._base_offsets[0]:
             self.truncate_fully_and_start_at(offset)
             return
@@ -576,14 +578,23 @@ class Log:
             except OSError as error:
                 raise self.disk.fail(error, f"truncation of {self.topic}-{self.partition}") from error
 
+    def _batch_start(self, offset: int) -> int:
+        """First offset of the batch that holds `offset`; batches are cut off whole."""
+        segment = self._segments[max(bisect_right(self._base_offsets, offset) - 1, 0)]
+        position = segment.position_of(offset)
+        if position == segment.size_bytes:
+            return offset
+        return min(offset, next(scan_headers(segment.file, position, segment.size_bytes)).header.base_offset)
+
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the next record gets `offset`."""
         with self._flush_lock:
-            self._go_back(min(offset, self.flushed_end_offset))
+            self._go_back(offset)
             try:
                 self._remove_segments(0, len(self._segments))
                 self._remove_snapshots_behind(-1)
                 self._active = self._new_segment(offset, self._now_ms())
+                self._filesystem.sync_directory(self.directory)
             except OSError as error:
                 raise self.disk.fail(error, f"truncation of {self.topic}-{self.partition}") from error
             self._segments.append(self._active)
@@ -598,6 +609,7 @@ class Log:
         """The first step of a truncation: from here on, a recovery starts no later than `offset`."""
         self.disk.check()
         self.flushed_end_offset = min(self.flushed_end_offset, offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
         if self.before_truncation is not None:
             self.before_truncation()
 

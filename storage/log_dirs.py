@@ -7,6 +7,7 @@ before the first write. A directory that fails goes offline with its logs, and t
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -133,8 +134,11 @@ class LogDirs:
                 self._guarded(directory, "open", self._lock)
 
     def unlock(self) -> None:
-        """Give back directories that were locked and not loaded."""
-        self._unlock()
+        """Give the directories back; `close` does it too."""
+        for directory in self._directories.values():
+            if directory.lock is not None:
+                directory.lock.release()
+                directory.lock = None
 
     def identify(self, broker_id: int, cluster_id: str) -> None:
         """Say whose the directories are, where that was not known before they were locked."""
@@ -155,7 +159,7 @@ class LogDirs:
                 if is_new:
                     self._guarded(directory, "meta.properties", self._mark)
         except BaseException:
-            self._unlock()
+            self.unlock()
             raise
         for directory in self._online():
             self._guarded(directory, "load", self._load_directory, report, progress)
@@ -181,19 +185,17 @@ class LogDirs:
         return None
 
     def _lock(self, directory: LogDirectory) -> None:
-        self._filesystem.mkdir(directory.path)
+        if not self._filesystem.exists(directory.path):
+            self._filesystem.mkdir(directory.path)
+            # A parent that we may not read is the administrator's to keep.
+            with contextlib.suppress(PermissionError):
+                self._filesystem.sync_directory(os.path.dirname(directory.path))
         directory.lock = self._filesystem.lock(f"{directory.path}/{checkpoints.LOCK}")
         if directory.lock is None:
-            self._unlock()
+            self.unlock()
             raise LogDirInUse(
                 f"another broker uses {directory.path}: stop it, or give this one a log.dirs of its own"
             )
-
-    def _unlock(self) -> None:
-        for directory in self._directories.values():
-            if directory.lock is not None:
-                directory.lock.release()
-                directory.lock = None
 
     def _is_new(self, directory: LogDirectory) -> bool:
         """Whether the directory belongs to nobody yet; InconsistentMetaProperties when to another broker."""
@@ -259,7 +261,11 @@ class LogDirs:
             self._write_recovery_points(directory)
 
     def _add(self, directory: LogDirectory, key: TopicPartition, log: Log) -> None:
-        log.before_truncation = lambda: self._write_recovery_points(directory)
+        def before_truncation() -> None:
+            self._write_recovery_points(directory)
+            self._write_log_start_offsets(directory)
+
+        log.before_truncation = before_truncation
         self.logs[key] = log
 
     # --- create and delete
@@ -374,7 +380,7 @@ class LogDirs:
         """
         for directory in self._online():
             self._guarded(directory, "close", self._close_directory, high_watermarks or {})
-        self._unlock()
+        self.unlock()
 
     def _close_directory(
         self, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int]
