@@ -14,11 +14,16 @@ _FAR_CHARACTERS = "äßñЖ中文\u00a0😀\x00"
 
 
 class RandomMessages:
-    """Makes messages; `longest` bounds the elements of an array."""
+    """Makes messages; `longest` bounds the elements of an array.
 
-    def __init__(self, seed: int | str, longest: int = 3) -> None:
+    With `full`, every field that a version carries has something in it: no null, no empty array, no tagged
+    field left at its default.
+    """
+
+    def __init__(self, seed: int | str, longest: int = 3, full: bool = False) -> None:
         self._random = random.Random(seed)
         self._longest = longest
+        self._full = full
 
     def message(self, cls: type[Message], version: int) -> Message:
         """A message with random values in the fields that `version` carries, defaults in the others."""
@@ -28,15 +33,15 @@ class RandomMessages:
         return cls(**{name: value for name, value in values.items() if value is not _DEFAULT})
 
     def _field(self, spec: FieldSpec, version: int) -> Any:
-        if spec.tag is not None and self._random.random() < 0.4:
+        if spec.tag is not None and not self._full and self._random.random() < 0.4:
             return _DEFAULT
-        if version in spec.nullable and self._random.random() < 0.25:
+        if version in spec.nullable and not self._full and self._random.random() < 0.25:
             return None
         return self._value(spec.type, version)
 
     def _value(self, wire_type: WireType, version: int) -> Any:
         if isinstance(wire_type, ArrayOf):
-            length = self._random.randint(0, self._longest)
+            length = self._random.randint(1 if self._full else 0, self._longest)
             if isinstance(wire_type.element, Wire) and self._random.random() < 0.02:
                 length = 140  # a count of two varint bytes
             return [self._value(wire_type.element, version) for _ in range(length)]

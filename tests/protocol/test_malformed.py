@@ -25,7 +25,8 @@ def test_every_truncation_is_malformed(cls: type[Message]) -> None:
         if known is not cls:
             continue
         for seed in range(rounds(everyday=1, campaign=10)):
-            whole = encode(RandomMessages(f"truncation/{seed}", longest=1).message(cls, version), version)
+            messages = RandomMessages(f"truncation/{seed}", longest=1, full=True)
+            whole = encode(messages.message(cls, version), version)
             for length in range(len(whole)):
                 with pytest.raises(MalformedRequest):
                     decode(cls, version, whole[:length])
