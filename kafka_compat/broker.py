@@ -13,6 +13,8 @@ import logging
 import os
 import socket
 from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from coordination import znodes
 from coordination.embedded import EmbeddedMetadataStore
@@ -24,10 +26,6 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.configs import ConfigManager
 from kafka_compat.connection import Connection
 from kafka_compat.dispatch import Dispatcher
-from kafka_compat.groups.coordinator import GroupCoordinator
-from kafka_compat.groups.partition_log import PartitionCoordinatorLog
-from kafka_compat.groups.scheduler import LoopScheduler
-from kafka_compat.groups.settings import group_settings
 from kafka_compat.maintenance import Maintenance
 from kafka_compat.metadata_cache import BrokerMetadata, MetadataCache
 from kafka_compat.producer_ids import ProducerIds
@@ -39,6 +37,9 @@ from kafka_compat.topic_names import OFFSETS_TOPIC
 from kafka_compat.topics import TopicManager, new_topic_id
 from storage.errors import StorageError
 from storage.log_dirs import LogDirs, stored_meta_properties
+
+if TYPE_CHECKING:
+    from kafka_compat.groups.coordinator import GroupCoordinator
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,6 @@ class Broker:
     metadata: MetadataCache
     topics: TopicManager
     replicas: ReplicaManager
-    groups: GroupCoordinator
     configs: ConfigManager
     producer_ids: ProducerIds
     fetch_sessions: FetchSessionCache
@@ -89,6 +89,24 @@ class Broker:
     def addresses(self) -> dict[str, tuple[str, int]]:
         """Where this broker listens, by the listener's name."""
         return self.server.bound
+
+    @cached_property
+    def groups(self) -> GroupCoordinator:
+        """Made when the first group asks or is loaded: a broker without groups starts sooner for it."""
+        from kafka_compat.groups.coordinator import GroupCoordinator
+        from kafka_compat.groups.partition_log import PartitionCoordinatorLog
+        from kafka_compat.groups.scheduler import LoopScheduler
+        from kafka_compat.groups.settings import group_settings
+
+        groups = GroupCoordinator(
+            coordinator_log=PartitionCoordinatorLog(self.replicas, self.metadata, self.clock),
+            scheduler=LoopScheduler(self.loop),
+            settings=group_settings(self.config),
+            now_ms=self.clock.now_ms,
+            partition_exists=lambda topic, partition: self.metadata.partition(topic, partition) is not None,
+        )
+        groups.start()
+        return groups
 
     # --- start
 
@@ -211,13 +229,6 @@ class Broker:
             config.int("max.incremental.fetch.session.cache.slots"),
             FETCH_SESSION_EVICTION_MS,
         )
-        self.groups = GroupCoordinator(
-            coordinator_log=PartitionCoordinatorLog(self.replicas, self.metadata, self.clock),
-            scheduler=LoopScheduler(self.loop),
-            settings=group_settings(config),
-            now_ms=self.clock.now_ms,
-            partition_exists=lambda topic, partition: self.metadata.partition(topic, partition) is not None,
-        )
         self.topics.on_leading.append(self._on_leading)
         self.topics.on_stopping.append(self._on_stopping)
         await self.topics.read_overrides()
@@ -234,7 +245,6 @@ class Broker:
         for directory in report.offline:
             log.error("log directory %s is offline", directory)
         await self.topics.load(self._tree_was_new)
-        self.groups.start()
 
     def _on_leading(self, topic: str, partition: int) -> None:
         if topic == OFFSETS_TOPIC:
@@ -243,7 +253,7 @@ class Broker:
     def _on_stopping(self, topic: str, partition: int) -> None:
         if topic == OFFSETS_TOPIC:
             self.groups.unload(partition)
-        else:
+        elif "groups" in self.__dict__:
             self.groups.forget_partitions([(topic, partition)])
 
     def _disk_failed(self, directory: str, lost: list[tuple[str, int]]) -> None:
@@ -286,7 +296,8 @@ class Broker:
         if self._maintenance is not None:
             self._maintenance.stop()
         self.server.stop_accepting()
-        self.groups.close()
+        if "groups" in self.__dict__:
+            self.groups.close()
         self.replicas.resign_all()
         await self.dispatcher.stop()
         self.server.stop()
