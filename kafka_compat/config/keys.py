@@ -26,10 +26,11 @@ class ConfigError(Exception):
     would be right.
     """
 
-    def __init__(self, name: str, value: str | None, reason: str, expected: str = "") -> None:
-        super().__init__(
-            f"Invalid value {value} for configuration {name}" + (f": {reason}" if reason else "")
-        )
+    def __init__(
+        self, name: str, value: str | None, reason: str, expected: str = "", *, whole: bool = False
+    ) -> None:
+        """`whole`: the reason is a sentence of its own that names what it must."""
+        super().__init__(reason if whole else f"Invalid value {value} for configuration {name}: {reason}")
         self.name = name
         self.value = value
         self.expected = expected
@@ -141,19 +142,27 @@ class ConfigKey(NamedTuple):
             if not value:
                 raise self.refuse(text, "String must be non-empty")
         elif head == "throttled-replicas":
-            if value and not _THROTTLED.fullmatch(",".join(value) if isinstance(value, list) else str(value)):
+            joined = ",".join(value) if isinstance(value, list) else ""
+            if joined and not _THROTTLED.fullmatch(joined):
                 raise self.refuse(
-                    text,
+                    f"[{joined.replace(',', ', ')}]",
                     f"{self.name} must be the literal '*' or a list of replicas in the following format: "
                     "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
                 )
         elif isinstance(value, (int, float)):
-            special, low, high = _bounds(self.rule)
-            if not special or value != float(special):
-                if low and value < float(low):
-                    raise self.refuse(text, f"Value must be at least {low}")
-                if high and value > float(high):
-                    raise self.refuse(text, f"Value must be no more than {high}")
+            self._check_bounds(value)
+
+    def _check_bounds(self, value: int | float) -> None:
+        special, low, high = _bounds(self.rule)
+        if special:
+            if value != float(special) and not (float(low) <= value and (not high or value <= float(high))):
+                raise self.refuse(
+                    self.show(value), f"Value must be between {low} and {high} or equal to {special}"
+                )
+        elif low and value < float(low):
+            raise self.refuse(self.show(value), f"Value must be at least {low}")
+        elif high and value > float(high):
+            raise self.refuse(self.show(value), f"Value must be no more than {high}")
 
 
 def _bounds(rule: str) -> tuple[str, str, str]:

@@ -68,8 +68,10 @@ def check_topic_config(config: BrokerConfig, overrides: Mapping[str, str]) -> No
         raise ConfigError(
             "remote.storage.enable",
             "true",
-            "Tiered Storage functionality is disabled in the broker.",
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage.",
             "expected false",
+            whole=True,
         )
 
 

@@ -1,0 +1,86 @@
+"""A sentence on what a setting does, for DescribeConfigs; imported when a client asks for it."""
+
+from .keys import ConfigKey, broker_keys, dynamic_only_keys, topic_keys
+
+_ABOUT = {
+    "advertised.listeners": "The addresses that clients are told; unset, the one by which each client came.",
+    "auto.create.topics.enable": "Whether a topic that a client names is made if there is none.",
+    "broker.id": "The number of this broker, unique in the cluster.",
+    "broker.rack": "Where the broker stands, so that replicas can be spread and readers served nearby.",
+    "cleanup.policy": "What happens to old segments: delete by age and size, compact by key, or both.",
+    "compression.type": "The codec that batches are stored with; producer keeps the producer's own.",
+    "connections.max.idle.ms": "How long a silent connection is kept.",
+    "default.replication.factor": "The replicas of a topic that does not say how many it wants.",
+    "delete.retention.ms": "How long a compacted topic keeps the mark of a deleted key.",
+    "delete.topic.enable": "Whether clients may delete topics.",
+    "fetch.max.bytes": "The most bytes that one fetch returns; a single batch may be larger.",
+    "file.delete.delay.ms": "How long a deleted segment stays on disk for those who still read it.",
+    "flush.messages": "After how many records a log is forced to disk.",
+    "flush.ms": "After how long a log is forced to disk.",
+    "group.initial.rebalance.delay.ms": "How long a new group waits for members before it rebalances.",
+    "group.max.session.timeout.ms": "The longest session timeout that a member may ask for.",
+    "group.max.size": "The most members that a group may have.",
+    "group.min.session.timeout.ms": "The shortest session timeout that a member may ask for.",
+    "index.interval.bytes": "After how many bytes of a log its index gets an entry.",
+    "inter.broker.listener.name": "The listener that brokers use among themselves.",
+    "kafka.compat.frame.timeout.ms": "How long a client may take to finish a request that it began.",
+    "kafka.compat.record.validation.enable": "Whether each record of a produced batch is checked.",
+    "listener.security.protocol.map": "The security protocol of each listener name.",
+    "listeners": "The addresses that the broker binds, as NAME://HOST:PORT.",
+    "log.cleanup.policy": "What happens to old segments of topics that do not say: delete, compact, or both.",
+    "log.dir": "The data folder, used when log.dirs is not set.",
+    "log.dirs": "The data folders, separated by commas; a new partition goes to the one with the fewest.",
+    "log.flush.interval.messages": "After how many records a log is forced to disk; 1 for every request.",
+    "log.flush.interval.ms": "After how long a log is forced to disk.",
+    "log.retention.bytes": "How large a partition may grow before its oldest segments go; -1 is without bound.",
+    "log.retention.check.interval.ms": "How often logs are looked over for segments to delete.",
+    "log.retention.hours": "How long records are kept, in hours; the minutes and ms of it count more.",
+    "log.retention.minutes": "How long records are kept, in minutes; the ms of it count more.",
+    "log.retention.ms": "How long records are kept; -1 is for ever.",
+    "log.roll.hours": "After how many hours a segment is closed even if it is not full.",
+    "log.roll.ms": "After how long a segment is closed even if it is not full.",
+    "log.segment.bytes": "The size at which a segment is closed and a new one begun.",
+    "max.connections": "The most connections that the broker accepts.",
+    "max.connections.per.ip": "The most connections that the broker accepts from one address.",
+    "max.connections.per.ip.overrides": "Other limits for some addresses, as HOST:LIMIT.",
+    "max.message.bytes": "The largest batch that a producer may send to the topic.",
+    "message.max.bytes": "The largest batch that a producer may send.",
+    "message.timestamp.after.max.ms": "How far ahead of the broker's clock a record's timestamp may be.",
+    "message.timestamp.before.max.ms": "How far behind the broker's clock a record's timestamp may be.",
+    "message.timestamp.type": "Whether records keep the producer's time or get the broker's.",
+    "min.compaction.lag.ms": "How long a record stays as it is before compaction may remove it.",
+    "max.compaction.lag.ms": "How long a record may wait for compaction at most.",
+    "min.insync.replicas": "How many replicas must have a record before acks=all is answered.",
+    "num.partitions": "The partitions of a topic that does not say how many it wants.",
+    "offset.metadata.max.bytes": "The longest text that a commit may carry beside its offset.",
+    "offsets.retention.minutes": "How long the offsets of a group without members are kept.",
+    "offsets.topic.num.partitions": "The partitions of the topic that keeps groups and their offsets.",
+    "offsets.topic.replication.factor": "The replicas of that topic, at most one for each broker.",
+    "offsets.topic.segment.bytes": "The segment size of that topic.",
+    "preallocate": "Whether a segment's file is given its full size when it is made.",
+    "producer.id.expiration.ms": "How long an idle producer's sequence numbers are remembered.",
+    "retention.bytes": "How large a partition may grow before its oldest segments go; -1 is without bound.",
+    "retention.ms": "How long records are kept; -1 is for ever.",
+    "segment.bytes": "The size at which a segment is closed and a new one begun.",
+    "segment.index.bytes": "The largest index of a segment; a full index closes its segment.",
+    "segment.jitter.ms": "How much earlier than segment.ms a segment may be closed, at random.",
+    "segment.ms": "After how long a segment is closed even if it is not full.",
+    "socket.request.max.bytes": "The largest request that the broker reads.",
+    "unclean.leader.election.enable": "Whether a replica that misses records may lead when no other lives.",
+    "zookeeper.connect": "The ZooKeeper servers of the cluster, as HOST:PORT,…/PATH.",
+}
+
+
+def document(name: str) -> str | None:
+    """What the setting does as far as it is told here, and which values it takes; None for an unknown
+    name."""
+    key = topic_keys().get(name) or broker_keys().get(name) or dynamic_only_keys().get(name)
+    if key is None:
+        return None
+    about = _ABOUT.get(name)
+    return f"{about} {_values(key)}" if about else _values(key)
+
+
+def _values(key: ConfigKey) -> str:
+    text = key.expected.partition(", for example")[0].removeprefix("expected ")
+    return f"{text[0].upper()}{text[1:]}; default: {key.default if key.default is not None else 'none'}."

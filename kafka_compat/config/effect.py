@@ -1,0 +1,112 @@
+"""Which settings do something in this version. The others are accepted, kept and shown, and said in the
+log."""
+
+#: Topic settings that logs, appends or fetches obey.
+TOPIC_SETTINGS = frozenset(
+    {
+        "cleanup.policy",
+        "compression.type",
+        "file.delete.delay.ms",
+        "flush.messages",
+        "flush.ms",
+        "index.interval.bytes",
+        "max.message.bytes",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+        "message.timestamp.difference.max.ms",
+        "message.timestamp.type",
+        "min.insync.replicas",
+        "preallocate",
+        "retention.bytes",
+        "retention.ms",
+        "segment.bytes",
+        "segment.index.bytes",
+        "segment.jitter.ms",
+        "segment.ms",
+    }
+)
+
+#: Broker settings that the code asks for by name, beside the defaults of the topic settings above.
+BROKER_SETTINGS = frozenset(
+    {
+        "advertised.listeners",
+        "auto.create.topics.enable",
+        "broker.id",
+        "broker.rack",
+        "connections.max.idle.ms",
+        "default.replication.factor",
+        "delete.topic.enable",
+        "fetch.max.bytes",
+        "group.initial.rebalance.delay.ms",
+        "group.max.session.timeout.ms",
+        "group.max.size",
+        "group.min.session.timeout.ms",
+        "inter.broker.listener.name",
+        "kafka.compat.frame.timeout.ms",
+        "kafka.compat.record.validation.enable",
+        "listener.security.protocol.map",
+        "listeners",
+        "log.dir",
+        "log.dirs",
+        "log.flush.offset.checkpoint.interval.ms",
+        "log.flush.scheduler.interval.ms",
+        "log.flush.start.offset.checkpoint.interval.ms",
+        "log.initial.task.delay.ms",
+        "log.retention.check.interval.ms",
+        "max.connections",
+        "max.connections.per.ip",
+        "max.connections.per.ip.overrides",
+        "max.incremental.fetch.session.cache.slots",
+        "node.id",
+        "num.partitions",
+        "offset.metadata.max.bytes",
+        "offsets.retention.check.interval.ms",
+        "offsets.retention.minutes",
+        "offsets.topic.num.partitions",
+        "offsets.topic.replication.factor",
+        "offsets.topic.segment.bytes",
+        "producer.id.expiration.check.interval.ms",
+        "producer.id.expiration.ms",
+        "replica.high.watermark.checkpoint.interval.ms",
+        "reserved.broker.max.id",
+        "broker.id.generation.enable",
+        "socket.request.max.bytes",
+    }
+)
+
+#: Settings of threads, buffers and the like, of which this broker has none: nobody misses them.
+_NOT_MISSED = frozenset(
+    {
+        "background.threads",
+        "num.io.threads",
+        "num.network.threads",
+        "num.recovery.threads.per.data.dir",
+        "num.replica.alter.log.dirs.threads",
+        "group.coordinator.threads",
+        "queued.max.requests",
+        "socket.receive.buffer.bytes",
+        "socket.send.buffer.bytes",
+        "fetch.purgatory.purge.interval.requests",
+        "producer.purgatory.purge.interval.requests",
+        "delete.records.purgatory.purge.interval.requests",
+        "log.message.format.version",
+        "message.format.version",
+        "auto.include.jmx.reporter",
+        "zookeeper.connection.timeout.ms",
+        "zookeeper.session.timeout.ms",
+    }
+)
+
+
+def topic_setting_has_effect(name: str) -> bool:
+    """Whether a topic that has this setting behaves otherwise for it, or nobody would expect it to."""
+    return name in TOPIC_SETTINGS or name in _NOT_MISSED
+
+
+def broker_setting_has_effect(name: str) -> bool:
+    """Whether a broker that has this setting behaves otherwise for it, or nobody would expect it to."""
+    from .topic_table import SERVER_SYNONYMS
+
+    if name in BROKER_SETTINGS or name in _NOT_MISSED:
+        return True
+    return any(name in SERVER_SYNONYMS.get(topic, ()) for topic in TOPIC_SETTINGS)

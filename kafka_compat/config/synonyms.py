@@ -1,0 +1,130 @@
+"""Where a setting's value comes from, as DescribeConfigs tells it: every place that gives one, the strongest
+first."""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from .broker_config import UNIT_GROUPS, BrokerConfig
+from .keys import ConfigKey, broker_keys, dynamic_only_keys, topic_keys
+from .topic import server_default
+from .topic_table import SERVER_SYNONYMS
+
+
+class ConfigSource(IntEnum):
+    """Kafka's numbers for the places that settings come from."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    DYNAMIC_BROKER_LOGGER = 6
+
+
+_TYPES = {
+    "boolean": 1,
+    "string": 2,
+    "int": 3,
+    "short": 4,
+    "long": 5,
+    "double": 6,
+    "list": 7,
+    "class": 8,
+    "password": 9,
+}
+
+#: Settings that stand in for others beside their units: the first is asked first.
+_BROKER_SYNONYMS = (*UNIT_GROUPS, ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"))
+
+
+class Synonym(NamedTuple):
+    """A place that gives a value, under the name that the setting has there."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class ConfigEntry(NamedTuple):
+    """One setting as DescribeConfigs shows it. `type` is Kafka's number, 0 for unknown; a sensitive value is
+    None."""
+
+    name: str
+    value: str | None
+    read_only: bool
+    source: ConfigSource
+    is_sensitive: bool
+    synonyms: tuple[Synonym, ...]
+    type: int
+
+
+def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -> ConfigEntry:
+    """A topic's setting, from the topic itself or from whatever gives its default."""
+    key = topic_keys()[name]
+    value = key.show(key.parse(overrides[name]) if name in overrides else server_default(config, name))
+    synonyms: tuple[Synonym, ...] = ()
+    if name in SERVER_SYNONYMS:
+        synonyms = _places(config, SERVER_SYNONYMS[name][0], sensitive=False)
+    if name in overrides:
+        synonyms = (Synonym(name, value, ConfigSource.TOPIC), *synonyms)
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+    return ConfigEntry(name, value, False, source, False, synonyms, _TYPES[key.type])
+
+
+def broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
+    """A broker's setting. One that is unknown may be anything, so its value is not shown."""
+    key = _key(name)
+    synonyms = _places(config, name, sensitive=key is None or key.sensitive)
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+    if key is None:
+        return ConfigEntry(name, None, True, source, True, synonyms, 0)
+    if name in dynamic_only_keys():
+        value = synonyms[0].value if synonyms else key.default
+        return ConfigEntry(name, value, True, source, False, synonyms, _TYPES[key.type])
+    shown = None if key.sensitive else key.show(config.get(name))
+    return ConfigEntry(name, shown, key.read_only, source, key.sensitive, synonyms, _TYPES[key.type])
+
+
+def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
+    """A setting that was given to all brokers at once."""
+    key = _key(name)
+    sensitive = key is None or key.sensitive
+    value = None if sensitive else config.dynamic_default[name]
+    synonym = Synonym(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER)
+    read_only = key is None or key.read_only or name in dynamic_only_keys()
+    return ConfigEntry(
+        name, value, read_only, synonym.source, sensitive, (synonym,), _TYPES[key.type] if key else 0
+    )
+
+
+def broker_entry_names(config: BrokerConfig) -> list[str]:
+    """Every setting that DescribeConfigs tells of a broker: all that are defined, and whatever else was
+    given."""
+    names = [name for name, key in broker_keys().items() if key.update != "internal"]
+    given = {**config.static, **config.dynamic_default, **config.dynamic_broker}
+    return names + [name for name in given if name not in broker_keys()]
+
+
+def _key(name: str) -> ConfigKey | None:
+    return broker_keys().get(name) or dynamic_only_keys().get(name)
+
+
+def _places(config: BrokerConfig, name: str, *, sensitive: bool) -> tuple[Synonym, ...]:
+    names = next((group for group in _BROKER_SYNONYMS if name in group), (name,))
+    keys = broker_keys()
+    defaults = {item: keys[item].default for item in names if item in keys}
+    places: list[Synonym] = []
+    for source, values in (
+        (ConfigSource.DYNAMIC_BROKER, config.dynamic_broker),
+        (ConfigSource.DYNAMIC_DEFAULT_BROKER, config.dynamic_default),
+        (ConfigSource.STATIC_BROKER, config.static),
+        (ConfigSource.DEFAULT, defaults),
+    ):
+        for item in names:
+            value = values.get(item)
+            if value is not None:
+                places.append(Synonym(item, None if sensitive else value, source))
+    # Kafka tells of others only after the first that has the very name that was asked for.
+    first = next((index for index, place in enumerate(places) if place.name == name), len(places))
+    return tuple(places[first:])

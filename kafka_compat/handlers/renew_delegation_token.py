@@ -1,0 +1,21 @@
+"""RenewDelegationToken (key 39, KIP-48). Tokens are for authenticated clients only, and no listener
+authenticates any."""
+
+from __future__ import annotations
+
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.renew_delegation_token import (
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
+
+
+@handler(ApiKey.RENEW_DELEGATION_TOKEN)
+def renew_delegation_token(
+    ctx: RequestContext, request: RenewDelegationTokenRequest
+) -> RenewDelegationTokenResponse:
+    return RenewDelegationTokenResponse(
+        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
+    )
