@@ -117,7 +117,7 @@ def validate_batches(
         raise InvalidRecord(f"a batch of {count} records cannot end at offset {header.last_offset_delta}")
     if attributes & CONTROL_FLAG:
         raise InvalidRecord("clients must not write control records")
-    if header.producer_id != -1 and header.base_sequence < 0:
+    if header.producer_id >= 0 and header.base_sequence < 0:
         raise InvalidRecord(f"producer {header.producer_id} gave the sequence {header.base_sequence}")
     if codec > CompressionType.ZSTD:
         raise InvalidRecord(f"there is no codec {codec}")
