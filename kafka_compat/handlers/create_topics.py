@@ -97,5 +97,4 @@ def _failure(topic: CreatableTopic, code: ErrorCode, message: str | None) -> Cre
         error_message=message,
         num_partitions=-1,
         replication_factor=-1,
-        configs=None,
     )

@@ -46,13 +46,18 @@ def describe_topic_partitions(
                 partitions=[
                     DescribeTopicPartitionsResponsePartition(
                         error_code=(
-                            ErrorCode.NONE if partition.leader in cache.brokers else ErrorCode.LEADER_NOT_AVAILABLE
+                            ErrorCode.NONE
+                            if partition.leader in cache.brokers
+                            else ErrorCode.LEADER_NOT_AVAILABLE
                         ),
                         partition_index=partition.partition,
                         leader_id=partition.leader,
                         leader_epoch=partition.leader_epoch,
                         replica_nodes=list(partition.replicas),
                         isr_nodes=list(partition.isr),
+                        # Java clients fail on null here, though the definition allows it.
+                        eligible_leader_replicas=[],
+                        last_known_elr=[],
                         offline_replicas=[
                             replica for replica in partition.replicas if replica not in cache.brokers
                         ],
@@ -75,5 +80,5 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
     except KafkaError as error:
         code = error.code
     return DescribeTopicPartitionsResponseTopic(
-        error_code=code, name=name, is_internal=is_internal(name), topic_authorized_operations=-(2**31)
+        error_code=code, name=name, is_internal=is_internal(name), topic_authorized_operations=TOPIC_OPERATIONS
     )

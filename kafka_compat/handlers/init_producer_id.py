@@ -1,6 +1,8 @@
-"""InitProducerId (key 22): an id for an idempotent producer, with epoch 0 (KIP-98; 3+ takes the producer's own, KIP-360).
+"""InitProducerId (key 22): an id for an idempotent producer, with epoch 0 (KIP-98; 3+ takes the producer's
+own, KIP-360).
 
-Transactional ids are refused until there is a transaction coordinator: no client is left believing that it can commit.
+Transactional ids are refused until there is a transaction coordinator: no client is left believing that it
+can commit.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from kafka_compat.protocol.messages.init_producer_id import InitProducerIdReques
 def init_producer_id(
     ctx: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse | Coroutine[Any, Any, InitProducerIdResponse]:
+    if request.transactional_id == "":
+        return _error(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
         return _error(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if (request.producer_id == -1) != (request.producer_epoch == -1):

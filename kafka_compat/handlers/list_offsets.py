@@ -93,7 +93,8 @@ def _find(partition: Partition, timestamp: int, committed_only: bool) -> tuple[i
     if timestamp == LATEST:
         return -1, end, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return -1, log.log_start_offset, log.leader_epochs.epoch_for(log.log_start_offset)
+        epoch = log.leader_epochs.epoch_for(log.log_start_offset)
+        return -1, log.log_start_offset, partition.leader_epoch if epoch < 0 else epoch
     if timestamp == LATEST_TIERED:
         return -1, -1, -1
     found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)

@@ -1,8 +1,8 @@
 """Produce (key 0): append one batch per partition, answer as `acks` asks.
 
-acks=0 gets no answer, and a connection that is closed when something failed; acks=1 is answered once this replica has the
-records; acks=all (-1) once every in-sync replica has. Versions: 3 brings format 2, 8 the errors per record (KIP-467),
-10 the current leader (KIP-951), 13 topic ids (KIP-516).
+acks=0 gets no answer, and a connection that is closed when something failed; acks=1 is answered once this
+replica has the records; acks=all (-1) once every in-sync replica has. Versions: 3 brings format 2, 8 the
+errors per record (KIP-467), 10 the current leader (KIP-951), 13 topic ids (KIP-516).
 """
 
 from __future__ import annotations
@@ -34,6 +34,14 @@ ADMIN_CLIENT_ID = "__admin_client"
 _MAGIC_POSITION = 16
 _ATTRIBUTES_LOW_BYTE = 22
 _TRANSACTIONAL_FLAG = 0x10
+_ERRORS_WITHOUT_LOG_START = (
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+)
+"""Errors of batches that Kafka refuses before it looks at the log."""
 
 
 @handler(ApiKey.PRODUCE)
@@ -77,7 +85,8 @@ def _refusal(request: ProduceRequest) -> ErrorCode | None:
     for topic in request.topic_data:
         for data in topic.partition_data:
             if _is_transactional(data.records):
-                # Transactional ids are granted to nobody here: InitProducerId refuses them with the same error.
+                # Transactional ids are granted to nobody here: InitProducerId refuses them with the same
+                # error.
                 return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return None
 
@@ -111,7 +120,7 @@ def _append(
             partition.check_min_isr()
         info = partition.append(records, broker.clock.now_ms(), ctx.api_version)
     except (StorageError, KafkaError) as error:
-        return _failure(data.index, error), None, 0
+        return _failure(data.index, error, partition.log.log_start_offset), None, 0
     answer = PartitionProduceResponse(
         index=data.index,
         base_offset=info.first_offset,
@@ -135,8 +144,10 @@ def _error(index: int, code: ErrorCode, message: str | None = None) -> Partition
     )
 
 
-def _failure(index: int, error: Exception) -> PartitionProduceResponse:
+def _failure(index: int, error: Exception, log_start_offset: int) -> PartitionProduceResponse:
     answer = _error(index, code_of(error), str(error) or None)
+    if answer.error_code not in _ERRORS_WITHOUT_LOG_START:
+        answer.log_start_offset = log_start_offset
     for batch_index, message in getattr(error, "record_errors", ()):
         answer.record_errors.append(
             BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=message)
@@ -155,7 +166,9 @@ class _ParkedProduce:
         self._timer: TimerHandle | None = None
         self._waiting: dict[int, PartitionProduceResponse] = {}
 
-    def wait_for(self, partition: Partition, offset: int, acks: int, answer: PartitionProduceResponse) -> None:
+    def wait_for(
+        self, partition: Partition, offset: int, acks: int, answer: PartitionProduceResponse
+    ) -> None:
         key = id(answer)
         self._waiting[key] = answer
 
@@ -194,5 +207,3 @@ class _ParkedProduce:
         if self._timer is not None:
             self._timer.cancel()
         self._ctx.respond(self._response)
-
-

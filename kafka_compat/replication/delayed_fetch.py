@@ -154,7 +154,7 @@ class DelayedFetch:
         """(the answer, its bytes of records, whether it is urgent)."""
         code = partition.check_leader_epoch(target.current_leader_epoch)
         if code != ErrorCode.NONE:
-            return _error(target.partition, code), 0, True
+            return _failed_read(target.partition, code), 0, True
         log = partition.log
         high_watermark = partition.high_watermark
         stable_end = log.last_stable_offset(high_watermark)
@@ -178,9 +178,9 @@ class DelayedFetch:
                 target.fetch_offset, max(max_bytes, 0), upper_bound=upper_bound, min_one_batch=first
             )
         except OffsetOutOfRange:
-            return _error(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
+            return _failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
         except StorageError as error:
-            return _error(target.partition, code_of(error)), 0, True
+            return _failed_read(target.partition, code_of(error)), 0, True
         if self._committed_only:
             data.aborted_transactions = [
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
@@ -216,6 +216,13 @@ class DelayedFetch:
                 for topic, partitions in topics.items()
             ],
         )
+
+
+def _failed_read(partition: int, code: ErrorCode) -> PartitionData:
+    """As `_error`, for a partition that is here: its list of aborted transactions is null."""
+    data = _error(partition, code)
+    data.aborted_transactions = None
+    return data
 
 
 def _error(partition: int, code: ErrorCode) -> PartitionData:
