@@ -29,6 +29,7 @@ from .errors import NotStarted, RecordsLost
 
 FORMAT = {"kafka_compat_archive": 1}
 LOG_ENTRIES_KEPT = 100
+_FIRST_FILES = {"_lock", "__archive.json"}
 GAP_RANGES_KEPT = 20
 
 
@@ -114,7 +115,7 @@ class ArchiveStore:
                     f"{self.directory} was written by another version: {self._marker.read_text()}."
                 )
         elif self.directory.exists() and (
-            not self.directory.is_dir() or any(p.name != "_lock" for p in self.directory.iterdir())
+            not self.directory.is_dir() or any(p.name not in _FIRST_FILES for p in self.directory.iterdir())
         ):
             raise NotStarted(
                 f"{self.directory} is not empty and not an archive.",
@@ -228,7 +229,7 @@ def add_batch(
 
 def _write_atomically(path: Path, value: Any) -> None:
     """Write JSON so that the name appears with its whole content or not at all, also after a power cut."""
-    scratch = path.with_name(f"_{path.name}.{os.getpid()}")
+    scratch = path.with_name(f"_{path.name}")
     scratch.write_text(json.dumps(value, indent=1))
     _sync(scratch)
     os.replace(scratch, path)

@@ -20,7 +20,8 @@ def kafka_stream(
 
     kafka.max.poll.records is raised from 500, since the source asks for the partition's ends at every poll.
     """
-    chosen = {"subscribe": topics} if pattern is None else {"subscribePattern": pattern}
+    # Spark takes a topic when the pattern is found anywhere in its name.
+    chosen = {"subscribe": topics} if pattern is None else {"subscribePattern": f"^(?:{pattern})$"}
     defaults = {"startingOffsets": "earliest", "kafka.max.poll.records": "10000"}
     own = {"kafka.bootstrap.servers": bootstrap_servers, "includeHeaders": "true"}
     return spark.readStream.format("kafka").options(**{**defaults, **options, **own, **chosen}).load()

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from kafka_compat.pipelines.connector import SPARK_VERSION, copy_jars
 from kafka_compat.pipelines.session import create_session
 from tests.spark.flights import PARTITIONS, flights
 from tests.support.kafka_jars import cache_directory
+from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
 
 FLIGHTS_TOPIC = "flights"
@@ -43,24 +44,32 @@ class Cluster:
         return isinstance(self.server, GenuineKafka)
 
     def create_topic(self, name: str = "", partitions: int = 1) -> str:
-        """Create a topic that keeps records however old their timestamps; a new name unless one is given."""
+        """Create a topic that keeps records however old they are; a new name unless one is given."""
         name = name or f"t-{uuid.uuid4().hex[:10]}"
         admin = AdminClient({"bootstrap.servers": self.address})
         admin.create_topics([NewTopic(name, partitions, 1, config={"retention.ms": "-1"})])[name].result(30)
         return name
 
     def delete_topic(self, name: str) -> None:
+        """Delete, and return once the name is free again."""
         admin = AdminClient({"bootstrap.servers": self.address})
         admin.delete_topics([name])[name].result(30)
+        wait_until(lambda: self._is_free(admin, name), 30, f"{name} is deleted")
+
+    def _is_free(self, admin: AdminClient, name: str) -> bool:
+        try:
+            admin.create_topics([NewTopic(name, 1, 1)], validate_only=True)[name].result(30)
+        except KafkaException:
+            return False
+        return True
 
     def add_partitions(self, name: str, total: int) -> None:
         admin = AdminClient({"bootstrap.servers": self.address})
         admin.create_partitions([NewPartitions(name, total)])[name].result(30)
 
     def producer(self, **settings: Any) -> Producer:
-        return Producer(
-            {"bootstrap.servers": self.address, "enable.idempotence": True, "linger.ms": 20, **settings}
-        )
+        defaults = {"bootstrap.servers": self.address, "enable.idempotence": True, "linger.ms": 20}
+        return Producer({**defaults, **settings})
 
     def fill(self, topic: str, partitions: int, records: Any) -> None:
         """Write (key, value, timestamp, headers) round robin: record i is in partition i % partitions."""

@@ -30,9 +30,10 @@ def first_at_or_after(timestamp_ms: int) -> dict[int, int]:
 
 def per_partition(frame: Any) -> dict[int, tuple[int, int, int]]:
     """partition → (first offset, last offset, rows)."""
-    rows = frame.groupBy("partition").agg({"offset": "min", "*": "count"}).collect()
-    last = {row[0]: row[1] for row in frame.groupBy("partition").agg({"offset": "max"}).collect()}
-    return {row["partition"]: (row["min(offset)"], last[row["partition"]], row["count(1)"]) for row in rows}
+    from pyspark.sql import functions as f
+
+    found = frame.groupBy("partition").agg(f.min("offset"), f.max("offset"), f.count("*")).collect()
+    return {row[0]: (row[1], row[2], row[3]) for row in found}
 
 
 def test_all_flights_with_all_columns(flights_topic: str, kafka: Cluster, read_batch: ReadBatch) -> None:

@@ -1,0 +1,327 @@
+"""kafka-compat pipeline archive: killed with -9, run again, read by pyarrow and kafka-python."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as dataset
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaPythonPartition
+
+from kafka_compat.pipelines.archive import ArchiveJob, ArchiveReport, run_archive
+from kafka_compat.pipelines.errors import NotStarted, RecordsLost
+from tests.spark.conftest import Cluster
+from tests.spark.flights import FLIGHTS, PARTITIONS
+from tests.support.campaign import rounds
+from tests.support.ports import free_port
+from tests.support.servers import PROJECT, GenuineKafka
+
+COLUMNS = ["key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType"]
+FILE_NAME = re.compile(r"topic_dir=([^/]+)/day_utc=(\d{4}-\d\d-\d\d)/(\d+)-(\d+)-(\d+)\.parquet")
+
+
+class Job:
+    """`kafka-compat pipeline archive …` as a process of its own, in a process group of its own."""
+
+    def __init__(self, *arguments: str) -> None:
+        line = [sys.executable, "-m", "kafka_compat", "pipeline", "archive", *arguments]
+        self.process = subprocess.Popen(
+            line,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=PROJECT,
+            start_new_session=True,
+        )
+        self.messages: list[str] = []
+        self._news = threading.Condition()
+        self._reader = threading.Thread(target=self._read_messages, daemon=True)
+        self._reader.start()
+
+    def _read_messages(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            with self._news:
+                self.messages.append(line)
+                self._news.notify_all()
+
+    def await_message(self, text: str, timeout_s: float = 90) -> None:
+        with self._news:
+            arrived = self._news.wait_for(lambda: any(text in line for line in self.messages), timeout_s)
+        assert arrived, f"no {text!r} within {timeout_s} s: {''.join(self.messages)}"
+
+    def finish(self, exit_code: int = 0, timeout_s: float = 180) -> str:
+        """Wait for the end; its standard output."""
+        assert self.process.stdout is not None
+        output = self.process.stdout.read()
+        code = self.process.wait(timeout_s)
+        self._reader.join(10)
+        assert code == exit_code, f"exit code {code}: {''.join(self.messages)}"
+        return output
+
+    def kill(self, whole_group: bool) -> None:
+        """kill -9 of Python and Java at once, or of Python alone, which leaves its JVM to notice."""
+        if whole_group:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        else:
+            self.process.kill()
+        self.process.wait()
+
+
+def archive_of(directory: Path) -> Any:
+    """What a plain reader sees; an empty table before the first file."""
+    if not any(directory.glob("topic_dir=*/*/*.parquet")):
+        return None
+    return dataset.dataset(directory, format="parquet", partitioning="hive").to_table()
+
+
+def assert_none_twice(directory: Path) -> None:
+    table = archive_of(directory)
+    if table is not None:
+        keys = table.select(["topic", "partition", "offset"])
+        assert keys.group_by(["topic", "partition", "offset"]).aggregate([]).num_rows == table.num_rows
+
+
+def assert_equals_log(directory: Path, kafka: Cluster, topic: str, partitions: int) -> int:
+    """Compare the archive of a topic, record by record, with what kafka-python reads; returns the count."""
+    table = dataset.dataset(directory, format="parquet", partitioning="hive").to_table(columns=COLUMNS)
+    table = table.filter(dataset.field("topic") == topic).sort_by(
+        [("partition", "ascending"), ("offset", "ascending")]
+    )
+    consumer = KafkaConsumer(
+        bootstrap_servers=kafka.address, auto_offset_reset="earliest", enable_auto_commit=False
+    )
+    everything = [KafkaPythonPartition(topic, partition) for partition in range(partitions)]
+    consumer.assign(everything)
+    consumer.seek_to_beginning()
+    total = sum(consumer.end_offsets(everything).values()) - sum(
+        consumer.beginning_offsets(everything).values()
+    )
+    log: dict[tuple[int, int], Any] = {}
+    while len(log) < total:
+        batch = consumer.poll(timeout_ms=30_000, max_records=10_000)
+        assert batch, f"kafka-python read {len(log)} of {total}"
+        log |= {(m.partition, m.offset): m for messages in batch.values() for m in messages}
+    consumer.close()
+    assert table.num_rows == total
+    timestamps = table.column("timestamp").cast("int64").to_pylist()
+    columns = [table.column(name).to_pylist() for name in ("partition", "offset", "key", "value", "headers")]
+    for timestamp, partition, offset, key, value, headers in zip(timestamps, *columns, strict=True):
+        message = log[partition, offset]
+        assert (key, value, timestamp) == (message.key, message.value, message.timestamp * 1000)
+        assert [(header["key"], header["value"]) for header in headers or []] == list(message.headers)
+    return total
+
+
+def assert_layout(directory: Path) -> None:
+    """Names tell the truth: topic, day, partition, first and last offset; eight columns; offsets in order."""
+    for path in directory.glob("topic_dir=*/*/*"):
+        match = FILE_NAME.fullmatch(str(path.relative_to(directory)))
+        assert match, f"unexpected name {path}"
+        topic, day, partition, first, last = match.groups()
+        table = pq.ParquetFile(path).read()
+        assert table.column_names == COLUMNS
+        assert set(table.column("topic").to_pylist()) == {topic}
+        assert set(table.column("partition").to_pylist()) == {int(partition)}
+        assert {str(timestamp.date()) for timestamp in table.column("timestamp").to_pylist()} == {day}
+        offsets = table.column("offset").to_pylist()
+        assert offsets == sorted(offsets)
+        assert (offsets[0], offsets[-1]) == (int(first), int(last))
+        leaves = pq.read_metadata(path).schema
+        types = {leaves.column(i).path: leaves.column(i) for i in range(len(leaves))}
+        assert types["timestamp"].converted_type == "TIMESTAMP_MICROS"
+
+
+def test_killed_with_9_and_run_again(
+    kafka: Cluster, flights_topic: str, connector_jars: Path, tmp_path: Path
+) -> None:
+    """The job dies several times, the broker once; a reader never sees a record twice, and at the end all."""
+    archive = tmp_path / "archive"
+    arguments = ["--bootstrap-server", kafka.address, "--topic", flights_topic, "--to", str(archive)]
+    arguments += ["--jars", str(connector_jars), "--offsets-per-batch", "60000", "--master", "local[2]"]
+    for kill in range(rounds(2, 10)):
+        job = Job(*arguments)
+        job.await_message("offsets to read")
+        if kill % 3 == 0:
+            job.await_message(": batch ")
+        # The moment is random on purpose: steps between two messages have no event of their own.
+        threading.Event().wait(random.uniform(0, 3))
+        job.kill(whole_group=kill % 2 == 1)
+        assert_none_twice(archive)
+    job = Job(*arguments, "--json")
+    job.await_message("offsets to read")
+    kafka.server.restart(kill=True)
+    report = json.loads(job.finish())
+    assert report["complete"]
+    size = FLIGHTS // PARTITIONS
+    assert [
+        (
+            p["topic"],
+            p["partition"],
+            p["first_offset"],
+            p["last_offset"],
+            p["rows"],
+            p["gaps"],
+            p["offsets_behind"],
+        )
+        for p in report["partitions"]
+    ] == [(flights_topic, partition, 0, size - 1, size, 0, 0) for partition in range(PARTITIONS)]
+    assert_none_twice(archive)
+    assert_layout(archive)
+    assert assert_equals_log(archive, kafka, flights_topic, PARTITIONS) == FLIGHTS
+
+
+@pytest.fixture
+def archive(spark: Any, kafka: Cluster, connector_jars: Path, tmp_path: Path) -> Callable[..., ArchiveReport]:
+    """`archive(topic, …)` runs the job in this process's Spark session, to tmp_path / "archive" unless told."""
+
+    def run(*topics: str, to: Path = tmp_path / "archive", **settings: Any) -> ArchiveReport:
+        job = {"bootstrap_servers": kafka.address, "directory": to, "topics": topics, "jars": connector_jars}
+        return run_archive(ArchiveJob(**{**job, **settings}))
+
+    return run
+
+
+def test_goes_on_where_it_stopped(
+    kafka: Cluster, archive: Callable[..., ArchiveReport], tmp_path: Path
+) -> None:
+    topic = kafka.create_topic(partitions=2)
+    midnight = 1_700_006_400_000
+    back_and_forth = [(b"k", str(i).encode(), midnight + (-1) ** i * 1000, [("h", None)]) for i in range(40)]
+    kafka.fill(topic, 2, back_and_forth)
+    assert archive(topic).rows == 40
+    assert archive(topic).rows == 0
+    kafka.add_partitions(topic, 3)
+    kafka.fill(topic, 3, [(None, None, midnight + i, []) for i in range(30)])
+    report = archive(topic)
+    assert report.rows == 30
+    lines = report.as_text().splitlines()
+    assert lines[0].split() == ["TOPIC", "PARTITION", "FIRST-OFFSET", "LAST-OFFSET", "ROWS", "GAPS"]
+    assert [line.split() for line in lines[1:4]] == [
+        [topic, "0", "0", "29", "30", "0"],
+        [topic, "1", "0", "29", "30", "0"],
+        [topic, "2", "0", "9", "10", "0"],
+    ]
+    assert_layout(tmp_path / "archive")
+    assert assert_equals_log(tmp_path / "archive", kafka, topic, 3) == 70
+
+
+def test_by_pattern_and_with_source_options(
+    kafka: Cluster, archive: Callable[..., ArchiveReport], spark: Any, tmp_path: Path
+) -> None:
+    for name in ("metrics-a", "metrics-b", "other-metrics-a"):
+        kafka.create_topic(name, 2)
+        kafka.fill(name, 2, [(None, str(i).encode(), 1_700_000_000_000, []) for i in range(1000)])
+    options = ["minPartitions=7", "max.poll.records=100", "kafka.fetch.max.bytes=1000000"]
+    report = archive(pattern="metrics-.*", kafka_options=options)
+    assert {entry["topic"] for entry in report.as_json()["partitions"]} == {"metrics-a", "metrics-b"}
+    assert_layout(tmp_path / "archive")
+    assert assert_equals_log(tmp_path / "archive", kafka, "metrics-a", 2) == 1000
+    by_spark = spark.read.parquet(str(tmp_path / "archive"))
+    assert by_spark.select("topic", "partition", "offset").distinct().count() == by_spark.count() == 2000
+
+
+def test_records_deleted_before_they_were_archived(
+    kafka: Cluster, archive: Callable[..., ArchiveReport]
+) -> None:
+    topic = kafka.create_topic()
+    kafka.fill(topic, 1, [(None, b"v", 1_700_000_000_000, [])] * 10)
+    archive(topic)
+    kafka.fill(topic, 1, [(None, b"v", 1_700_000_000_000, [])] * 10)
+    partition = TopicPartition(topic, 0, 15)
+    admin = AdminClient({"bootstrap.servers": kafka.address})
+    admin.delete_records([partition])[partition].result(30)
+    with pytest.raises(RecordsLost, match=f"{topic}-0: offsets 10 to 14 were deleted") as lost:
+        archive(topic)
+    assert "--accept-loss" in lost.value.hint
+    entry = archive(topic, accept_loss=True).as_json()["partitions"][0]
+    assert (entry["rows"], entry["gaps"], entry["gap_ranges"]) == (15, 5, [[10, 14]])
+
+
+def test_a_topic_deleted_and_created_anew(kafka: Cluster, archive: Callable[..., ArchiveReport]) -> None:
+    topic = kafka.create_topic()
+    kafka.fill(topic, 1, [(None, b"old", 1_700_000_000_000, [])] * 5)
+    archive(topic)
+    kafka.delete_topic(topic)
+    kafka.create_topic(topic)
+    kafka.fill(topic, 1, [(None, b"new", 1_700_000_000_000, [])] * 9)
+    with pytest.raises(RecordsLost, match="deleted and created anew"):
+        archive(topic)
+
+
+def test_transactions_leave_gaps_that_are_reported(
+    genuine: GenuineKafka, archive: Callable[..., ArchiveReport], tmp_path: Path
+) -> None:
+    """Control records take offsets, and aborted records are not read; both are gaps, none is an error."""
+    cluster = Cluster(genuine)
+    topic = cluster.create_topic()
+    producer = cluster.producer(**{"transactional.id": "archive-test"})
+    producer.init_transactions(30)
+    for commit in (True, False, True):
+        producer.begin_transaction()
+        for i in range(3):
+            producer.produce(topic, str(i).encode())
+        producer.flush(30)
+        producer.commit_transaction(30) if commit else producer.abort_transaction(30)
+    options = {"bootstrap_servers": cluster.address, "kafka_options": ["isolation.level=read_committed"]}
+    entry = archive(topic, **options).as_json()["partitions"][0]
+    assert (entry["first_offset"], entry["last_offset"], entry["rows"]) == (0, 10, 6)
+    assert (entry["gaps"], entry["gap_ranges"]) == (6, [[3, 7], [11, 11]])
+    assert archive(topic, **options).rows == 0
+    assert archive_of(tmp_path / "archive").column("offset").to_pylist() == [0, 1, 2, 8, 9, 10]
+
+
+def test_what_cannot_start_says_why_and_touches_nothing(
+    kafka: Cluster, archive: Callable[..., ArchiveReport], tmp_path: Path
+) -> None:
+    target = tmp_path / "archive"
+    topic = kafka.create_topic()
+    with pytest.raises(NotStarted, match="No such topic"):
+        archive("absent")
+    with pytest.raises(NotStarted, match="matches"):
+        archive(pattern="absent-.*")
+    with pytest.raises(NotStarted, match="does not answer"):
+        options = ["default.api.timeout.ms=1500", "request.timeout.ms=1000"]
+        archive(topic, bootstrap_servers=f"127.0.0.1:{free_port()}", kafka_options=options)
+    with pytest.raises(NotStarted, match="the job sets"):
+        archive(topic, kafka_options=["failOnDataLoss=false"])
+    with pytest.raises(NotStarted, match="name=value"):
+        archive(topic, kafka_options=["nonsense"])
+    assert not target.exists()
+    target.mkdir()
+    (target / "notes.txt").write_text("mine")
+    with pytest.raises(NotStarted, match="not an archive"):
+        archive(topic)
+    assert [path.name for path in target.iterdir()] == ["notes.txt"]
+
+
+def test_continuous_until_sigterm_and_one_job_at_a_time(
+    kafka: Cluster, archive: Callable[..., ArchiveReport], connector_jars: Path, tmp_path: Path
+) -> None:
+    topic, target = kafka.create_topic(), tmp_path / "archive"
+    arguments = ["--bootstrap-server", kafka.address, "--topic", topic, "--to", str(target)]
+    job = Job(*arguments, "--jars", str(connector_jars), "--continuous", "--interval-s", "0.5", "--json")
+    job.await_message("offsets to read")
+    kafka.fill(topic, 1, [(None, b"v", 1_700_000_000_000, [])] * 5)
+    job.await_message(" 5 rows")
+    with pytest.raises(NotStarted, match=f"process {job.process.pid}"):
+        archive(topic)
+    kafka.fill(topic, 1, [(None, b"w", 1_700_000_000_000, [])] * 7)
+    job.await_message(" 12 rows")
+    job.process.send_signal(signal.SIGTERM)
+    assert json.loads(job.finish())["rows"] == 12
+    assert archive(topic).rows == 0
+    assert Counter(archive_of(target).column("value").to_pylist()) == {b"v": 5, b"w": 7}
