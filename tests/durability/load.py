@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -212,10 +213,10 @@ def read_everything(address: str, topic: str) -> dict[Place, bytes]:
     consumer.assign(assignment)
     log: dict[Place, bytes] = {}
     waiting = {partition for partition, end in ends.items() if end > 0}
+    deadline = time.monotonic() + 120
     while waiting:
-        messages = consumer.consume(10_000, timeout=30)
-        assert messages, f"no record for 30 s; partitions {waiting} are not read to their ends {ends}"
-        for message in messages:
+        assert time.monotonic() < deadline, f"partitions {waiting} are not read to their ends {ends}"
+        for message in consumer.consume(1000, timeout=0.2):
             assert message.error() is None, message.error()
             partition, offset, value = message.partition(), message.offset(), message.value()
             assert partition is not None and offset is not None and value is not None

@@ -49,7 +49,7 @@ def test_nothing_acknowledged_is_lost_or_stored_twice_over_kills(
     producer: Callable[[str, str], Producer],
     record_property: Callable[[str, object], None],
 ) -> None:
-    rounds = campaign.rounds(8, 200)
+    rounds = campaign.rounds(12, 200)
     _create_topic(killed_broker.address)
     load = Load(producer(killed_broker.address, _TOPIC))
     load.start()
