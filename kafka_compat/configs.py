@@ -344,7 +344,7 @@ def check_dynamic(settings: Mapping[str, str], *, per_broker: bool) -> None:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             "These security configs can be dynamically updated only per-listener using the listener prefix: "
-            + _set(bare),
+            f"HashSet({', '.join(bare)})",
         )
     for name, value in settings.items():
         key = keys.get(name) or dynamic_only_keys().get(name)

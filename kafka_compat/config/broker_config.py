@@ -49,8 +49,10 @@ class BrokerConfig:
 
     def __init__(self, static: Mapping[str, str]) -> None:
         self.static = dict(static)
-        if "node.id" in self.static:
-            self.static.setdefault("broker.id", self.static["node.id"])
+        # KIP-500 made these two names of one setting.
+        for name, synonym in (("broker.id", "node.id"), ("node.id", "broker.id")):
+            if synonym in self.static:
+                self.static.setdefault(name, self.static[synonym])
         self.dynamic_default: dict[str, str] = {}
         self.dynamic_broker: dict[str, str] = {}
         self.create_topics: tuple[TopicToCreate, ...] = ()

@@ -32,7 +32,7 @@ _ABOUT = {
     "log.dirs": "The data folders, separated by commas; a new partition goes to the one with the fewest.",
     "log.flush.interval.messages": "After how many records a log is forced to disk; 1 for every request.",
     "log.flush.interval.ms": "After how long a log is forced to disk.",
-    "log.retention.bytes": "How large a partition may grow before its oldest segments go; -1 is without bound.",
+    "log.retention.bytes": "How large a partition may grow before its oldest segments go; -1: no bound.",
     "log.retention.check.interval.ms": "How often logs are looked over for segments to delete.",
     "log.retention.hours": "How long records are kept, in hours; the minutes and ms of it count more.",
     "log.retention.minutes": "How long records are kept, in minutes; the ms of it count more.",

@@ -4,8 +4,9 @@ KIP-569)."""
 from __future__ import annotations
 
 from kafka_compat.config.synonyms import ConfigEntry
+from kafka_compat.configs import ResourceType
 from kafka_compat.dispatch import RequestContext, handler
-from kafka_compat.errors import KafkaError
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -19,8 +20,23 @@ from kafka_compat.protocol.messages.describe_configs import (
 
 @handler(ApiKey.DESCRIBE_CONFIGS)
 async def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    unknown = [
+        item for item in request.resources if item.resource_type not in ResourceType.__members__.values()
+    ]
+    if unknown:
+        # Kafka refuses the request as a whole.
+        return DescribeConfigsResponse(results=[_refused(item, unknown[0]) for item in request.resources])
     return DescribeConfigsResponse(
         results=[await _describe(ctx, request, resource) for resource in request.resources]
+    )
+
+
+def _refused(resource: DescribeConfigsResource, unknown: DescribeConfigsResource) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=ErrorCode.INVALID_REQUEST,
+        error_message=f"Unexpected resource type {unknown.resource_type} for {unknown.resource_name}",
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
     )
 
 
