@@ -26,12 +26,8 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
     results: list[CreatableTopicResult] = []
     for topic in request.topics:
         if counts[topic.name] > 1:
-            if not any(result.name == topic.name for result in results):
-                results.append(
-                    _failure(
-                        topic, ErrorCode.INVALID_REQUEST, "The topic occurs more than once in the request."
-                    )
-                )
+            problem = "The topic occurs more than once in the request."
+            results.append(_failure(topic, ErrorCode.INVALID_REQUEST, problem))
             continue
         try:
             results.append(await _create(ctx, topic, request.validate_only))

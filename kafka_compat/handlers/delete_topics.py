@@ -31,9 +31,11 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
         results.append(result)
         try:
             if name is not None and topic_id != _NO_TOPIC_ID:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic name and topic ID can not both be specified.")
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, "Topic name and topic ID can not both be specified."
+                )
             if resolved is None:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "No topic has this id.")
             if names[resolved] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic occurs more than once in the request.")
             if not ctx.broker.config.bool("delete.topic.enable"):
@@ -42,7 +44,7 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
                 )
             known = ctx.broker.metadata.topics.get(resolved)
             if known is None:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no such topic.")
             result.topic_id = known.topic_id
             await ctx.broker.topics.delete(resolved)
         except KafkaError as error:

@@ -23,6 +23,13 @@ def describe_topic_partitions(
     cache = ctx.broker.metadata
     cursor = request.cursor
     names = sorted({topic.name for topic in request.topics}) if request.topics else sorted(cache.topics)
+    if cursor is not None and request.topics and cursor.topic_name not in names:
+        return DescribeTopicPartitionsResponse(
+            topics=[
+                DescribeTopicPartitionsResponseTopic(name=name, error_code=ErrorCode.INVALID_REQUEST)
+                for name in names
+            ]
+        )
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
     left = max(min(request.response_partition_limit, ctx.broker.describe_partitions_max), 1)

@@ -168,6 +168,8 @@ class DelayedFetch:
         )
         if target.last_fetched_epoch >= 0:
             epoch, end_offset = log.end_offset_for_epoch(target.last_fetched_epoch)
+            if end_offset < 0:  # an epoch that this log has not come to
+                return _failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
             if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
                 data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
                 return data, 0, True
