@@ -29,7 +29,9 @@ class Brokers:
 def brokers(request) -> Brokers:
     if "H8DEV" in os.environ:
         return Brokers(*os.environ["H8DEV"].split(","))
-    return Brokers(request.getfixturevalue("shared_broker").address, request.getfixturevalue("genuine").address)
+    return Brokers(
+        request.getfixturevalue("shared_broker").address, request.getfixturevalue("genuine").address
+    )
 
 
 class Topics:

@@ -201,7 +201,15 @@ def _compiled(version: str, folders: tuple[str, ...]) -> Path:
     classes = kafka_jars.cache_directory() / "client-drivers" / f"{version}-{digest}"
     if not classes.is_dir():
         partial = classes.with_name(f"{classes.name}.{os.getpid()}")
-        command = ["javac", "-nowarn", "-Xlint:none", "-d", str(partial), "-cp", kafka_jars.class_path(version)]
+        command = [
+            "javac",
+            "-nowarn",
+            "-Xlint:none",
+            "-d",
+            str(partial),
+            "-cp",
+            kafka_jars.class_path(version),
+        ]
         subprocess.run([*command, *map(str, sources)], check=True, capture_output=True)
         partial.rename(classes)
     return classes

@@ -99,7 +99,15 @@ def test_list_shows_brokers_topics_and_errors(kcat: tuple[Kcat, Kcat]) -> None:
         run("-P", "-t", topic, "-p", "0", stdin="a\n")
         listed = run("-L", "-t", topic)
         too_large = run(
-            "-P", "-t", topic, "-p", "0", "-X", "message.max.bytes=3000000", stdin="x" * 2_000_000, check=False
+            "-P",
+            "-t",
+            topic,
+            "-p",
+            "0",
+            "-X",
+            "message.max.bytes=3000000",
+            stdin="x" * 2_000_000,
+            check=False,
         )
         return [re.sub(r"from broker -?\d+", "from broker", listed), too_large.split(" ")[0]]
 

@@ -22,7 +22,9 @@ def record(number: int, value: bytes | None = None, key: bytes | None = b"key") 
     return Record(offset=0, timestamp=START_MS + number * 1000, key=key, value=content, headers=())
 
 
-def batch(count: int = 3, *, start: int = 0, compression: CompressionType = CompressionType.NONE, **more: object) -> bytes:
+def batch(
+    count: int = 3, *, start: int = 0, compression: CompressionType = CompressionType.NONE, **more: object
+) -> bytes:
     """One batch of `count` records, a second apart."""
     numbered = [record(number) for number in range(start, start + count)]
     return build_batch(numbered, compression=compression, **more)  # type: ignore[arg-type]
@@ -42,7 +44,9 @@ def changed(data: bytes, at: int, code: str, value: int, *, seal: bool = True) -
     return sealed(found) if seal else bytes(found)
 
 
-def old_message(magic: int, value: bytes | None, key: bytes | None = None, *, offset: int = 0, number: int = 0) -> bytes:
+def old_message(
+    magic: int, value: bytes | None, key: bytes | None = None, *, offset: int = 0, number: int = 0
+) -> bytes:
     """One uncompressed message of format 0 or 1 (Produce 0-2), with its offset and size in front."""
     start = struct.pack(">bb", magic, 0)
     if magic == 1:

@@ -55,7 +55,9 @@ def test_api_versions(pair: Pair) -> None:
     for version in pair.versions(ApiKey.API_VERSIONS):
         ours, genuine = pair.both(ApiKey.API_VERSIONS, version, SOFTWARE)
         assert (ours["error_code"], ours["throttle_time_ms"]) == (0, 0)
-        served = {entry["api_key"]: (entry["min_version"], entry["max_version"]) for entry in ours["api_keys"]}
+        served = {
+            entry["api_key"]: (entry["min_version"], entry["max_version"]) for entry in ours["api_keys"]
+        }
         missing = [
             ApiKey(entry["api_key"]).name
             for entry in genuine["api_keys"]
@@ -75,7 +77,9 @@ def test_api_versions_above_the_highest(pair: Pair) -> None:
     for connection in pair.sides.values():
         body = encode(ApiKey.API_VERSIONS, 4, SOFTWARE)[4:]
         connection.send(frame(body[:2] + (99).to_bytes(2, "big") + body[4:]))
-        found = plain(codec.decode(response_class(ApiKey.API_VERSIONS), 0, connection.receive(), 4, exact=True))
+        found = plain(
+            codec.decode(response_class(ApiKey.API_VERSIONS), 0, connection.receive(), 4, exact=True)
+        )
         assert found["error_code"] == 35
         own = [entry for entry in found["api_keys"] if entry["api_key"] == ApiKey.API_VERSIONS]
         answers.append(own)
@@ -152,7 +156,8 @@ def test_describe_topic_partitions(pair_41: Pair) -> None:
     for topic, partition in ((first, 1), (first, 3), (second, 0), (second, 9), ("zzz", 0)):
         cursor = {"topic_name": topic, "partition_index": partition}
         pair_41.same(
-            ApiKey.DESCRIBE_TOPIC_PARTITIONS, {"topics": asked, "response_partition_limit": 2, "cursor": cursor}
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+            {"topics": asked, "response_partition_limit": 2, "cursor": cursor},
         )
 
 
@@ -164,7 +169,11 @@ def test_versions_that_only_41_has(pair_41: Pair) -> None:
 
     def produce(side: str) -> Plain:
         parts = [{"index": 0, "records": batch(3)}]
-        return {"acks": -1, "timeout_ms": 9000, "topic_data": [{"topic_id": ids[side], "partition_data": parts}]}
+        return {
+            "acks": -1,
+            "timeout_ms": 9000,
+            "topic_data": [{"topic_id": ids[side], "partition_data": parts}],
+        }
 
     pair_41.same(ApiKey.PRODUCE, produce, (13,))
 

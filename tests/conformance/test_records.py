@@ -14,13 +14,20 @@ from tests.conformance.wire import Plain
 
 
 def produce_request(
-    topic: str, records: bytes | None, *, acks: int = -1, partition: int = 0, transactional_id: str | None = None
+    topic: str,
+    records: bytes | None,
+    *,
+    acks: int = -1,
+    partition: int = 0,
+    transactional_id: str | None = None,
 ) -> Plain:
     data = [{"name": topic, "partition_data": [{"index": partition, "records": records}]}]
     return {"transactional_id": transactional_id, "acks": acks, "timeout_ms": 10_000, "topic_data": data}
 
 
-def fetch_request(topic: str, offset: int, *, partition: int = 0, max_bytes: int = 1 << 20, **more: Any) -> Plain:
+def fetch_request(
+    topic: str, offset: int, *, partition: int = 0, max_bytes: int = 1 << 20, **more: Any
+) -> Plain:
     part = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": max_bytes}
     part |= {name: more.pop(name) for name in ("current_leader_epoch", "last_fetched_epoch") if name in more}
     request = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 24, **more}
@@ -128,7 +135,9 @@ def test_fetch_sessions(pair: Pair) -> None:
     topic = pair.topic(2)
     fill(pair, topic, batch(3))
     first = fetch_request(topic, 0)
-    first["topics"][0]["partitions"].append({"partition": 1, "fetch_offset": 0, "partition_max_bytes": 1 << 20})
+    first["topics"][0]["partitions"].append(
+        {"partition": 1, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+    )
     opened = pair.both(ApiKey.FETCH, 11, first | {"session_id": 0, "session_epoch": 0})
     ids = {side: answer["session_id"] for side, answer in zip(pair.sides, opened, strict=True)}
     assert all(ids.values())
@@ -137,7 +146,9 @@ def test_fetch_sessions(pair: Pair) -> None:
         base = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 24, "topics": topics, **more}
         return lambda side: {**base, "session_id": ids[side], "session_epoch": epoch}
 
-    again = [{"topic": topic, "partitions": [{"partition": 0, "fetch_offset": 3, "partition_max_bytes": 1 << 20}]}]
+    again = [
+        {"topic": topic, "partitions": [{"partition": 0, "fetch_offset": 3, "partition_max_bytes": 1 << 20}]}
+    ]
     pair.same(ApiKey.FETCH, in_session(1, again), (11,))
     pair.same(ApiKey.FETCH, in_session(2, []), (11,))
     fill(pair, topic, batch(2), partition=1)
@@ -150,7 +161,9 @@ def test_fetch_sessions(pair: Pair) -> None:
     pair.same(ApiKey.FETCH, in_session(5, []), (11,))
 
 
-def offsets_request(topic: str, timestamp: int, *, partition: int = 0, isolation: int = 0, epoch: int = -1) -> Plain:
+def offsets_request(
+    topic: str, timestamp: int, *, partition: int = 0, isolation: int = 0, epoch: int = -1
+) -> Plain:
     part = {
         "partition_index": partition,
         "timestamp": timestamp,
@@ -181,10 +194,14 @@ def test_list_offsets_special_timestamps(pair: Pair) -> None:
     for timestamp, first in ((-3, 7), (-4, 8)):
         for name in (topic, empty):
             pair.same(
-                ApiKey.LIST_OFFSETS, offsets_request(name, timestamp), pair.versions(ApiKey.LIST_OFFSETS, first)
+                ApiKey.LIST_OFFSETS,
+                offsets_request(name, timestamp),
+                pair.versions(ApiKey.LIST_OFFSETS, first),
             )
     for timestamp in (-1, -2, START_MS):
-        pair.same(ApiKey.LIST_OFFSETS, offsets_request(empty, timestamp), pair.versions(ApiKey.LIST_OFFSETS, 1))
+        pair.same(
+            ApiKey.LIST_OFFSETS, offsets_request(empty, timestamp), pair.versions(ApiKey.LIST_OFFSETS, 1)
+        )
 
 
 def test_list_offsets_errors(pair: Pair) -> None:

@@ -191,7 +191,9 @@ class Client:
             if isinstance(at, int):
                 times = await consumer.offsets_for_times(dict.fromkeys(parts, at))
                 return {
-                    "offsets": {part.partition: None if hit is None else hit.offset for part, hit in times.items()}
+                    "offsets": {
+                        part.partition: None if hit is None else hit.offset for part, hit in times.items()
+                    }
                 }
             found = consumer.beginning_offsets(parts) if at == "earliest" else consumer.end_offsets(parts)
             return {"offsets": {part.partition: offset for part, offset in (await found).items()}}
@@ -286,7 +288,8 @@ class Client:
         _raise_for(described["error_code"])
         return {
             "partitions": sorted(
-                [part["partition"], len(part["replicas"]), len(part["isr"])] for part in described["partitions"]
+                [part["partition"], len(part["replicas"]), len(part["isr"])]
+                for part in described["partitions"]
             )
         }
 

@@ -37,7 +37,10 @@ def serve(client: object, code_of: Callable[[BaseException], int | None]) -> Non
             answer = getattr(client, verb)(**request)
         except Exception as error:
             code = code_of(error)
-            answer = {"error": LOCAL_FAILURE if code is None else code, "message": f"{type(error).__name__}: {error}"}
+            answer = {
+                "error": LOCAL_FAILURE if code is None else code,
+                "message": f"{type(error).__name__}: {error}",
+            }
         answers.write(json.dumps(answer) + "\n")
     answers.close()
     sys.stderr.flush()

@@ -124,7 +124,9 @@ class Client:
         def report(index: int) -> Callable[[KafkaError | None, Message], None]:
             def delivered(error: KafkaError | None, message: Message) -> None:
                 failed = error is not None
-                results[index] = {"error": error.code()} if failed else [message.partition(), message.offset()]
+                results[index] = (
+                    {"error": error.code()} if failed else [message.partition(), message.offset()]
+                )
 
             return delivered
 
@@ -180,7 +182,9 @@ class Client:
                 asked = [TopicPartition(topic, number, at) for number in partitions]
                 found = consumer.offsets_for_times(asked, timeout=10)
                 # librdkafka answers "end" where no record is that late.
-                return {"offsets": {part.partition: part.offset if part.offset >= 0 else None for part in found}}
+                return {
+                    "offsets": {part.partition: part.offset if part.offset >= 0 else None for part in found}
+                }
             edge = 0 if at == "earliest" else 1
             return {
                 "offsets": {
@@ -213,7 +217,8 @@ class Client:
             consumer.close()
         return {
             "committed": {
-                part.partition: [part.offset, part.metadata or ""] if part.offset >= 0 else None for part in found
+                part.partition: [part.offset, part.metadata or ""] if part.offset >= 0 else None
+                for part in found
             }
         }
 
@@ -320,7 +325,11 @@ class Client:
         admin = self._admin(bootstrap)
         found = admin.describe_consumer_groups([group])[group].result(15)
         held = sorted(len(member.assignment.topic_partitions) for member in found.members)
-        return {"state": found.state.name.replace("_", "").lower(), "members": held, "hosts": len(found.members)}
+        return {
+            "state": found.state.name.replace("_", "").lower(),
+            "members": held,
+            "hosts": len(found.members),
+        }
 
     def delete_group(self, bootstrap: str, group: str) -> Answer:
         self._admin(bootstrap).delete_consumer_groups([group])[group].result(15)
@@ -329,7 +338,9 @@ class Client:
     def group_offsets(self, bootstrap: str, group: str) -> Answer:
         admin = self._admin(bootstrap)
         found = admin.list_consumer_group_offsets([GroupPartitions(group)])[group].result(15)
-        return {"offsets": sorted([part.topic, part.partition, part.offset] for part in found.topic_partitions)}
+        return {
+            "offsets": sorted([part.topic, part.partition, part.offset] for part in found.topic_partitions)
+        }
 
     def latest_by_admin(self, bootstrap: str, topic: str, partitions: list[int]) -> Answer:
         admin = self._admin(bootstrap)

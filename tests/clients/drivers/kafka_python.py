@@ -10,7 +10,14 @@ from concurrent.futures import Future
 from typing import Any
 
 import kafka.errors
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, OffsetSpec, TopicPartition
+from kafka import (
+    KafkaAdminClient,
+    KafkaConsumer,
+    KafkaProducer,
+    OffsetAndMetadata,
+    OffsetSpec,
+    TopicPartition,
+)
 from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
@@ -180,7 +187,9 @@ class Client:
             if isinstance(at, int):
                 times = consumer.offsets_for_times(dict.fromkeys(parts, at))
                 return {
-                    "offsets": {part.partition: None if hit is None else hit.offset for part, hit in times.items()}
+                    "offsets": {
+                        part.partition: None if hit is None else hit.offset for part, hit in times.items()
+                    }
                 }
             edges = consumer.beginning_offsets(parts) if at == "earliest" else consumer.end_offsets(parts)
             return {"offsets": {part.partition: offset for part, offset in edges.items()}}
@@ -205,7 +214,8 @@ class Client:
         consumer = self._consumer(bootstrap, group_id=group)
         try:
             found = {
-                number: consumer.committed(TopicPartition(topic, number), metadata=True) for number in partitions
+                number: consumer.committed(TopicPartition(topic, number), metadata=True)
+                for number in partitions
             }
         finally:
             consumer.close()
@@ -257,7 +267,9 @@ class Client:
         replication: int = 1,
         configs: dict[str, str] | None = None,
     ) -> Answer:
-        self._admin(bootstrap).create_topics([NewTopic(topic, partitions, replication, topic_configs=configs)])
+        self._admin(bootstrap).create_topics(
+            [NewTopic(topic, partitions, replication, topic_configs=configs)]
+        )
         return {}
 
     def delete_topic(self, bootstrap: str, topic: str) -> Answer:
@@ -282,7 +294,8 @@ class Client:
         found = self._admin(bootstrap).describe_configs([resource], config_filter="all")["topic"][topic]
         return {
             "configs": {
-                name: [entry["value"], entry["config_source"] == "DEFAULT_CONFIG"] for name, entry in found.items()
+                name: [entry["value"], entry["config_source"] == "DEFAULT_CONFIG"]
+                for name, entry in found.items()
             }
         }
 
@@ -311,7 +324,11 @@ class Client:
             sum(len(topic["partitions"]) for topic in member["member_assignment"]["assigned_partitions"])
             for member in found["members"]
         ]
-        return {"state": found["group_state"].lower(), "members": sorted(held), "hosts": len(found["members"])}
+        return {
+            "state": found["group_state"].lower(),
+            "members": sorted(held),
+            "hosts": len(found["members"]),
+        }
 
     def delete_group(self, bootstrap: str, group: str) -> Answer:
         outcome = self._admin(bootstrap).delete_groups([group])[group]
