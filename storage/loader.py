@@ -15,7 +15,7 @@ that
 from __future__ import annotations
 
 import logging
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
@@ -234,6 +234,7 @@ class _Opening:
         self.scanned_bytes = 0
         self.truncated_bytes = 0
         self.leader_epochs = self._read_leader_epochs(filesystem, directory, names)
+        self._stored_epochs = self.leader_epochs.encode()
         self.producers: ProducerState
         self._filesystem = filesystem
         self._directory = directory
@@ -270,7 +271,9 @@ class _Opening:
         segments = self._segments
         if not segments:
             return
-        first = max(bisect_right([segment.base_offset for segment in segments], recovery_point) - 1, 0)
+        # A segment that ends exactly at the recovery point may have been rolled after that flush: its
+        # batches are durable, but its indexes may not be.
+        first = max(bisect_left([segment.base_offset for segment in segments], recovery_point) - 1, 0)
         total_bytes = sum(segment.size_bytes for segment in segments[first:])
         base_offset = segments[first].base_offset
         self._remove_snapshots(lambda offset: offset > base_offset)
@@ -290,9 +293,6 @@ class _Opening:
             if not self._recover_segment(segment, total_bytes, progress):
                 self._drop_from(number + 1, "they follow a corrupt batch")
                 break
-        self._filesystem.write_file_atomically(
-            f"{self._directory}/{LEADER_EPOCH_CHECKPOINT}", self.leader_epochs.encode()
-        )
 
     def _recover_segment(self, segment: Segment, total_bytes: int, progress: RecoveryProgress | None) -> bool:
         """Check one segment and cut its bad end off; whether all of it was good."""
@@ -356,8 +356,8 @@ class _Opening:
 
     def finish(self, log_start_offset: int, clean: bool) -> None:
         """Bring producers and epochs in line with the log, and its folder on disk."""
-        self.leader_epochs.truncate_from_end(self.end_offset)
         self.leader_epochs.truncate_from_start(log_start_offset)
+        self.leader_epochs.truncate_from_end(self.end_offset)
         self._remove_snapshots(lambda offset: offset > self.end_offset)
         if not self._producers_known:
             self.producers = load_producers(
@@ -367,6 +367,10 @@ class _Opening:
                 self._segments,
                 self.end_offset,
                 self._expiration_ms,
+            )
+        if self.leader_epochs.encode() != self._stored_epochs:
+            self._filesystem.write_file_atomically(
+                f"{self._directory}/{LEADER_EPOCH_CHECKPOINT}", self.leader_epochs.encode()
             )
         bases = {segment.base_offset for segment in self._segments}
         newest = max(snapshot_offsets(self._names), default=0)

@@ -459,7 +459,10 @@ class Log:
             try:
                 segment.sync(sealed=following is not None)
                 if following is not None:
-                    self._filesystem.sync_file(f"{self.directory}/{file_name(following, SNAPSHOT_SUFFIX)}")
+                    snapshot = self._snapshot_path(following)
+                    # A log from elsewhere may lack it; then the state before it is replayed.
+                    if self._filesystem.exists(snapshot):
+                        self._filesystem.sync_file(snapshot)
             except FileNotFoundError:
                 # Retention may take a segment while we are at it, but nothing else may.
                 if not segment.deleted:
@@ -489,8 +492,12 @@ class Log:
     def _write_snapshot(self) -> None:
         # Not synced here, on the append path: a flush syncs it before it passes the segment that the
         # snapshot precedes.
-        path = f"{self.directory}/{file_name(self.log_end_offset, SNAPSHOT_SUFFIX)}"
-        self._filesystem.write_file(path, self.producers.encode_snapshot())
+        self._filesystem.write_file(
+            self._snapshot_path(self.log_end_offset), self.producers.encode_snapshot()
+        )
+
+    def _snapshot_path(self, offset: int) -> str:
+        return f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
 
     # --- deletion and truncation
 
@@ -632,7 +639,7 @@ class Log:
     def _remove_snapshots_behind(self, offset: int) -> None:
         for found in snapshot_offsets(self._filesystem.listdir(self.directory)):
             if found > offset:
-                self._filesystem.unlink(f"{self.directory}/{file_name(found, SNAPSHOT_SUFFIX)}")
+                self._filesystem.unlink(self._snapshot_path(found))
 
     # --- the end
 
@@ -645,7 +652,7 @@ class Log:
             self._active.seal()
             if self._active.size_bytes:
                 self._active.sync(sealed=True)
-            snapshot = f"{self.directory}/{file_name(self.log_end_offset, SNAPSHOT_SUFFIX)}"
+            snapshot = self._snapshot_path(self.log_end_offset)
             if not self._filesystem.exists(snapshot):
                 self._write_snapshot()
                 self._filesystem.sync_file(snapshot)

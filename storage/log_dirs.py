@@ -54,8 +54,8 @@ class LogDirectory:
         self.path = path
         self.disk = Disk(path, on_failure)
         self.lock: FileLock | None = None
-        self.was_clean = True
         self._filesystem = filesystem
+        self._stored: dict[str, Mapping[TopicPartition, int]] = {}
 
     @property
     def online(self) -> bool:
@@ -64,7 +64,9 @@ class LogDirectory:
     def read_offsets(self, name: str) -> dict[TopicPartition, int]:
         """The entries of an offset checkpoint; none when it is absent or malformed."""
         try:
-            return checkpoints.decode_offsets(self._filesystem.read_file(f"{self.path}/{name}"))
+            offsets = checkpoints.decode_offsets(self._filesystem.read_file(f"{self.path}/{name}"))
+            self._stored[name] = offsets
+            return dict(offsets)
         except FileNotFoundError:
             return {}
         except CorruptFile as error:
@@ -79,6 +81,15 @@ class LogDirectory:
             self._filesystem.write_file_atomically(f"{self.path}/{name}", content)
         except OSError as error:
             raise self.disk.fail(error, f"checkpoint {name}") from error
+        self._stored[name] = offsets
+
+    def forget_offsets(self, key: TopicPartition) -> None:
+        """Take a partition out of the checkpoints, before a new log of the same name could be taken for the
+        old.
+        """
+        for name, offsets in list(self._stored.items()):
+            if key in offsets:
+                self.write_offsets(name, {other: offset for other, offset in offsets.items() if other != key})
 
 
 class Clock(Protocol):
@@ -286,6 +297,7 @@ class LogDirs:
             counts[log.disk.path] += 1
         directory = min(online, key=lambda candidate: counts[candidate.path])
         path = f"{directory.path}/{topic}-{partition}"
+        directory.forget_offsets(key)
         try:
             log = self._loader.create(directory.disk, path, key, topic_id, self._config_for(topic))
         except OSError as error:

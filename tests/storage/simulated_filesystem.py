@@ -190,7 +190,9 @@ class SimulatedFilesystem:
 
     def after_crash(self) -> SimulatedFilesystem:
         """The disk that is found after the power came back."""
-        return SimulatedFilesystem(self.chance, self._root.torn(self.chance))
+        found = SimulatedFilesystem(self.chance, self._root.torn(self.chance))
+        found.now_ms = self.now_ms
+        return found
 
     # --- steps
 
