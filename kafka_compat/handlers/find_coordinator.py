@@ -26,6 +26,14 @@ _GROUP: Final = 0
 _TRANSACTION: Final = 1
 
 
+_MESSAGES: Final = {
+    ErrorCode.NONE: "NONE",
+    ErrorCode.INVALID_REQUEST: "This broker has no coordinator of that type.",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+}
+"""Versions 1 to 3 always have a message, later ones only with an error."""
+
+
 class _Found(NamedTuple):
     error: ErrorCode
     node_id: int = -1
@@ -54,7 +62,12 @@ def _answer(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordin
         return FindCoordinatorResponse(
             coordinators=[
                 Coordinator(
-                    key=key, error_code=found.error, node_id=found.node_id, host=found.host, port=found.port
+                    key=key,
+                    error_code=found.error,
+                    error_message=_MESSAGES[found.error] if found.error else "",
+                    node_id=found.node_id,
+                    host=found.host,
+                    port=found.port,
                 )
                 for key in request.coordinator_keys
                 for found in (_find(ctx, request.key_type, key),)
@@ -63,7 +76,7 @@ def _answer(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordin
     found = _find(ctx, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=found.error,
-        error_message=found.error.name,
+        error_message=_MESSAGES[found.error],
         node_id=found.node_id,
         host=found.host,
         port=found.port,

@@ -7,8 +7,6 @@ epochs (KIP-320), 7 static members (KIP-345). Every answer says per partition ho
 
 from __future__ import annotations
 
-from itertools import groupby
-
 from kafka_compat.dispatch import PENDING, RequestContext, handler
 from kafka_compat.groups.model import Commit, OffsetAndMetadata, PartitionErrors
 from kafka_compat.protocol.api_keys import ApiKey
@@ -51,15 +49,9 @@ def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> object:
 
 
 def _response(errors: PartitionErrors) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=name,
-                partitions=[
-                    OffsetCommitResponsePartition(partition_index=partition, error_code=error)
-                    for (_, partition), error in group
-                ],
-            )
-            for name, group in groupby(errors.items(), key=lambda item: item[0][0])
-        ]
-    )
+    topics: dict[str, OffsetCommitResponseTopic] = {}
+    for (topic, partition), error in errors.items():
+        topics.setdefault(topic, OffsetCommitResponseTopic(name=topic)).partitions.append(
+            OffsetCommitResponsePartition(partition_index=partition, error_code=error)
+        )
+    return OffsetCommitResponse(topics=list(topics.values()))
