@@ -64,7 +64,7 @@ class Side:
     def _admin(self) -> Any:
         from confluent_kafka.admin import AdminClient
 
-        return AdminClient({"bootstrap.servers": self.address})
+        return AdminClient({"bootstrap.servers": self.address, "log_level": 2})
 
 
 def ours(directory: Path, overrides: Mapping[str, str] | None = None) -> Side:
