@@ -142,6 +142,8 @@ class Broker:
             connections_max=config.int("max.connections"),
             connections_per_ip_max=config.int("max.connections.per.ip"),
             frame_deadline_ms=config.int("kafka.compat.frame.timeout.ms"),
+            send_buffer_bytes=config.int("socket.send.buffer.bytes"),
+            receive_buffer_bytes=config.int("socket.receive.buffer.bytes"),
             connections_per_ip_overrides=config.connections_per_ip_overrides,
         )
 
@@ -168,6 +170,8 @@ class Broker:
             self.log_dirs.lock()
         except (StorageError, OSError) as error:
             raise StartupError(str(error)) from error
+        if len(self.log_dirs.offline) == len(self.log_dirs.directories):
+            raise StartupError(f"cannot use {', '.join(self.log_dirs.directories)} for data (log.dirs)")
         stored = stored_meta_properties(self.log_dirs.directories)
         if not self.config.is_set("broker.id") and stored.get("broker.id", "").isdecimal():
             # A folder from another broker, with nobody saying who we are: we are that broker.
@@ -259,8 +263,9 @@ class Broker:
     def _disk_failed(self, directory: str, lost: list[tuple[str, int]]) -> None:
         for topic, partition in lost:
             self._on_stopping(topic, partition)
-        self.replicas.take_offline(lost)
-        if len(self.log_dirs.offline) == len(self.log_dirs.directories):
+        if lost:
+            self.replicas.take_offline(lost)
+        if self._started and len(self.log_dirs.offline) == len(self.log_dirs.directories):
             log.critical("every log directory is offline: the broker stops")
             self.on_fatal()
 

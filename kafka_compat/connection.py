@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
 from collections import deque
 from struct import Struct
 from typing import TYPE_CHECKING, cast
@@ -71,6 +72,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport_full = False
         self._queue: deque[Part] = deque()
         self._unsent_bytes = 0
+        self._socket: socket.socket
         self._descriptor = -1
         self._slice_sent_bytes = 0
         self._watching_writable = False
@@ -86,6 +88,11 @@ class Connection(asyncio.BufferedProtocol):
         self.local_host, self.local_port = (local[0], local[1]) if local else ("", 0)
         self.last_active_s = self.server.loop.time()
         self._transport.set_write_buffer_limits(high=0)
+        if self.server.limits.send_buffer_bytes > 0:
+            # A buffer that the cache holds: with the kernel's own growing one, large fetches cost twice the CPU.
+            transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_SNDBUF, self.server.limits.send_buffer_bytes
+            )
         if not self.server.admit(self):
             self.abort()
 
@@ -255,7 +262,8 @@ class Connection(asyncio.BufferedProtocol):
         """Send the slice at the head of the queue; False when a later call must go on."""
         if self._descriptor < 0:
             assert self._transport is not None
-            self._descriptor = os.dup(self._transport.get_extra_info("socket").fileno())
+            self._socket = self._transport.get_extra_info("socket")
+            self._descriptor = os.dup(self._socket.fileno())
         remaining = part.size_bytes - self._slice_sent_bytes
         while remaining > 0:
             try:
@@ -279,6 +287,9 @@ class Connection(asyncio.BufferedProtocol):
             self._slice_sent_bytes += sent
             self._unsent_bytes -= sent
             remaining -= sent
+        # sendfile may leave the last segment corked, waiting for more; setting the option again pushes it out
+        # (else the client's delayed acknowledgement decides, some 40 ms later).
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._stop_watching()
         self._slice_sent_bytes = 0
         self._queue.popleft()

@@ -33,6 +33,8 @@ class Limits:
     connections_max: int
     connections_per_ip_max: int
     frame_deadline_ms: int
+    send_buffer_bytes: int = -1
+    receive_buffer_bytes: int = -1
     connections_per_ip_overrides: dict[str, int] = field(default_factory=dict)
 
 
@@ -77,6 +79,9 @@ class Server:
             dualstack_ipv6=family == socket.AF_INET6 and not listener.host,
         )
         listening.setblocking(False)
+        if self.limits.receive_buffer_bytes > 0:
+            # Accepted sockets inherit it; set later, it would not count for the window that is offered first.
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.receive_buffer_bytes)
         self._sockets.append((listener, listening))
         host, port = listening.getsockname()[:2]
         self.bound[listener.name] = (host, port)
