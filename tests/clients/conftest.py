@@ -14,7 +14,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.clients.programs import ClientKind, ClientProgram
 from tests.clients.scenarios import Lane
 from tests.support.process import wait_until
-from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """What a user does with a client, told once for all clients and both brokers.
 
-A scenario drives a client program, asserts what must hold on any Kafka broker, and returns what it observed, free of
-ids and of the current time: test_matrix.py compares these observations between our broker and genuine Kafka.
+A scenario drives a client program, asserts what must hold on any Kafka broker, and returns what it observed,
+free of ids and of the current time: test_matrix.py compares these observations between our broker and genuine
+Kafka.
 `NEEDS` names the client features without which a scenario makes no sense.
 """
 

@@ -1,4 +1,4 @@
-"""Pairs of connections: our broker beside genuine Kafka 3.9.1, or beside 4.1.0 for what ZooKeeper mode lacks."""
+"""Pairs of connections: our broker beside genuine Kafka 3.9.1, or 4.1.0 for what ZooKeeper mode lacks."""
 
 from __future__ import annotations
 

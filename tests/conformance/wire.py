@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import socket
 import struct
@@ -68,10 +69,8 @@ class Connection:
 
     def send(self, data: bytes) -> None:
         """Send raw bytes; a peer that has already closed is noticed by `receive`."""
-        try:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._socket.sendall(data)
-        except (BrokenPipeError, ConnectionResetError):
-            pass
 
     def receive(self) -> bytes:
         """The next response without its length. Raises Closed at the end, TimeoutError when none comes."""

@@ -1,7 +1,8 @@
 """The line protocol between the scenarios and a client program: one JSON object per line, each way.
 
-A request is `{"do": verb, ...arguments}`; the answer is a JSON object, or `{"error": code, "message": text}` with
-Kafka's error code (-1000 when the client failed without one). Bytes travel as Latin-1 strings, so that any byte survives.
+A request is `{"do": verb, ...arguments}`; the answer is a JSON object, or `{"error": code, "message": text}`
+with Kafka's error code (-1000 when the client failed without one). Bytes travel as Latin-1 strings, so that
+any byte survives.
 """
 
 from __future__ import annotations
