@@ -213,7 +213,7 @@ class ConfigManager:
         if validate_only:
             return
         await self._store.put(znodes.config_path("topics", topic), znodes.encode_config(settings))
-        self._tell_of_no_effect(f"topic {topic}", _different(old, settings), topic_setting_has_effect)
+        tell_of_no_effect(topic, _different(old, settings))
         for listener in self.on_topic_config_changed:
             listener(topic, settings)
 
@@ -243,7 +243,9 @@ class ConfigManager:
         entity = str(self._config.broker_id) if name else znodes.DEFAULT_ENTITY
         await self._store.put(znodes.config_path("brokers", entity), znodes.encode_config(settings))
         whom = f"broker {name}" if name else "all brokers"
-        self._tell_of_no_effect(whom, _different(old, settings), broker_setting_has_effect)
+        for item, value in _different(old, settings).items():
+            if not broker_setting_has_effect(item, value):
+                log.warning("%s=%s of %s is stored and has no effect in this version", item, value, whom)
         changes = self._config.set_dynamic(*layers)
         for listener in self.on_broker_config_changed:
             listener(changes)
@@ -273,11 +275,6 @@ class ConfigManager:
         if broker_id != self._config.broker_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, not_this_one)
 
-    def _tell_of_no_effect(self, whom: str, names: Iterable[str], has_effect: Callable[[str], bool]) -> None:
-        for name in names:
-            if not has_effect(name):
-                log.warning("%s of %s was stored and has no effect in this version", name, whom)
-
     def _usable(self, settings: dict[str, str], whom: str) -> dict[str, str]:
         usable = {}
         for name, value in settings.items():
@@ -296,6 +293,13 @@ class ConfigManager:
         except (NoNode, ValueError):
             return {}
         return znodes.decode_config(data)
+
+
+def tell_of_no_effect(topic: str, settings: Mapping[str, str]) -> None:
+    """Say in the log which of the settings that a topic was given do nothing yet."""
+    for name, value in settings.items():
+        if not topic_setting_has_effect(name, value):
+            log.warning("%s=%s of topic %s is stored and has no effect in this version", name, value, topic)
 
 
 def changed(
@@ -387,8 +391,8 @@ def _chosen(names: Iterable[str], keys: Sequence[str] | None) -> list[str]:
     return [name for name in names if not keys or name in keys]
 
 
-def _different(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    return [name for name, value in new.items() if old.get(name) != value]
+def _different(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in new.items() if old.get(name) != value}
 
 
 def _set(names: Sequence[str]) -> str:

@@ -1,4 +1,5 @@
-"""The command line: one program, a subcommand for each thing to do, each in a module that is imported when named."""
+"""The command line: one program, a subcommand for each thing to do, each in a module that is imported when
+named."""
 
 import argparse
 import importlib
@@ -40,10 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def shadowed_package() -> str | None:
-    """What to tell a person whose Python finds another package under the name of one of ours; None when all is well.
+    """What to tell a person whose Python finds another package under the name of one of ours; None when all
+    is well.
 
-    `storage` and `coordination` are names that others use too, and the folder in which `python -m` is typed comes
-    first on the path.
+    `storage` and `coordination` are names that others use too, and the folder in which `python -m` is typed
+    comes first on the path.
     """
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     for name in ("storage", "coordination"):

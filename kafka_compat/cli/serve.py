@@ -23,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "serve",
         help="run a broker in the foreground",
-        description="Run a broker in the foreground until SIGINT or SIGTERM. Settings have Kafka's own names; "
+        description="Run a broker in the foreground until Ctrl-C or SIGTERM. Settings have Kafka's names; "
         "without any the broker listens on 127.0.0.1:9092 and keeps its data in ~/.local/share/kafka-compat.",
         epilog="exit codes: 0 after SIGINT or SIGTERM; 1 when the broker failed; 2 when it could not start",
     )
@@ -38,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--env",
         action="store_true",
-        help="take settings from the environment too, over the file: KAFKA_LOG_DIRS is log.dirs (the rules of "
+        help="take settings from the environment, over the file: KAFKA_LOG_DIRS is log.dirs (the rules of "
         "Kafka's container images, also KAFKA_CFG_… and KAFKA_CREATE_TOPICS)",
     )
     parser.add_argument("--verbose", action="store_true", help="log what the broker does, not only warnings")
@@ -67,11 +67,20 @@ async def _serve(config: BrokerConfig) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     broker = Broker(config)
+    failed = False
+
+    def fail() -> None:
+        nonlocal failed
+        failed = True
+        stop.set()
+
+    broker.on_fatal = fail
     starting = asyncio.ensure_future(_start(broker, config))
     stopping = asyncio.ensure_future(stop.wait())
     await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
     try:
-        # A broker that is told to stop while it starts finishes its start first: half a start is hard to undo.
+        # A broker that is told to stop while it starts finishes its start first: half a start is hard to
+        # undo.
         await starting
     except StartupError as error:
         return _refuse(str(error))
@@ -83,7 +92,7 @@ async def _serve(config: BrokerConfig) -> int:
     except TimeoutError:
         log.error("The broker did not stop within %s s; the next start will check its logs", STOP_TIMEOUT_S)
         return 1
-    return 0
+    return 1 if failed else 0
 
 
 async def _start(broker: "Broker", config: BrokerConfig) -> None:
@@ -109,7 +118,7 @@ def ready_line(broker: "Broker", config: BrokerConfig) -> str:
     """What a person wants to know once the broker serves: where, and where its data are."""
     addresses = ", ".join(
         f"{name}://{f'[{host}]' if ':' in host else host}:{port}"
-        for name, (host, port) in broker.server.bound.items()
+        for name, (host, port) in broker.addresses.items()
     )
     return f"Broker {config.broker_id} ready on {addresses}, data in {', '.join(config.log_dirs)}"
 

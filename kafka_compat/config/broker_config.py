@@ -108,8 +108,10 @@ class BrokerConfig:
         """The settings given to the broker that do nothing in this version, except those of KRaft."""
         return [
             name
-            for name in self.static
-            if name in self._keys and name not in self.ignored_kraft and not broker_setting_has_effect(name)
+            for name, value in self.static.items()
+            if name in self._keys
+            and name not in self.ignored_kraft
+            and not broker_setting_has_effect(name, value)
         ]
 
     @property

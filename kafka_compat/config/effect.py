@@ -1,6 +1,8 @@
 """Which settings do something in this version. The others are accepted, kept and shown, and said in the
 log."""
 
+from .topic_table import SERVER_SYNONYMS
+
 #: Topic settings that logs, appends or fetches obey.
 TOPIC_SETTINGS = frozenset(
     {
@@ -16,7 +18,6 @@ TOPIC_SETTINGS = frozenset(
         "message.timestamp.difference.max.ms",
         "message.timestamp.type",
         "min.insync.replicas",
-        "preallocate",
         "retention.bytes",
         "retention.ms",
         "segment.bytes",
@@ -57,6 +58,7 @@ BROKER_SETTINGS = frozenset(
         "max.connections.per.ip",
         "max.connections.per.ip.overrides",
         "max.incremental.fetch.session.cache.slots",
+        "max.request.partition.size.limit",
         "node.id",
         "num.partitions",
         "offset.metadata.max.bytes",
@@ -98,15 +100,18 @@ _NOT_MISSED = frozenset(
 )
 
 
-def topic_setting_has_effect(name: str) -> bool:
+def topic_setting_has_effect(name: str, value: str) -> bool:
     """Whether a topic that has this setting behaves otherwise for it, or nobody would expect it to."""
+    if name == "cleanup.policy" and "compact" in value:
+        return False
     return name in TOPIC_SETTINGS or name in _NOT_MISSED
 
 
-def broker_setting_has_effect(name: str) -> bool:
+def broker_setting_has_effect(name: str, value: str) -> bool:
     """Whether a broker that has this setting behaves otherwise for it, or nobody would expect it to."""
-    from .topic_table import SERVER_SYNONYMS
-
     if name in BROKER_SETTINGS or name in _NOT_MISSED:
         return True
-    return any(name in SERVER_SYNONYMS.get(topic, ()) for topic in TOPIC_SETTINGS)
+    return any(
+        name in SERVER_SYNONYMS.get(topic, ()) and topic_setting_has_effect(topic, value)
+        for topic in TOPIC_SETTINGS
+    )

@@ -1,0 +1,244 @@
+"""What a person meets who types `kafka-compat serve`: one line when it is ready, one message when it
+cannot."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_compat import cli
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+class Running:
+    """A broker in the foreground of a process, with its ready line."""
+
+    def __init__(self, *arguments: str, **environment: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "kafka_compat", "serve", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=PROJECT,
+            env={**os.environ, **environment},
+        )
+        assert self.process.stdout is not None
+        self.ready_line = self.process.stdout.readline().strip()
+
+    @property
+    def port(self) -> int:
+        return int(self.ready_line.partition(", data in")[0].rpartition(":")[2])
+
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Exit code and what was said on standard error."""
+        self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=20)
+        return self.process.returncode, errors
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[list[Running]]:
+    brokers: list[Running] = []
+    yield brokers
+    for broker in brokers:
+        if broker.process.poll() is None:
+            broker.process.kill()
+            broker.process.communicate()
+
+
+def on(folder: Path, port: int = 0) -> list[str]:
+    return [f"--override=listeners=PLAINTEXT://127.0.0.1:{port}", f"--override=log.dirs={folder}"]
+
+
+def refusal(*arguments: str) -> str:
+    """The one message of a serve that exits with 2."""
+    result = subprocess.run(
+        [sys.executable, "-m", "kafka_compat", "serve", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        cwd=PROJECT,
+    )
+    assert result.returncode == 2, result.stderr
+    assert result.stdout == ""
+    lines = [line for line in result.stderr.splitlines() if line.startswith("kafka-compat serve: ")]
+    assert len(lines) == 1, result.stderr
+    assert "Traceback" not in result.stderr
+    return lines[0]
+
+
+def api_versions_error(port: int) -> int:
+    """Ask for ApiVersions version 0; the error code that comes back."""
+    body = struct.pack(">hhih", 18, 0, 7, -1)
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(struct.pack(">i", len(body)) + body)
+        answer = connection.recv(4096)
+    correlation_id, error = struct.unpack(">ih", answer[4:10])
+    assert correlation_id == 7
+    return int(error)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_says_where_it_serves_and_stops_when_told(
+    tmp_path: Path, running: list[Running], number: int
+) -> None:
+    folder = tmp_path / "data"
+    broker = Running(*on(folder))
+    running.append(broker)
+    assert broker.ready_line == f"Broker 1 ready on PLAINTEXT://127.0.0.1:{broker.port}, data in {folder}"
+    assert api_versions_error(broker.port) == 0
+    started = time.monotonic()
+    assert broker.stop(number) == (0, "")
+    assert time.monotonic() - started < 5
+    assert (folder / ".kafka_cleanshutdown").exists()
+    again = Running(*on(folder))
+    running.append(again)
+    assert again.stop() == (0, "")
+
+
+def test_without_a_file_the_data_are_in_the_users_own_folder(tmp_path: Path, running: list[Running]) -> None:
+    broker = Running("--override=listeners=PLAINTEXT://127.0.0.1:0", HOME=str(tmp_path), XDG_DATA_HOME="")
+    running.append(broker)
+    assert broker.ready_line.endswith(f"data in {tmp_path}/.local/share/kafka-compat/logs")
+    assert (tmp_path / ".local/share/kafka-compat/logs/meta.properties").exists()
+
+
+def test_a_second_broker_on_the_same_folder_leaves_the_first_alone(
+    tmp_path: Path, running: list[Running]
+) -> None:
+    folder = tmp_path / "data"
+    broker = Running(*on(folder))
+    running.append(broker)
+    message = refusal(*on(folder))
+    assert str(folder) in message
+    assert api_versions_error(broker.port) == 0
+    assert broker.stop() == (0, "")
+
+
+def test_a_port_in_use_is_said_and_no_folder_is_made(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        message = refusal(*on(tmp_path / "data", port))
+    assert f"127.0.0.1:{port}" in message
+    assert "--override listeners=" in message
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("num.partitions=none", "Invalid value none for configuration num.partitions"),
+        ("listeners=SSL://:9093", "not supported yet"),
+        ("num.partitions", "expected name=value"),
+    ],
+)
+def test_a_wrong_value_is_said_and_no_folder_is_made(tmp_path: Path, setting: str, said: str) -> None:
+    assert said in refusal(*on(tmp_path / "data"), "--override", setting)
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    assert refusal(str(tmp_path / "server.properties")) == (
+        f"kafka-compat serve: cannot read {tmp_path}/server.properties: No such file or directory"
+    )
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    assert str(tmp_path / "file") in refusal(*on(tmp_path / "file" / "data"))
+
+
+def test_kafkas_own_server_properties_starts(tmp_path: Path, running: list[Running]) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text(
+        "broker.id=0\nnum.network.threads=3\nnum.io.threads=8\nsocket.send.buffer.bytes=102400\n"
+        "socket.receive.buffer.bytes=102400\nsocket.request.max.bytes=104857600\n"
+        f"log.dirs={tmp_path}/kafka-logs\nnum.partitions=1\nnum.recovery.threads.per.data.dir=1\n"
+        "offsets.topic.replication.factor=1\ntransaction.state.log.replication.factor=1\n"
+        "transaction.state.log.min.isr=1\nlog.retention.hours=168\nlog.retention.check.interval.ms=300000\n"
+        "zookeeper.connect=localhost:2181\nzookeeper.connection.timeout.ms=18000\n"
+        "group.initial.rebalance.delay.ms=0\nnum.partitons=3\n"
+    )
+    broker = Running(str(path), "--override=listeners=PLAINTEXT://127.0.0.1:0")
+    running.append(broker)
+    assert broker.ready_line.startswith("Broker 0 ready on PLAINTEXT://127.0.0.1:")
+    code, errors = broker.stop()
+    assert code == 0
+    assert "Unknown settings are ignored: num.partitons" in errors
+    assert "zookeeper.connect" in errors
+    assert "num.io.threads" not in errors
+
+
+def test_the_environment_counts_when_asked_for_and_topics_exist_when_it_is_ready(
+    tmp_path: Path, running: list[Running]
+) -> None:
+    environment = {
+        "KAFKA_BROKER_ID": "7",
+        "KAFKA_CREATE_TOPICS": "orders:3:1,users:1:1:compact",
+        "KAFKA_HEAP_OPTS": "-Xmx1G",
+    }
+    broker = Running(*on(tmp_path / "data"), "--env", **environment)
+    running.append(broker)
+    assert broker.ready_line.startswith("Broker 7 ready")
+    folders = {path.name for path in (tmp_path / "data").iterdir() if path.is_dir()}
+    assert folders == {"orders-0", "orders-1", "orders-2", "users-0"}
+    broker.stop()
+    other = Running(*on(tmp_path / "other"), **environment)
+    running.append(other)
+    assert other.ready_line.startswith("Broker 1 ready")
+
+
+@pytest.mark.parametrize("name", ["storage", "coordination"])
+def test_a_strangers_package_is_told_and_not_run(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text("print('a stranger ran')")
+    result = subprocess.run(
+        [sys.executable, "-m", "kafka_compat", "serve"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{PROJECT}"},
+    )
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert f"another package named {name}, at {tmp_path / name}" in result.stderr
+    assert str(PROJECT / name) in result.stderr
+
+
+def test_version_and_help_name_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("kafka-compat 0.")
+    with pytest.raises(SystemExit) as left:
+        cli.main(["--help"])
+    assert left.value.code == 0
+    text = capsys.readouterr().out
+    assert all(command in text for command in cli.COMMANDS)
+    with pytest.raises(SystemExit) as left:
+        cli.main([])
+    assert left.value.code == 2
+
+
+def test_serve_starts_without_what_only_other_commands_need() -> None:
+    heavy = {"rich", "aiohttp", "kazoo", "pyspark", "aiofiles", "hypothesis", "lz4"}
+    program = (
+        "from kafka_compat import cli; import kafka_compat.cli.serve, kafka_compat.broker; "
+        f"print(sorted({heavy!r} & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {[str(PROJECT), *sys.path]!r}; {program}"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert result.stdout.strip() == "[]", result.stderr
