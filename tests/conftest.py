@@ -96,7 +96,8 @@ def genuine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
 @pytest.fixture(scope="session")
 def genuine_41(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
     """Apache Kafka 4.1.0 (KRaft), the reference for what ZooKeeper mode lacks; one for the whole run."""
-    server = GenuineKafka(tmp_path_factory.mktemp("kafka-4.1.0"), SHORT_SESSIONS, version="4.1.0", mode="kraft")
+    directory = tmp_path_factory.mktemp("kafka-4.1.0")
+    server = GenuineKafka(directory, SHORT_SESSIONS, version="4.1.0", mode="kraft")
     server.start()
     yield server
     server.stop()
