@@ -146,7 +146,10 @@ def _refuse(index: int, message: str) -> InvalidRecord:
 
 
 class MessageSet(NamedTuple):
-    """What one partition of a Produce v0–v2 request brought, out of its wrapper."""
+    """What one partition of a Produce v0–v2 request brought, out of its wrapper.
+
+    The records are numbered from 0: producers need not put anything sensible into the offsets.
+    """
 
     records: list[Record]
     codec: CompressionType
@@ -166,7 +169,10 @@ def read_message_set(data: Buffer) -> MessageSet:
             raise InvalidRecord("a compressed message must be the only one")
         messages = unwrap(wrapper)
     return MessageSet(
-        [Record(message.offset, message.timestamp, message.key, message.value) for message in messages],
+        [
+            Record(index, message.timestamp, message.key, message.value)
+            for index, message in enumerate(messages)
+        ],
         CompressionType(wrapper.codec) if wrapper else CompressionType.NONE,
         any(message.is_log_append_time for message in messages)
         or (wrapper is not None and wrapper.is_log_append_time),

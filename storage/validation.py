@@ -155,6 +155,10 @@ def validate_batches(
         attributes = attributes & ~COMPRESSION_MASK | header.attributes & COMPRESSION_MASK
         converted = True
     if attributes != header.attributes or max_timestamp != header.max_timestamp:
+        if max_timestamp > LONG_MAX:
+            raise InvalidRecord(f"the timestamp {max_timestamp} has more than 64 bits")
+        # Kafka knows no greatest timestamp below "none" either.
+        max_timestamp = max(max_timestamp, NO_TIMESTAMP)
         data, header = _rewrite(data, attributes, max_timestamp)
     if len(data) > policy.segment_bytes:
         raise RecordListTooLarge(f"{len(data)} bytes do not fit into a segment of {policy.segment_bytes}")
@@ -218,7 +222,8 @@ def _timestamp_error(
 ) -> str | None:
     if policy.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return "a producer must not set the timestamp type LogAppendTime" if is_log_append_time else None
-    earliest, latest = now_ms - policy.before_max_ms, now_ms + policy.after_max_ms
+    earliest = max(now_ms - policy.before_max_ms, -LONG_MAX - 1)
+    latest = min(now_ms + policy.after_max_ms, LONG_MAX)
     if timestamp == NO_TIMESTAMP or earliest <= timestamp <= latest:
         return None
     return f"timestamp {timestamp} is not within [{earliest}, {latest}]"

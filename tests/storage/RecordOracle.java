@@ -2,10 +2,14 @@ import java.io.BufferedOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.EOFException;
+import java.io.File;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.errors.ApiException;
@@ -27,6 +31,8 @@ import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.LogValidator;
+import org.apache.kafka.storage.internals.log.ProducerStateEntry;
+import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.RecordValidationException;
 
 /** Kafka's record classes as a service on stdin and stdout: operation byte, length, payload; length, answer. */
@@ -63,12 +69,13 @@ public class RecordOracle {
         }
     }
 
-    static byte[] answer(char operation, ByteBuffer payload) {
+    static byte[] answer(char operation, ByteBuffer payload) throws IOException {
         switch (operation) {
             case 'B': return build(payload);
             case 'L': return list(payload);
             case 'D': return downConvert(payload);
             case 'V': return validate(payload);
+            case 'S': return rewriteSnapshot(payload);
             default: throw new IllegalArgumentException("operation " + operation);
         }
     }
@@ -150,6 +157,25 @@ public class RecordOracle {
             cause = e;
         }
         return (Errors.forException(cause).code() + " " + cause).getBytes(StandardCharsets.UTF_8);
+    }
+
+    /** A producer snapshot, read and written again. */
+    static byte[] rewriteSnapshot(ByteBuffer in) throws IOException {
+        File folder = Files.createTempDirectory("snapshot").toFile();
+        File given = new File(folder, "given");
+        File written = new File(folder, "written");
+        try {
+            Files.write(given.toPath(), in.array());
+            Map<Long, ProducerStateEntry> entries = new LinkedHashMap<>();
+            for (ProducerStateEntry entry : ProducerStateManager.readSnapshot(given))
+                entries.put(entry.producerId(), entry);
+            ProducerStateManager.writeSnapshot(written, entries, false);
+            return Files.readAllBytes(written.toPath());
+        } finally {
+            given.delete();
+            written.delete();
+            folder.delete();
+        }
     }
 
     static byte[] bytes(ByteBuffer in) {

@@ -94,6 +94,10 @@ class RecordOracle:
     def down_convert(self, data: bytes, magic: int, first_offset: int = 0) -> bytes:
         return self._ask(b"D", struct.pack(">bq", magic, first_offset) + data)
 
+    def rewrite_snapshot(self, snapshot: bytes) -> bytes:
+        """A producer snapshot as Kafka writes it after having read it; AssertionError when it cannot."""
+        return self._ask(b"S", snapshot)
+
     def validate(
         self,
         data: bytes,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
 
@@ -73,6 +73,7 @@ def test_stamping_leaves_the_crc_valid_and_touches_only_the_batch_at_the_positio
 
 
 @given(st.data())
+@settings(deadline=None)
 def test_any_changed_byte_behind_the_crc_is_noticed(data: st.DataObject) -> None:
     batch = batch_of_two()
     position = data.draw(st.integers(21, len(batch) - 1))

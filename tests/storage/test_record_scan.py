@@ -61,7 +61,7 @@ def runs(draw: st.DrawFn) -> tuple[bytes, int]:
 
 
 @given(runs())
-@settings(deadline=None, max_examples=rounds(150, 3000))
+@settings(deadline=None, max_examples=rounds(100, 2000))
 def test_whole_records(batch: tuple[bytes, int]) -> None:
     body, count = batch
     expected = by_reading(body, count)
@@ -72,7 +72,7 @@ def test_whole_records(batch: tuple[bytes, int]) -> None:
 @given(
     batch=runs(), seed=st.integers(0, 2**32), kind=st.sampled_from(["byte", "bit", "drop", "insert", "count"])
 )
-@settings(deadline=None, max_examples=rounds(600, 30_000))
+@settings(deadline=None, max_examples=rounds(400, 8000))
 def test_damaged_records(batch: tuple[bytes, int], seed: int, kind: str) -> None:
     body, count = batch
     chance = random.Random(seed)
@@ -105,7 +105,7 @@ def test_every_byte_of_a_uniform_batch_matters_or_not_as_when_read() -> None:
 
 @given(st.binary(max_size=60), st.integers(1, 9))
 @example(b"\x0c\0\0\0\1\1\0", 1)
-@settings(max_examples=rounds(300, 20_000))
+@settings(deadline=None, max_examples=rounds(300, 10_000))
 def test_garbage(body: bytes, count: int) -> None:
     assert by_scanning(body, count) == by_reading(body, count)
 

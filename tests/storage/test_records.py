@@ -91,6 +91,7 @@ def test_a_batch_needs_a_record() -> None:
 
 
 @given(st.integers(-(2**31), 2**31 - 1))
+@settings(deadline=None)
 def test_varints(value: int) -> None:
     encoded = encode_varint(value)
     assert len(encoded) <= 5
@@ -99,6 +100,7 @@ def test_varints(value: int) -> None:
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
+@settings(deadline=None)
 def test_varlongs(value: int) -> None:
     encoded = encode_varint(value)
     assert len(encoded) <= 10

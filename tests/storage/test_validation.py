@@ -400,13 +400,14 @@ def test_zstd_by_version(version: int | None) -> None:
             validate(batch, version)
 
 
-STRICTER = "offset delta"
+STRICTER = ("offset delta", "more than 64 bits")
+"""Kafka would store such records, which it could never find again, or which are suddenly from before 1970."""
 
 
 @given(records=RECORDS, seed=st.integers(0, 2**32), reseal=st.booleans())
 @settings(
     deadline=None,
-    max_examples=rounds(500, 30_000),
+    max_examples=rounds(200, 4000),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_mutated_batches_meet_kafkas_verdict(
@@ -425,8 +426,8 @@ def test_mutated_batches_meet_kafkas_verdict(
     try:
         validated = validate(bytes(batch), after_max_ms=2**63 - 1)
     except StorageError as error:
-        if STRICTER in str(error):
-            return  # Kafka would store such a batch, whose records it could never find again.
+        if any(words in str(error) for words in STRICTER):
+            return
         assert CODES[type(error)] == verdict.code, (error, verdict)
     else:
         assert verdict == (0, str(validated.headers[0].max_timestamp))
