@@ -164,7 +164,7 @@ class Broker:
             self.config.log_dirs,
             clock=self.clock,
             config_for=lambda topic: self.topics.log_config_for(topic),
-            on_failure=self._disk_failed,
+            on_failure=lambda directory, lost: self._on_loop(self._disk_failed, directory, lost),
         )
         try:
             self.log_dirs.lock()
@@ -259,6 +259,10 @@ class Broker:
             self.groups.unload(partition)
         elif "groups" in self.__dict__:
             self.groups.forget_partitions([(topic, partition)])
+
+    def _on_loop(self, function: Callable[..., None], *arguments: object) -> None:
+        """Call on the event loop, from whatever thread."""
+        self.loop.call_soon_threadsafe(function, *arguments)
 
     def _disk_failed(self, directory: str, lost: list[tuple[str, int]]) -> None:
         for topic, partition in lost:

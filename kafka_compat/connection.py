@@ -89,7 +89,7 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active_s = self.server.loop.time()
         self._transport.set_write_buffer_limits(high=0)
         if self.server.limits.send_buffer_bytes > 0:
-            # A buffer that fits the cache: with the one that the kernel grows, large fetches cost twice the CPU.
+            # A buffer that fits the cache: with one that the kernel grows, large fetches cost twice the CPU.
             transport.get_extra_info("socket").setsockopt(
                 socket.SOL_SOCKET, socket.SO_SNDBUF, self.server.limits.send_buffer_bytes
             )
@@ -147,6 +147,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._held.append(bytearray(frame))
             elif not dispatch(self, frame):
                 self.abort()
+            if self.closed:
                 break
         self._batch = None
         if batch and not self.closed:

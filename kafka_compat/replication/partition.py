@@ -13,15 +13,19 @@ Rules
 from __future__ import annotations
 
 import heapq
+import logging
 from collections.abc import Callable
 from itertools import count
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.replication.flusher import Flusher
 from storage.config import LogConfig
 from storage.log import AppendInfo, Log
 
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 CommitCallback = Callable[[ErrorCode], None]
 
 
@@ -104,9 +108,9 @@ class Partition:
         self._commit_waiters = []
         self._durable_waiters = []
         for _, _, callback in waiters:
-            callback(code)
+            _guarded(callback, code)
         for listener in list(self.listeners):
-            listener.on_committed(self)
+            _guarded(listener.on_committed, self)
 
     def check_leader_epoch(self, current_leader_epoch: int) -> ErrorCode:
         """Compare the epoch a client believes in (-1: it does not say) with ours (KIP-320)."""
@@ -185,9 +189,17 @@ class Partition:
                 _release(self._commit_waiters, end)
             if self.listeners:
                 for listener in list(self.listeners):
-                    listener.on_committed(self)
+                    _guarded(listener.on_committed, self)
 
 
 def _release(waiters: list[tuple[int, int, CommitCallback]], end: int) -> None:
     while waiters and waiters[0][0] <= end:
-        heapq.heappop(waiters)[2](ErrorCode.NONE)
+        _guarded(heapq.heappop(waiters)[2], ErrorCode.NONE)
+
+
+def _guarded(callback: Callable[[T], None], argument: T) -> None:
+    """Those who wait are called from the append of another client, who must not pay for their failure."""
+    try:
+        callback(argument)
+    except Exception:
+        log.exception("someone who waited for a commit failed")
