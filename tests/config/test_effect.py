@@ -1,0 +1,43 @@
+"""The table of settings with an effect stays true: what it names, the code asks for."""
+
+from pathlib import Path
+
+from kafka_compat.config import broker_keys, topic_keys
+from kafka_compat.config.documentation import document
+from kafka_compat.config.effect import BROKER_SETTINGS, TOPIC_SETTINGS, broker_setting_has_effect
+
+PACKAGE = Path(__file__).resolve().parents[2] / "kafka_compat"
+TABLES = {"broker_table.py", "topic_table.py", "effect.py", "documentation.py", "own_settings.py"}
+
+#: Asked for by names that are put together of parts.
+COMPOSED = {
+    "offsets.topic.replication.factor",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
+}
+
+
+def test_every_setting_said_to_have_an_effect_is_asked_for_somewhere() -> None:
+    source = "".join(path.read_text() for path in PACKAGE.rglob("*.py") if path.name not in TABLES)
+    for name in (BROKER_SETTINGS | TOPIC_SETTINGS) - COMPOSED:
+        assert f'"{name}"' in source, name
+
+
+def test_settings_with_an_effect_exist() -> None:
+    assert BROKER_SETTINGS.issubset(broker_keys())
+    assert TOPIC_SETTINGS.issubset(topic_keys())
+
+
+def test_compaction_is_said_to_come_later() -> None:
+    assert broker_setting_has_effect("log.cleanup.policy", "delete")
+    assert not broker_setting_has_effect("log.cleanup.policy", "compact")
+    assert broker_setting_has_effect("log.retention.minutes", "5")
+    assert not broker_setting_has_effect("log.cleaner.threads", "5")
+
+
+def test_every_setting_is_documented() -> None:
+    for name in [*broker_keys(), *topic_keys()]:
+        text = document(name)
+        assert text is not None
+        assert "default" in text
+    assert document("no.such.setting") is None
