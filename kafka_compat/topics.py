@@ -84,6 +84,10 @@ class TopicManager:
         text = self._overrides.get(topic, {}).get("min.insync.replicas")
         return int(text) if text is not None else self._config.int("min.insync.replicas")
 
+    def _min_isr(self, topic: str, partition: PartitionMetadata) -> int:
+        """As in Kafka, min.insync.replicas asks for no more replicas than the partition has."""
+        return min(self.min_insync_replicas(topic), len(partition.replicas))
+
     def apply_overrides(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Let changed settings take effect on the topic's logs."""
         self._overrides[topic] = dict(overrides)
@@ -102,7 +106,7 @@ class TopicManager:
         for partition in known.partitions:
             held = self.replicas.get(topic, partition.partition)
             if held is not None:
-                held.configure(config, self.min_insync_replicas(topic))
+                held.configure(config, self._min_isr(topic, partition))
 
     # --- start
 
@@ -351,13 +355,12 @@ class TopicManager:
         )
 
     def _lead_all(self, topic: TopicMetadata, first: int = 0) -> None:
-        min_insync_replicas = self.min_insync_replicas(topic.name)
         for partition in topic.partitions[first:]:
             held = self.replicas.lead(
                 topic.name, partition.partition, topic.topic_id, partition.leader_epoch, partition.isr
             )
             if held is not None:
-                held.min_insync_replicas = min_insync_replicas
+                held.min_insync_replicas = self._min_isr(topic.name, partition)
         self._metadata.put_topic(topic)
         for listener in self.on_leading:
             for partition in topic.partitions[first:]:

@@ -40,6 +40,7 @@ _ERRORS_WITHOUT_LOG_START = (
     ErrorCode.MESSAGE_TOO_LARGE,
     ErrorCode.RECORD_LIST_TOO_LARGE,
     ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
 )
 """Errors of batches that Kafka refuses before it looks at the log."""
 
