@@ -34,6 +34,7 @@ _MASKS: dict[str, Callable[[Any], Any]] = {
     "host": lambda value: bool(value),
     "port": lambda value: value > 0,
     "error_message": lambda value: value is not None and value != "",
+    "batch_index_error_message": lambda value: bool(value),
     "log_dir": lambda value: bool(value),
     "total_bytes": lambda value: value > 0,
     "usable_bytes": lambda value: value > 0,

@@ -1,0 +1,490 @@
+"""Bad input gets genuine Kafka's reaction, and a bystander's connection never notices.
+
+Two kinds of reaction: the connection is closed without an answer, or the answer carries an error and the
+connection lives on. Genuine Kafka is asked the same wherever we do not differ on purpose.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kafka_compat.protocol.api_keys import ApiKey
+from storage.batch import CompressionType
+from storage.records import Record, build_batch, encode_record
+from tests.conformance.batches import (
+    ATTRIBUTES_AT,
+    BASE_SEQUENCE_AT,
+    COUNT_AT,
+    CRC_AT,
+    LAST_OFFSET_DELTA_AT,
+    MAGIC_AT,
+    RECORDS_AT,
+    START_MS,
+    batch,
+    changed,
+    old_message,
+    record,
+)
+from tests.conformance.bystander import Bystander
+from tests.conformance.differential import Pair
+from tests.conformance.test_records import fetch_request, produce_request
+from tests.conformance.wire import CLIENT_ID, Closed, Connection, Plain, encode, frame
+from tests.support.servers import KafkaCompatBroker
+
+
+@pytest.fixture(scope="module")
+def bystander(our_address: str, genuine_address: str) -> Iterator[Bystander]:
+    pair = Pair(our_address, genuine_address)
+    found = Bystander(our_address, pair.topic())
+    pair.close()
+    yield found
+    found.close()
+
+
+@pytest.fixture(autouse=True)
+def unharmed(bystander: Bystander) -> Iterator[None]:
+    """Around every test: the bystander goes on as before."""
+    bystander.await_rounds()
+    yield
+    bystander.await_rounds()
+
+
+def header(api_key: int, version: int, *, client_id: bytes | None = b"x") -> bytes:
+    start = struct.pack(">hhi", api_key, version, 7)
+    return start + (
+        struct.pack(">h", -1) if client_id is None else struct.pack(">h", len(client_id)) + client_id
+    )
+
+
+TLS_HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(194)
+UNKNOWN_VERSION_PAYLOAD = header(ApiKey.METADATA, 99) + bytes(20)
+
+CLOSED_WITHOUT_ANSWER = {
+    "frame size -1": struct.pack(">i", -1) + bytes(20),
+    "frame larger than socket.request.max.bytes": struct.pack(">i", 104_857_601) + bytes(20),
+    "frame size 0": struct.pack(">i", 0),
+    "HTTP on a Kafka port": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "TLS on a plaintext port": TLS_HELLO,
+    "API key -1": frame(header(-1, 0) + bytes(10)),
+    "API key 999": frame(header(999, 0) + bytes(10)),
+    "a version nobody has": frame(UNKNOWN_VERSION_PAYLOAD),
+    "version -1": frame(header(ApiKey.METADATA, -1) + bytes(20)),
+    "a header of four bytes": frame(struct.pack(">hh", ApiKey.METADATA, 4)),
+    "a header without a body": frame(header(ApiKey.METADATA, 4)),
+    "an array of 2^31-1 elements": frame(header(ApiKey.METADATA, 4) + struct.pack(">i", 2**31 - 1) + b"\0"),
+    "an array of -5 elements": frame(header(ApiKey.PRODUCE, 3) + struct.pack(">hhii", -1, 1, 1000, -5)),
+    "null for an array that cannot be null": frame(
+        header(ApiKey.PRODUCE, 3) + struct.pack(">hhii", -1, 1, 1000, -1)
+    ),
+    "a string longer than the frame": frame(
+        header(ApiKey.METADATA, 4) + struct.pack(">ih", 1, 30_000) + b"abc" + b"\0"
+    ),
+    "a client id longer than the frame": frame(struct.pack(">hhih", ApiKey.METADATA, 4, 7, 9000) + b"abc"),
+    "a compact array of 2^31-2 elements": frame(
+        header(ApiKey.METADATA, 9) + b"\0" + b"\xff\xff\xff\xff\x07" + bytes(4)
+    ),
+    "a compact string longer than the frame": frame(
+        header(ApiKey.METADATA, 9) + b"\0" + b"\x02" + b"\xff\xff\x7f" + b"abc" + bytes(4)
+    ),
+    "a tagged field cut short": frame(header(ApiKey.METADATA, 9) + b"\x01\x05\x64" + b"abc"),
+    "an API of the controller's listener": frame(header(52, 0) + bytes(20)),
+}
+
+
+def _connect(address: str) -> Connection:
+    return Connection(address)
+
+
+@pytest.mark.parametrize("what", CLOSED_WITHOUT_ANSWER)
+def test_closed_without_an_answer(our_address: str, genuine_address: str, what: str) -> None:
+    for side, address in (("genuine", genuine_address), ("ours", our_address)):
+        with _connect(address) as connection:
+            connection.send(CLOSED_WITHOUT_ANSWER[what])
+            assert connection.closed_by_peer(), f"{side}: {what}"
+
+
+def test_answers_before_the_bad_frame_still_come(our_address: str, genuine_address: str) -> None:
+    """What was asked before the bad frame, in the same packet, is answered before the connection closes."""
+    for address in (genuine_address, our_address):
+        with _connect(address) as connection:
+            connection.send(encode(ApiKey.API_VERSIONS, 0, {}, 41))
+            assert connection.receive()[:4] == struct.pack(">i", 41)
+            connection.send(CLOSED_WITHOUT_ANSWER["API key 999"])
+            assert connection.closed_by_peer()
+
+
+def test_bytes_after_the_request_are_ignored(our_address: str, genuine_address: str) -> None:
+    for address in (genuine_address, our_address):
+        with _connect(address) as connection:
+            request = encode(ApiKey.METADATA, 4, {"topics": []}, 5)
+            connection.send(frame(request[4:] + b"trailing"))
+            assert connection.receive()[:4] == struct.pack(">i", 5)
+
+
+def test_an_unfinished_frame_has_a_deadline(start_broker: Callable[..., KafkaCompatBroker]) -> None:
+    """Ours: half a frame does not hold a connection until the idle limit."""
+    broker = start_broker({"kafka.compat.frame.timeout.ms": "300"})
+    with _connect(broker.address) as connection, _connect(broker.address) as patient:
+        connection.send(encode(ApiKey.METADATA, 4, {"topics": []})[:-3])
+        assert connection.closed_by_peer(5)
+        assert patient.ask(ApiKey.METADATA, 4, {"topics": []})["topics"] == []
+
+
+def test_connections_over_the_limit_per_address_are_closed(
+    start_broker: Callable[..., KafkaCompatBroker],
+) -> None:
+    """They are accepted and then end; when one of the others goes, there is room again."""
+    broker = start_broker({"max.connections.per.ip": "2"})
+    first, second = _connect(broker.address), _connect(broker.address)
+    for connection in (first, second):
+        connection.ask(ApiKey.API_VERSIONS, 0, {})
+    with _connect(broker.address) as third:
+        assert third.closed_by_peer()
+    second.ask(ApiKey.API_VERSIONS, 0, {})
+    first.close()
+    for _ in range(100):
+        with _connect(broker.address) as fourth:
+            try:
+                fourth.ask(ApiKey.API_VERSIONS, 0, {})
+                break
+            except Closed:
+                continue
+    else:
+        pytest.fail("no room after a connection went")
+    second.close()
+
+
+@pytest.mark.parametrize("failing", ["unknown topic", "bad CRC"])
+def test_acks_0_with_an_error_closes(
+    our_address: str, genuine_address: str, pair: Pair, failing: str
+) -> None:
+    topic = pair.name("absent") if failing == "unknown topic" else pair.topic()
+    data = changed(batch(), CRC_AT, "I", 1, seal=False)
+    for address in (genuine_address, our_address):
+        with _connect(address) as connection:
+            connection.send(encode(ApiKey.PRODUCE, 9, produce_request(topic, data, acks=0)))
+            assert connection.closed_by_peer()
+
+
+def test_acks_0_without_an_error_has_no_answer(pair: Pair) -> None:
+    topic = pair.topic()
+    for connection in pair.sides.values():
+        connection.send(encode(ApiKey.PRODUCE, 9, produce_request(topic, batch(), acks=0)))
+        assert connection.ask(ApiKey.METADATA, 4, {"topics": []})["topics"] == []
+
+
+def code_of(answer: Plain) -> int:
+    found: int = answer["responses"][0]["partition_responses"][0]["error_code"]
+    return found
+
+
+def with_record(body: bytes) -> bytes:
+    """A batch of one record whose bytes are given; its CRC fits."""
+    plain = batch(1)
+    data = bytearray(plain[:RECORDS_AT] + body)
+    struct.pack_into(">i", data, 8, len(data) - 12)
+    return changed(bytes(data), COUNT_AT, "i", 1)
+
+
+def _one_record() -> bytes:
+    return encode_record(0, 0, b"key", b"value")
+
+
+def _compressed(codec: int, payload: bytes) -> bytes:
+    return changed(with_record(payload), ATTRIBUTES_AT, "h", codec)
+
+
+GOOD = batch(3)
+REFUSED_BATCHES: dict[str, tuple[bytes, int]] = {
+    "CRC that does not fit": (changed(GOOD, CRC_AT, "I", 12345, seal=False), 2),
+    "magic 3": (changed(GOOD, MAGIC_AT, "b", 3), 2),
+    "batch length below 14": (changed(GOOD, 8, "i", 13), 2),
+    "negative batch length": (changed(GOOD, 8, "i", -1), 2),
+    "format 1 in a version for format 2": (old_message(1, b"value"), 87),
+    "format 0 in a version for format 2": (old_message(0, b"value"), 87),
+    "a batch cut short": (GOOD[:-5], 87),
+    "two batches": (GOOD + GOOD, 87),
+    "base offset that is not 0": (changed(GOOD, 0, "q", 5), 87),
+    "count that does not fit the last offset": (changed(GOOD, LAST_OFFSET_DELTA_AT, "i", 7), 87),
+    "count 0": (changed(GOOD, COUNT_AT, "i", 0), 87),
+    "count -1": (changed(changed(GOOD, COUNT_AT, "i", -1), LAST_OFFSET_DELTA_AT, "i", -2), 87),
+    "a control batch": (changed(GOOD, ATTRIBUTES_AT, "h", 0x20), 87),
+    "producer id without sequence": (batch(3, producer_id=4000, producer_epoch=0, base_sequence=-1), 87),
+    "record length beyond the batch": (with_record(b"\x7c" + _one_record()[1:]), 87),
+    "header count below 0": (with_record(_one_record()[:-1] + b"\x01"), 87),
+    "header count beyond the record": (with_record(_one_record()[:-1] + b"\x28"), 87),
+    "key length beyond the record": (with_record(_one_record()[:4] + b"\x7c" + _one_record()[5:]), 87),
+    "bytes after the last record": (with_record(_one_record() + b"more"), 87),
+    "empty records": (b"", 87),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED_BATCHES)
+def test_refused_batches(pair: Pair, what: str) -> None:
+    data, expected = REFUSED_BATCHES[what]
+    topic = pair.topic()
+    ours, genuine = pair.both(ApiKey.PRODUCE, 9, produce_request(topic, data))
+    assert (code_of(genuine), code_of(ours)) == (expected, expected)
+    pair.same(ApiKey.FETCH, fetch_request(topic, 0), (11,))
+    answers = pair.both(ApiKey.PRODUCE, 9, produce_request(topic, GOOD))
+    assert [code_of(answer) for answer in answers] == [0, 0], "the partition still takes good batches"
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_unknown_codecs(pair: Pair, codec: int) -> None:
+    """Ours: 87 for a codec that does not exist (genuine Kafka fails with an unknown server error)."""
+    request = produce_request(pair.topic(), _compressed(codec, _one_record()))
+    assert code_of(pair.sides["ours"].ask(ApiKey.PRODUCE, 9, request)) == 87
+
+
+@pytest.mark.parametrize("codec", list(CompressionType)[1:])
+def test_broken_compression_under_a_good_crc(pair: Pair, codec: CompressionType) -> None:
+    """Ours: 2, CORRUPT_MESSAGE."""
+    request = produce_request(pair.topic(), _compressed(codec, b"this is no compressed data at all" * 3))
+    assert code_of(pair.sides["ours"].ask(ApiKey.PRODUCE, 9, request)) == 2
+
+
+def test_a_decompression_bomb_is_refused(pair: Pair) -> None:
+    """Ours: 200 MB of zeros in 200 KB are refused with 10; memory is bounded on the way."""
+    body = encode_record(0, 0, b"key", bytes(200_000_000))
+    bomb = _compressed(CompressionType.GZIP, gzip.compress(body, 9))
+    assert len(bomb) < 300_000
+    request = produce_request(pair.topic(configs={"max.message.bytes": "1000000"}), bomb)
+    assert code_of(pair.sides["ours"].ask(ApiKey.PRODUCE, 9, request)) == 10
+
+
+def test_acks_that_do_not_exist(pair: Pair) -> None:
+    topic = pair.topic()
+    for acks in (2, -2, 100):
+        answer = pair.same(ApiKey.PRODUCE, produce_request(topic, GOOD, acks=acks), (3, 9))
+        assert code_of(answer) == 21
+
+
+def test_null_keys_on_a_compacted_topic(pair: Pair) -> None:
+    """87, and the answer names the record."""
+    topic = pair.topic(configs={"cleanup.policy": "compact"})
+    records = [record(0), record(1, key=None), record(2), record(3, key=None)]
+    ours, genuine = pair.both(ApiKey.PRODUCE, 9, produce_request(topic, build_batch(records)))
+    for answer in (ours, genuine):
+        found = answer["responses"][0]["partition_responses"][0]
+        assert found["error_code"] == 87
+        assert [error["batch_index"] for error in found["record_errors"]] == [1, 3]
+
+
+def test_log_append_time_bit_of_a_client(pair: Pair) -> None:
+    topic = pair.topic(configs={"message.timestamp.type": "LogAppendTime"})
+    answer = pair.same(ApiKey.PRODUCE, produce_request(topic, changed(GOOD, ATTRIBUTES_AT, "h", 8)), (9,))
+    assert code_of(answer) == 32
+
+
+def test_zstd_before_version_7(pair: Pair) -> None:
+    request = produce_request(pair.topic(), batch(3, compression=CompressionType.ZSTD))
+    answer = pair.same(ApiKey.PRODUCE, request, (3, 6))
+    assert code_of(answer) == 76
+    assert code_of(pair.same(ApiKey.PRODUCE, request, (7,))) == 0
+
+
+def test_timestamps_outside_the_window(pair: Pair) -> None:
+    topic = pair.topic(
+        configs={"message.timestamp.after.max.ms": "1000", "message.timestamp.before.max.ms": "1000"}
+    )
+    for shift_ms in (0, 7_200_000):
+        made = build_batch([Record(0, START_MS + shift_ms, b"key", b"value", ())])
+        assert code_of(pair.same(ApiKey.PRODUCE, produce_request(topic, made), (9,))) == 32
+
+
+def test_too_large_batches(pair: Pair) -> None:
+    small = pair.topic(configs={"max.message.bytes": "200"})
+    assert code_of(pair.same(ApiKey.PRODUCE, produce_request(small, batch(20)), (9,))) == 10
+    short = pair.topic(configs={"segment.bytes": "150"})
+    assert code_of(pair.same(ApiKey.PRODUCE, produce_request(short, batch(20)), (9,))) == 18
+
+
+def test_sequences_and_epochs(pair: Pair) -> None:
+    """A gap is 45, a repeat succeeds with the old offset, an older epoch is 47."""
+    topic = pair.topic()
+
+    def send(sequence: int, epoch: int) -> Plain:
+        made = batch(2, producer_id=77_000, producer_epoch=epoch, base_sequence=sequence)
+        return pair.same(ApiKey.PRODUCE, produce_request(topic, made), (9,))
+
+    assert code_of(send(0, 3)) == 0
+    assert code_of(send(9, 3)) == 45
+    repeated = send(0, 3)["responses"][0]["partition_responses"][0]
+    assert (repeated["error_code"], repeated["base_offset"]) == (0, 0)
+    assert code_of(send(2, 2)) == 47
+
+
+def test_transactional_batch_without_transactional_id(pair: Pair) -> None:
+    made = batch(2, producer_id=77_001, producer_epoch=0, base_sequence=0, transactional=True)
+    assert code_of(pair.same(ApiKey.PRODUCE, produce_request(pair.topic(), made), (9,))) == 53
+
+
+def test_places_that_are_not_for_clients(pair: Pair) -> None:
+    for connection in pair.sides.values():  # brings __consumer_offsets into being
+        connection.ask(ApiKey.FIND_COORDINATOR, 1, {"key": "any", "key_type": 0})
+    pair.await_topic("__consumer_offsets", 0)
+    answers = pair.both(ApiKey.PRODUCE, 9, produce_request("__consumer_offsets", GOOD))
+    assert [code_of(answer) for answer in answers] == [17, 17]
+    assert code_of(pair.same(ApiKey.PRODUCE, produce_request(pair.name("absent"), GOOD), (9,))) == 3
+
+
+def test_min_insync_replicas_beyond_the_replicas(pair: Pair) -> None:
+    """A topic with fewer replicas than min.insync.replicas asks for takes acks=all from those it has."""
+    topic = pair.topic(configs={"min.insync.replicas": "2"})
+    for acks in (-1, 1):
+        assert code_of(pair.same(ApiKey.PRODUCE, produce_request(topic, GOOD, acks=acks), (9,))) == 0
+
+
+def test_many_broken_batches_do_not_end_a_connection(pair: Pair) -> None:
+    """Whatever byte of a batch is wrong, the answer is an error or it was good; the connection lives."""
+    topic = pair.topic()
+    connection = pair.sides["ours"]
+    for at in range(8, len(GOOD)):
+        broken = bytearray(GOOD)
+        broken[at] ^= 0x55
+        for data in (bytes(broken), changed(bytes(broken), 0, "q", 0)):
+            answer = connection.ask(ApiKey.PRODUCE, 9, produce_request(topic, data))
+            assert code_of(answer) in (0, 2, 10, 32, 42, 45, 47, 53, 59, 76, 87), (at, answer)
+
+
+def fetch_code(answer: Plain) -> int:
+    found: int = answer["responses"][0]["partitions"][0]["error_code"]
+    return found
+
+
+def test_fetch_sessions_that_do_not_exist(pair: Pair) -> None:
+    request = fetch_request(pair.topic(), 0)
+    opened = pair.both(ApiKey.FETCH, 11, request | {"session_epoch": 0})
+    ids = {side: answer["session_id"] for side, answer in zip(pair.sides, opened, strict=True)}
+    unknown = request | {"session_id": 99_999_999, "session_epoch": 4}
+    assert pair.same(ApiKey.FETCH, unknown, (11,))["error_code"] == 70
+    wrong_epoch = pair.same(
+        ApiKey.FETCH, lambda side: request | {"session_id": ids[side], "session_epoch": 9}, (11,)
+    )
+    assert wrong_epoch["error_code"] == 71
+
+
+def test_fetch_from_wrong_places(pair: Pair) -> None:
+    topic = pair.topic()
+    pair.same(ApiKey.PRODUCE, produce_request(topic, GOOD), (9,))
+    assert fetch_code(pair.same(ApiKey.FETCH, fetch_request(topic, 700), (11,))) == 1
+    assert fetch_code(pair.same(ApiKey.FETCH, fetch_request(topic, -7), (11,))) == 1
+    assert fetch_code(pair.same(ApiKey.FETCH, fetch_request(topic, 0, current_leader_epoch=5), (11,))) == 75
+    assert fetch_code(pair.same(ApiKey.FETCH, fetch_request(topic, 0), (13,))) == 100
+
+
+def join(group: str, **more: Any) -> Plain:
+    protocols = [{"name": "range", "metadata": b"\0\0"}]
+    request = {
+        "group_id": group,
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 10_000,
+        "member_id": "",
+    }
+    return request | {"protocol_type": "consumer", "protocols": protocols} | more
+
+
+def ready_group(pair: Pair) -> str:
+    """A group name whose coordinator is there on both sides."""
+    group = pair.name("group")
+    for connection in pair.sides.values():
+        for _ in range(500):
+            found = connection.ask(ApiKey.FIND_COORDINATOR, 2, {"key": group, "key_type": 0})
+            probe = {"group_id": group, "generation_id": 1, "member_id": "nobody"}
+            if found["error_code"] == 0 and connection.ask(ApiKey.HEARTBEAT, 1, probe)["error_code"] == 25:
+                break
+        else:
+            pytest.fail("no coordinator")
+    return group
+
+
+def test_joining_a_group_wrongly(pair: Pair) -> None:
+    group = ready_group(pair)
+    cases: list[tuple[Plain, tuple[int, ...], int]] = [
+        (join(""), (1, 5), 24),
+        (join(group, session_timeout_ms=10), (1, 5), 26),
+        (join(group, session_timeout_ms=2_000_000_000), (1, 5), 26),
+        (join(group), (4, 5, 9), 79),
+        (join(group, member_id="somebody"), (1, 5), 25),
+        (join(group, protocols=[]), (1, 5), 23),
+        (join(group, protocol_type=""), (1, 5), 23),
+    ]
+    for request, versions, expected in cases:
+        for version in versions:
+            ours, genuine = pair.both(ApiKey.JOIN_GROUP, version, request)
+            assert (genuine["error_code"], ours["error_code"]) == (expected, expected), (request, version)
+
+
+def test_members_that_are_not_in_the_group(pair: Pair) -> None:
+    group = ready_group(pair)
+    member = {"group_id": group, "generation_id": 5, "member_id": "nobody"}
+    for api_key, version in ((ApiKey.HEARTBEAT, 3), (ApiKey.SYNC_GROUP, 3)):
+        assert pair.same(api_key, member, (version,))["error_code"] == 25
+    joined = pair.both(ApiKey.JOIN_GROUP, 3, join(group))
+    ids = {side: answer["member_id"] for side, answer in zip(pair.sides, joined, strict=True)}
+    assert all(answer["error_code"] == 0 for answer in joined)
+    for api_key, version in ((ApiKey.HEARTBEAT, 3), (ApiKey.SYNC_GROUP, 3)):
+        stale = pair.same(api_key, lambda side: {**member, "member_id": ids[side]}, (version,))
+        assert stale["error_code"] == 22
+    other = join(group, protocols=[{"name": "another", "metadata": b""}])
+    assert pair.same(ApiKey.JOIN_GROUP, other, (3,))["error_code"] == 23
+    for side, connection in pair.sides.items():
+        connection.ask(ApiKey.LEAVE_GROUP, 1, {"group_id": group, "member_id": ids[side]})
+
+
+def test_commits_with_too_much_metadata(pair: Pair) -> None:
+    group, topic = ready_group(pair), pair.topic()
+
+    def commit(metadata: str) -> Plain:
+        part = {"partition_index": 0, "committed_offset": 1, "committed_metadata": metadata}
+        request = {"group_id": group, "topics": [{"name": topic, "partitions": [part]}]}
+        return pair.same(ApiKey.OFFSET_COMMIT, request, pair.versions(ApiKey.OFFSET_COMMIT, 2))
+
+    assert commit("x" * 4097)["topics"][0]["partitions"][0]["error_code"] == 12
+    assert commit("x" * 4096)["topics"][0]["partitions"][0]["error_code"] == 0
+
+
+def test_half_an_identity_of_a_producer(pair: Pair) -> None:
+    for half in ({"producer_id": 5}, {"producer_epoch": 5}, {"transactional_id": ""}):
+        request = {"transactional_id": None, "transaction_timeout_ms": 60_000, **half}
+        assert pair.same(ApiKey.INIT_PRODUCER_ID, request, (4,))["error_code"] == 42
+
+
+@pytest.mark.parametrize(
+    ("mistake", "expected"),
+    [
+        ({"name": ""}, 17),
+        ({"name": ".."}, 17),
+        ({"name": "x" * 250}, 17),
+        ({"name": "a/b"}, 17),
+        ({"num_partitions": 0}, 37),
+        ({"replication_factor": 3}, 38),
+        ({"assignments": [{"partition_index": 0, "broker_ids": [1]}]}, 42),
+    ],
+)
+def test_topics_that_cannot_be_created(pair: Pair, mistake: Plain, expected: int) -> None:
+    wanted = {"name": pair.name(), "num_partitions": 1, "replication_factor": 1, **mistake}
+    answer = pair.same(ApiKey.CREATE_TOPICS, {"topics": [wanted], "timeout_ms": 9000}, (4, 7))
+    assert answer["topics"][0]["error_code"] == expected
+
+
+def test_the_client_id_may_be_null_or_odd(our_address: str, genuine_address: str) -> None:
+    body = encode(ApiKey.METADATA, 4, {"topics": []})[4 + 10 + len(CLIENT_ID) :]
+    for address in (genuine_address, our_address):
+        for client_id in (None, b"", "é".encode() * 100):
+            with _connect(address) as connection:
+                connection.send(frame(header(ApiKey.METADATA, 4, client_id=client_id) + body))
+                assert connection.receive()[:4] == struct.pack(">i", 7)
+
+
+def test_sequence_of_a_batch_without_producer(pair: Pair) -> None:
+    """A sequence means nothing without a producer id."""
+    data = changed(GOOD, BASE_SEQUENCE_AT, "i", 5)
+    ours, genuine = pair.both(ApiKey.PRODUCE, 9, produce_request(pair.topic(), data))
+    assert code_of(ours) == code_of(genuine)
