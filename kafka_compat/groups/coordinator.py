@@ -7,8 +7,9 @@ Callbacks are called exactly once, also when the shard or the broker goes away.
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -44,8 +45,8 @@ from kafka_compat.groups.shards import shard_of
 
 log = logging.getLogger(__name__)
 
-_RECORDS_PER_LOADING_STEP = 500
-"""How many records a shard is loaded at a time before others get their turn on the event loop."""
+_LOADING_STEP = 500
+"""How many records of a shard are loaded before others get their turn on the event loop."""
 
 FetchedOffsets = dict[TopicPartition, tuple[OffsetAndMetadata | None, ErrorCode]]
 
@@ -120,34 +121,39 @@ class GroupCoordinator:
         self.unload(index)
         shard = self._shards[index] = _Shard(index)
         loader = Loader(lambda problem: log.warning("__consumer_offsets-%d: %s", index, problem))
-        batches = self._log.replay(index)
+        work = self._loading(loader, shard)
 
         def step() -> None:
             if self._shards.get(index) is not shard:
                 return
-            stop_at = loader.record_count + _RECORDS_PER_LOADING_STEP
             try:
-                for batch in batches:
-                    loader.feed(batch)
-                    if loader.record_count >= stop_at:
-                        self._scheduler.call_later(0, step)
-                        return
+                for _ in itertools.islice(work, _LOADING_STEP):
+                    pass
             except KafkaError as error:
                 log.error("__consumer_offsets-%d: its groups cannot be loaded: %s", index, error)
                 self.unload(index)
                 return
-            for loaded in loader.groups():
-                self._restore(shard, loaded)
-            shard.loading = False
-            if loader.record_count:
-                log.info(
-                    "__consumer_offsets-%d: loaded %d groups from %d records",
-                    index,
-                    len(shard.hosted),
-                    loader.record_count,
-                )
+            if shard.loading:
+                self._scheduler.call_later(0, step)
 
         step()
+
+    def _loading(self, loader: Loader, shard: _Shard) -> Iterator[None]:
+        """All the work of loading, in pieces of about one record."""
+        for batch in self._log.replay(shard.index):
+            loader.feed(batch)
+            yield from itertools.repeat(None, len(batch.records))
+        yield from loader.decode()
+        for loaded in loader.groups.values():
+            self._restore(shard, loaded)
+        shard.loading = False
+        if loader.record_count:
+            log.info(
+                "__consumer_offsets-%d: loaded %d groups from %d records",
+                shard.index,
+                len(shard.hosted),
+                loader.record_count,
+            )
 
     def _restore(self, shard: _Shard, loaded: LoadedGroup) -> None:
         hosted = self._host(shard, loaded.group_id)

@@ -274,8 +274,10 @@ class Player:
         loader = Loader(self._say)
         for batch in self.log:
             loader.feed(batch)
+        for _ in loader.decode():
+            pass
         self.group = self._new_group()
-        for loaded in loader.groups():
+        for loaded in loader.groups.values():
             self.group.offsets.committed = loaded.offsets
             if loaded.snapshot is not None:
                 self._run(self.group.restore(loaded.snapshot, self._now()))
