@@ -122,8 +122,9 @@ class BrokerConfig:
 
     def adopt_broker_id(self, broker_id: _Int) -> None:
         """Take the id that the data folders carry, where nobody gave one."""
-        self.static["broker.id"] = str(broker_id)
-        self._values["broker.id"] = broker_id
+        for name in ("broker.id", "node.id"):
+            self.static[name] = str(broker_id)
+            self._values[name] = broker_id
 
     @property
     def log_dirs(self) -> _Strings:

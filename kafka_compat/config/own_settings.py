@@ -18,6 +18,7 @@ def default_log_dir() -> str:
 
 OWN_DEFAULTS: dict[str, str] = {
     "broker.id": "1",
+    "node.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
     "log.dir": default_log_dir(),
 }

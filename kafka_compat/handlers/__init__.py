@@ -1,6 +1,7 @@
 """The APIs this broker serves: one module per API, named as the API, imported when it is first asked for.
 
-The versions here are what ApiVersions tells clients; what is not in this table is not advertised and not answered.
+The versions here are what ApiVersions tells clients; what is not in this table is not advertised and not
+answered.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.ALTER_CONFIGS: (0, 2),
     ApiKey.DESCRIBE_LOG_DIRS: (0, 4),
     ApiKey.CREATE_PARTITIONS: (0, 3),
+    ApiKey.CREATE_DELEGATION_TOKEN: (0, 3),
+    ApiKey.RENEW_DELEGATION_TOKEN: (0, 2),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: (0, 2),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: (0, 3),
     ApiKey.DELETE_GROUPS: (0, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
     ApiKey.OFFSET_DELETE: (0, 0),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from kafka_compat.configs import tell_of_no_effect
 from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
@@ -66,8 +67,11 @@ async def _create(ctx: RequestContext, topic: CreatableTopic, validate_only: boo
         configs=configs,
         validate_only=validate_only,
     )
+    if not validate_only:
+        tell_of_no_effect(topic.name, configs)
     result = CreatableTopicResult(
         name=topic.name,
+        error_message=None,
         topic_id=created.topic_id,
         num_partitions=len(created.partitions),
         replication_factor=len(created.partitions[0].replicas),
