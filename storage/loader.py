@@ -281,6 +281,12 @@ class _Opening:
             self._filesystem, self._directory, self._names, segments[:first], base_offset, self._expiration_ms
         )
         self._producers_known = True
+        # The state before the first of these segments must still be known when this is done a second time.
+        path = f"{self._directory}/{file_name(base_offset, SNAPSHOT_SUFFIX)}"
+        if self._filesystem.exists(path):
+            self._filesystem.sync_file(path)
+        else:
+            self._write_snapshot(base_offset)
         self.leader_epochs.truncate_from_end(base_offset)
         self.end_offset = base_offset
         for number, segment in enumerate(segments[first:], first):
@@ -383,7 +389,8 @@ class _Opening:
         path = f"{self._directory}/{name}"
         self._filesystem.write_file(path, self.producers.encode_snapshot())
         self._filesystem.sync_file(path)
-        self._names.append(name)
+        if name not in self._names:
+            self._names.append(name)
 
     def _remove_snapshots(self, condition: Callable[[int], bool]) -> None:
         for offset in snapshot_offsets(self._names):

@@ -543,9 +543,15 @@ class Log:
         self.advance_log_start_offset(self._base_offsets[0])
         return [segment_facts.base_offset for segment_facts, _ in found]
 
-    def _remove_segments(self, first: int, end: int) -> None:
-        """Take the segments [first, end) out of the log and their files out of use."""
+    def _remove_segments(self, first: int, end: int, *, newest_first: bool = False) -> None:
+        """Take the segments [first, end) out of the log and their files out of use.
+
+        In the order that leaves no hole when a crash comes between: retention takes the oldest first,
+        truncation the newest.
+        """
         removed = self._segments[first:end]
+        if newest_first:
+            removed.reverse()
         del self._segments[first:end]
         del self._base_offsets[first:end]
         due_ms = self._now_ms() + self.config.file_delete_delay_ms
@@ -572,7 +578,7 @@ class Log:
             self._go_back(offset)
             try:
                 keep = bisect_right(self._base_offsets, offset - 1)
-                self._remove_segments(keep, len(self._segments))
+                self._remove_segments(keep, len(self._segments), newest_first=True)
                 self._filesystem.sync_directory(self.directory)
                 self._active = segment = self._segments[-1]
                 position = segment.position_of(offset)
@@ -598,7 +604,7 @@ class Log:
         with self._flush_lock:
             self._go_back(offset)
             try:
-                self._remove_segments(0, len(self._segments))
+                self._remove_segments(0, len(self._segments), newest_first=True)
                 self._remove_snapshots_behind(-1)
                 self._active = self._new_segment(offset, self._now_ms())
                 self._filesystem.sync_directory(self.directory)

@@ -347,17 +347,21 @@ class LogDirs:
         )
 
     def checkpoint_log_start_offsets(self) -> None:
-        """Note the log starts that DeleteRecords moved into a segment. May run in a thread."""
+        """Note where logs start, so that neither DeleteRecords nor retention is undone. May run in a
+        thread.
+        """
         for directory in self._online():
             self._guarded(directory, "checkpoint", self._write_log_start_offsets)
 
     def _write_log_start_offsets(self, directory: LogDirectory) -> None:
+        # Kafka notes only starts inside a segment. Ours says it also when a start is that of the oldest
+        # segment, since a crash may bring back the names of segments that were deleted before it.
         directory.write_offsets(
             checkpoints.LOG_START_OFFSETS,
             {
                 key: log.log_start_offset
                 for key, log in self._logs_in(directory).items()
-                if log.log_start_offset > log.first_base_offset
+                if log.log_start_offset > 0
             },
         )
 

@@ -63,6 +63,8 @@ class Partition:
     """Offset up to which everything must survive; -1 while not even the partition must."""
     start: int = 0
     """Records below may be gone."""
+    deleted_below: int = 0
+    """The greatest start so far: should records below come back, their leader epoch is not known any more."""
     may_be_gone: bool = False
     """It is being dropped."""
 
@@ -301,6 +303,7 @@ class Workload:
             else:
                 assert all(batch.last_offset < partition.start for batch in expected), "records are lost"
                 partition.batches = []
+            partition.deleted_below = max(partition.deleted_below, partition.start)
             partition.start = log.log_start_offset
             partition.may_be_gone = False
             # All that was recovered is durable: the next crash must not take it.
@@ -313,6 +316,8 @@ class Workload:
             visible = [batch for batch in partition.batches if batch.last_offset >= log.log_start_offset]
             assert contents(log)[-len(visible) :] == [batch.content for batch in visible]
             for batch in visible:
+                if batch.last_offset < partition.deleted_below:
+                    continue
                 assert log.leader_epochs.epoch_for(batch.last_offset) == batch.leader_epoch
             self.check_lookups(log, visible)
 
