@@ -14,6 +14,7 @@ from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.topic_names import OFFSETS_TOPIC
 from storage.batch import read_header
 from storage.errors import StorageError
+from storage.log import Log
 from storage.records import ControlRecordType, Record, build_batch, control_record_type, iter_records
 
 _READ_BYTES = 1024 * 1024
@@ -51,33 +52,40 @@ class PartitionCoordinatorLog:
             partition.when_committed(offset, callback)
 
     def replay(self, shard: int) -> Iterator[ReplayedBatch]:
-        log = self._partition(shard).log
-        offset = log.log_start_offset
-        while True:
-            found = log.read(offset, _READ_BYTES, upper_bound=log.log_end_offset, min_one_batch=True)
-            if found is None:
-                return
-            data = memoryview(found.read())
-            position = 0
-            while position < len(data):
-                header = read_header(data, position)
-                batch = data[position : position + header.size_bytes]
-                position += header.size_bytes
-                offset = header.next_offset
-                records = list(iter_records(batch))
-                committed = None
-                if header.is_control:
-                    committed = control_record_type(records[0]) is ControlRecordType.COMMIT
-                    records = []
-                yield ReplayedBatch(
-                    end_offset=offset,
-                    producer_id=header.producer_id if header.is_transactional else -1,
-                    committed=committed,
-                    records=[(item.key, item.value) for item in records if item.key is not None],
-                )
+        """Raises KafkaError when the log cannot be read."""
+        try:
+            yield from _replay(self._partition(shard).log)
+        except StorageError as error:
+            raise KafkaError(code_of(error), str(error)) from error
 
     def _partition(self, shard: int) -> Partition:
         partition = self._replicas.get(OFFSETS_TOPIC, shard)
         if partition is None or not partition.is_leader:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return partition
+
+
+def _replay(log: Log) -> Iterator[ReplayedBatch]:
+    offset = log.log_start_offset
+    while True:
+        found = log.read(offset, _READ_BYTES, upper_bound=log.log_end_offset, min_one_batch=True)
+        if found is None:
+            return
+        data = memoryview(found.read())
+        position = 0
+        while position < len(data):
+            header = read_header(data, position)
+            batch = data[position : position + header.size_bytes]
+            position += header.size_bytes
+            offset = header.next_offset
+            records = list(iter_records(batch))
+            committed = None
+            if header.is_control:
+                committed = control_record_type(records[0]) is ControlRecordType.COMMIT
+                records = []
+            yield ReplayedBatch(
+                end_offset=offset,
+                producer_id=header.producer_id if header.is_transactional else -1,
+                committed=committed,
+                records=[(item.key, item.value) for item in records if item.key is not None],
+            )
