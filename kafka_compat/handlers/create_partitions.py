@@ -15,7 +15,9 @@ from kafka_compat.protocol.messages.create_partitions import (
 
 
 @handler(ApiKey.CREATE_PARTITIONS)
-async def create_partitions(ctx: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+async def create_partitions(
+    ctx: RequestContext, request: CreatePartitionsRequest
+) -> CreatePartitionsResponse:
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatePartitionsTopicResult] = {}
     for topic in request.topics:
@@ -26,7 +28,9 @@ async def create_partitions(ctx: RequestContext, request: CreatePartitionsReques
             assignments = None
             if topic.assignments is not None:
                 assignments = [tuple(item.broker_ids) for item in topic.assignments]
-            await ctx.broker.topics.create_partitions(topic.name, topic.count, assignments, request.validate_only)
+            await ctx.broker.topics.create_partitions(
+                topic.name, topic.count, assignments, request.validate_only
+            )
         except KafkaError as error:
             result.error_code = error.code
             result.error_message = error.message or None

@@ -1,4 +1,6 @@
-"""DeleteRecords (key 21): move the log start of partitions forward; offset -1 means the high watermark (KIP-107)."""
+"""DeleteRecords (key 21): move the log start of partitions forward; offset -1 means the high watermark
+(KIP-107).
+"""
 
 from __future__ import annotations
 
@@ -52,4 +54,6 @@ def _delete(ctx: RequestContext, topic: str, wanted: DeleteRecordsPartition) -> 
         log.advance_log_start_offset(offset)
         return DeleteRecordsPartitionResult(partition_index=index, low_watermark=log.log_start_offset)
     except (KafkaError, StorageError) as error:
-        return DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1, error_code=code_of(error))
+        return DeleteRecordsPartitionResult(
+            partition_index=index, low_watermark=-1, error_code=code_of(error)
+        )

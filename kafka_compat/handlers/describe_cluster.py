@@ -1,4 +1,6 @@
-"""DescribeCluster (key 60): the brokers and who the controller is (KIP-700; version 1 adds the endpoint type, KIP-919)."""
+"""DescribeCluster (key 60): the brokers and who the controller is (KIP-700; version 1 adds the endpoint type,
+KIP-919).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest) -> De
     brokers = []
     for broker in cache.brokers.values():
         host, port = ctx.broker.address_for(broker, ctx.connection)
-        brokers.append(DescribeClusterBroker(broker_id=broker.broker_id, host=host, port=port, rack=broker.rack))
+        brokers.append(
+            DescribeClusterBroker(broker_id=broker.broker_id, host=host, port=port, rack=broker.rack)
+        )
     return DescribeClusterResponse(
         cluster_id=cache.cluster_id,
         controller_id=cache.controller_id,

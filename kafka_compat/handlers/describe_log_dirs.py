@@ -1,4 +1,6 @@
-"""DescribeLogDirs (key 35): the data folders with their partitions and sizes (version 4 adds disk space, KIP-827)."""
+"""DescribeLogDirs (key 35): the data folders with their partitions and sizes (version 4 adds disk space,
+KIP-827).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> D
     for (topic, partition), log in log_dirs.logs.items():
         if wanted is None or (topic, partition) in wanted:
             topics[os.path.dirname(log.directory)].setdefault(topic, []).append(
-                DescribeLogDirsPartition(partition_index=partition, partition_size=log.size_bytes, offset_lag=0)
+                DescribeLogDirsPartition(
+                    partition_index=partition, partition_size=log.size_bytes, offset_lag=0
+                )
             )
     results = []
     for directory, found in topics.items():

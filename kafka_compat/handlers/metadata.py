@@ -1,7 +1,9 @@
-"""Metadata (key 3): brokers, the controller, and topics by name or id, creating those that may be created on first use.
+"""Metadata (key 3): brokers, the controller, and topics by name or id, creating those that may be created on
+first use.
 
-Versions: 0 takes an empty list as all topics, later ones null; 4 lets the client forbid creation; 8 to 10 tell authorized
-operations; 10 brings topic ids, 12 look-up by id. The addresses told are those of the listener that the client came by.
+Versions: 0 takes an empty list as all topics, later ones null; 4 lets the client forbid creation; 8 to 10
+tell authorized operations; 10 brings topic ids, 12 look-up by id. The addresses told are those of the
+listener that the client came by.
 """
 
 from __future__ import annotations
@@ -127,7 +129,9 @@ def _response(
     brokers = []
     for broker in cache.brokers.values():
         host, port = ctx.broker.address_for(broker, ctx.connection)
-        brokers.append(MetadataResponseBroker(node_id=broker.broker_id, host=host, port=port, rack=broker.rack))
+        brokers.append(
+            MetadataResponseBroker(node_id=broker.broker_id, host=host, port=port, rack=broker.rack)
+        )
     return MetadataResponse(
         brokers=brokers,
         cluster_id=cache.cluster_id,

@@ -1,4 +1,6 @@
-"""OffsetForLeaderEpoch (key 23): where an epoch ended, so that a reader finds out what was truncated (KIP-101, KIP-320)."""
+"""OffsetForLeaderEpoch (key 23): where an epoch ended, so that a reader finds out what was truncated
+(KIP-101, KIP-320).
+"""
 
 from __future__ import annotations
 
