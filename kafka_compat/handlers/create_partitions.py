@@ -6,6 +6,7 @@ from collections import Counter
 
 from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -25,6 +26,12 @@ async def create_partitions(
         try:
             if counts[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
+            known = ctx.broker.metadata.topics.get(topic.name)
+            if known is not None and topic.count - len(known.partitions) > PARTITIONS_PER_REQUEST_MAX:
+                raise KafkaError(
+                    ErrorCode.POLICY_VIOLATION,
+                    f"At most {PARTITIONS_PER_REQUEST_MAX} partitions can be added by one request.",
+                )
             assignments = None
             if topic.assignments is not None:
                 assignments = [tuple(item.broker_ids) for item in topic.assignments]

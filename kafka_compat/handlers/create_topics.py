@@ -19,10 +19,17 @@ from kafka_compat.protocol.messages.create_topics import (
 )
 
 _FIRST_VERSION_WITH_DEFAULTS = 4
+PARTITIONS_PER_REQUEST_MAX = 10_000
+"""As KRaft's controller has it: one request must not keep the broker from everyone else's."""
 
 
 @handler(ApiKey.CREATE_TOPICS)
 async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    asked = sum(max(topic.num_partitions, len(topic.assignments), 1) for topic in request.topics)
+    if asked > PARTITIONS_PER_REQUEST_MAX:
+        problem = f"At most {PARTITIONS_PER_REQUEST_MAX} partitions can be created by one request."
+        refused = [_failure(topic, ErrorCode.POLICY_VIOLATION, problem) for topic in request.topics]
+        return CreateTopicsResponse(topics=refused)
     counts = Counter(topic.name for topic in request.topics)
     results: list[CreatableTopicResult] = []
     for topic in request.topics:
