@@ -72,6 +72,15 @@ def test_assignments_that_cannot_be(pair_41: Pair) -> None:
         pair_41.same(ApiKey.CREATE_TOPICS, create(wanted(pair_41.name()) | by_hand))
 
 
+def test_too_many_partitions_for_one_request(pair_41: Pair) -> None:
+    """10,001 partitions are refused at once, also spread over topics; ZooKeeper mode would try to make them."""
+    single = wanted(pair_41.name(), 10_001)
+    several = [wanted(pair_41.name(), 5_000), wanted(pair_41.name(), 5_001), wanted(pair_41.name())]
+    for topics in ([single], several, [wanted(pair_41.name(), 2**31 - 1)]):
+        answer = pair_41.same(ApiKey.CREATE_TOPICS, create(*topics))
+        assert {result["error_code"] for result in answer["topics"]} == {44}
+
+
 def test_created_topics(pair: Pair) -> None:
     """Every version creates; later ones also answer with id, counts and all configs."""
     for version in pair.versions(ApiKey.CREATE_TOPICS):
