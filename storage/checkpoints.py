@@ -32,7 +32,12 @@ def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
 
 
 def decode_offsets(content: bytes) -> dict[TopicPartition, int]:
-    """The entries of an offset checkpoint; CorruptFile when any line is not as it should be."""
+    """The entries of an offset checkpoint; CorruptFile when any line is not as it should be.
+
+    Kafka makes the file empty and writes the first entries a minute later.
+    """
+    if not content:
+        return {}
     try:
         version, count, *lines = content.decode().splitlines()
         if int(version) != 0:

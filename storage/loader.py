@@ -6,7 +6,8 @@ state from its snapshot. After an unclean one
 2. every later batch is read and checked; at the first that is torn, corrupt or out of order, the log ends,
 and
    segments behind it go. A gap between two segments is such a place too, since a crash may lose the end of
-   one segment and keep the next; only compaction makes gaps that belong there;
+   one segment and keep the next; only compaction makes gaps that belong there, and in a folder whose
+   settings are not known any gap may;
 3. indexes, producer snapshots and leader epochs of what was read are made anew, and all of it is synced, so
 that
    recovering a second time finds the same.
@@ -90,6 +91,7 @@ class LogLoader:
         recovery_point: int,
         log_start_offset: int,
         clean: bool,
+        keep_gaps: bool = False,
         progress: RecoveryProgress | None = None,
     ) -> LoadedLog:
         """Open the log in `directory`. Raises OSError when the disk fails."""
@@ -106,7 +108,7 @@ class LogLoader:
         ]
         opening = _Opening(self._filesystem, directory, key, config, names, segments)
         if not clean or not opening.ends_whole():
-            opening.recover(recovery_point, progress)
+            opening.recover(recovery_point, keep_gaps or config.compact, progress)
         if not segments or opening.end_offset < log_start_offset:
             if segments:
                 logger.warning(
@@ -239,7 +241,6 @@ class _Opening:
         self._filesystem = filesystem
         self._directory = directory
         self._key = key
-        self._config = config
         self._names = names
         self._segments = segments
         self._expiration_ms = config.producer_id_expiration_ms
@@ -266,7 +267,7 @@ class _Opening:
         self.end_offset, end_position = active.last_batch_end()
         return end_position == active.size_bytes
 
-    def recover(self, recovery_point: int, progress: RecoveryProgress | None) -> None:
+    def recover(self, recovery_point: int, keep_gaps: bool, progress: RecoveryProgress | None) -> None:
         """Find the clean prefix, cut off what follows, and make durable what is left."""
         segments = self._segments
         if not segments:
@@ -290,7 +291,7 @@ class _Opening:
         self.leader_epochs.truncate_from_end(base_offset)
         self.end_offset = base_offset
         for number, segment in enumerate(segments[first:], first):
-            is_gap = segment.base_offset > self.end_offset and not self._config.compact
+            is_gap = segment.base_offset > self.end_offset and not keep_gaps
             if segment.base_offset < self.end_offset or is_gap:
                 self._drop_from(number, f"the segment before ends at {self.end_offset}")
                 break

@@ -156,8 +156,10 @@ class LogDirs:
         self._broker_id = broker_id
         self._cluster_id = cluster_id
 
-    def load(self, progress: RecoveryProgress | None = None) -> LoadReport:
+    def load(self, progress: RecoveryProgress | None = None, *, keep_gaps: bool = False) -> LoadReport:
         """Lock the directories, check whose they are, and open every log in them.
+
+        `keep_gaps`: the topics' settings are not known yet, so that missing offsets may be compaction's work.
 
         Raises LogDirInUse, InconsistentMetaProperties, or LogDirFailure when no directory is left. Nothing is
         changed before all are known to be ours.
@@ -173,7 +175,7 @@ class LogDirs:
             self.unlock()
             raise
         for directory in self._online():
-            self._guarded(directory, "load", self._load_directory, report, progress)
+            self._guarded(directory, "load", self._load_directory, report, keep_gaps, progress)
         report.offline = sorted(self.offline)
         if not self._online():
             raise LogDirFailure(f"every log directory is offline: {', '.join(report.offline)}")
@@ -231,7 +233,11 @@ class LogDirs:
         )
 
     def _load_directory(
-        self, directory: LogDirectory, report: LoadReport, progress: RecoveryProgress | None
+        self,
+        directory: LogDirectory,
+        report: LoadReport,
+        keep_gaps: bool,
+        progress: RecoveryProgress | None,
     ) -> None:
         filesystem = self._filesystem
         names = sorted(filesystem.listdir(directory.path))
@@ -257,6 +263,7 @@ class LogDirs:
                 recovery_point=recovery_points.get(key, 0),
                 log_start_offset=start_offsets.get(key, 0),
                 clean=clean,
+                keep_gaps=keep_gaps,
                 progress=progress,
             )
             report.recovered_bytes += loaded.scanned_bytes
