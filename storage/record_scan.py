@@ -32,24 +32,28 @@ def scan(body: bytes, count: int) -> Scan:
     if count * _MIN_RECORD_BYTES > len(body):
         raise InvalidRecord(f"{len(body)} bytes cannot hold {count} records")
     state = _State()
-    attempt_at = 0
-    pause = _FIRST_PAUSE
     try:
-        while state.index < count:
-            stop = count
-            if count - state.index >= _RUN_MIN:
-                if state.index >= attempt_at:
-                    if _uniform_run(body, count, state):
-                        continue
-                    attempt_at = state.index + pause
-                    pause *= 2
-                stop = min(count, attempt_at)
-            _walk(body, stop, state)
+        if count < _RUN_MIN:
+            _walk(body, count, state)
+        else:
+            _scan_many(body, count, state)
     except IndexError:
         raise InvalidRecord("a record goes on behind the end of its batch") from None
     if state.position != len(body):
         raise InvalidRecord(f"{len(body) - state.position} bytes follow the last of {count} records")
     return Scan(state.low, state.high, state.has_null_key)
+
+
+def _scan_many(body: bytes, count: int, state: _State) -> None:
+    attempt_at = 0
+    pause = _FIRST_PAUSE
+    while state.index < count:
+        if state.index >= attempt_at and count - state.index >= _RUN_MIN:
+            if _uniform_run(body, count, state):
+                continue
+            attempt_at = state.index + pause
+            pause *= 4
+        _walk(body, min(count, attempt_at) if state.index < attempt_at else count, state)
 
 
 _MIN_RECORD_BYTES = 7
@@ -193,70 +197,16 @@ def _check_headers(data: bytes, position: int, end: int, index: int) -> int:
     return position
 
 
-class _Shape(NamedTuple):
-    """One record, taken apart. Positions count from its first byte."""
-
-    size_bytes: int
-    timestamp_delta: int
-    timestamp_position: int
-    offset_position: int
-    after_offset: int
-    lengths: list[int]
-    """Where the bytes of all other numbers are: the same bytes in the same places make the same structure."""
-    has_null_key: bool
-
-
-def _read_shape(data: bytes, start: int, index: int) -> _Shape:
-    length, position = read_varint(data, start)
-    body = position
-    end = position + length
-    if length < 0 or end > len(data):
-        raise InvalidRecord(f"record {index} has a length of {length} that its batch cannot hold")
-    timestamp_position = position + 1
-    timestamp_delta, offset_position = read_varlong(data, timestamp_position)
-    after_offset = _check_offset(data, offset_position, index)
-    lengths = list(range(body - start))
-    key_length, position = read_varint(data, after_offset)
-    lengths += range(after_offset - start, position - start)
-    if key_length > 0:
-        position += key_length
-    before = position
-    value_length, position = read_varint(data, position)
-    lengths += range(before - start, position - start)
-    if value_length > 0:
-        position += value_length
-    before = position
-    count, position = read_varint(data, position)
-    lengths += range(before - start, position - start)
-    if count < 0 or count > end - position:
-        raise InvalidRecord(f"record {index} cannot have {count} headers")
-    for _ in range(count):
-        before = position
-        length, position = read_varint(data, position)
-        if length < 0:
-            raise InvalidRecord(f"a header of record {index} has no key")
-        lengths += range(before - start, position - start)
-        before = position = position + length
-        length, position = read_varint(data, position)
-        lengths += range(before - start, position - start)
-        if length > 0:
-            position += length
-    if position != end:
-        raise InvalidRecord(f"the content of record {index} does not end where its length says")
-    return _Shape(
-        end - start,
-        timestamp_delta,
-        timestamp_position - start,
-        offset_position - start,
-        after_offset - start,
-        lengths,
-        key_length < 0,
-    )
-
-
-_OFFSET_COLUMN_1 = bytes(range(0, 128, 2))
+_ASCII = bytes(range(128))
 _CONTINUED = bytes(range(128, 256))
 _CONTINUED_EVEN = bytes(range(128, 256, 2))
+
+# The offset deltas 0 to 8,191 as columns. One byte holds the first 64; of two bytes the first comes around
+# every 64 records, and the second steps on then. A third one steps every 8,192 records.
+_ONE_BYTE = bytes(range(0, 128, 2))
+_FIRST_OF_MORE = _CONTINUED_EVEN * 128
+_SECOND_OF_TWO = b"".join([bytes((value,)) * 64 for value in range(128)])
+_SECOND_OF_THREE = b"".join([bytes((value,)) * 64 for value in _CONTINUED])
 
 
 def _uniform_run(data: bytes, count: int, state: _State) -> bool:
@@ -267,76 +217,94 @@ def _uniform_run(data: bytes, count: int, state: _State) -> bool:
     size = position - start + length
     if length < 0 or data[start + size : position + size] != data[start:position]:
         return False
-    shape = _read_shape(data, start, index)
-    offset_width = shape.after_offset - shape.offset_position
-    timestamp_width = shape.offset_position - shape.timestamp_position
-    if timestamp_width > 2 or offset_width != len(encode_varint(index)):
+    timestamp_at = position + 1
+    wide = data[timestamp_at] > 127
+    if wide and data[timestamp_at + 1] > 127:
         return False
-    run = min(count, 1 << (7 * offset_width - 1)) - index
+    offset_at = timestamp_at + 1 + wide
+    # The run ends where the columns of the offset delta do.
+    block = index & ~8191
+    if index < 64:
+        offset_columns, stop_index = [_ONE_BYTE], 64
+    elif not block:
+        offset_columns, stop_index = [_FIRST_OF_MORE, _SECOND_OF_TWO], 8192
+    elif index < 1 << 20:
+        third = bytes((block >> 13,)) * 8192
+        offset_columns, stop_index = [_FIRST_OF_MORE, _SECOND_OF_THREE, third], block + 8192
+    else:
+        return False
+    key_at = offset_at + len(offset_columns)
+    columns = _number_columns(data, key_at, start + size)
+    if columns is None:
+        return False
+    columns += range(start, position)
+
+    run = min(stop_index, count) - index
     run = min(run, (len(data) - start) // size)
-    for column in shape.lengths:
-        first = start + column
+    for first in columns:
         values = data[first : first + run * size : size]
         if values != data[first : first + 1] * run:
             run -= len(values.lstrip(data[first : first + 1]))
             if run < _RUN_MIN:
                 return False
-    if not _offsets_are(data, start + shape.offset_position, size, run, index, offset_width):
-        return False
-    first = start + shape.timestamp_position
-    stop = first + run * size
-    if timestamp_width == 1:
-        values = data[first:stop:size]
+    if wide:
+        lows = data[timestamp_at : timestamp_at + run * size : size]
+        highs = data[timestamp_at + 1 : timestamp_at + 1 + run * size : size]
+        if lows.strip(_CONTINUED) or not highs.isascii():
+            return False
+        low, high = _wide_extremes(lows, highs)
+    else:
+        values = data[timestamp_at : timestamp_at + run * size : size]
         if not values.isascii():
             run -= len(values.lstrip(_ASCII))
             if run < _RUN_MIN:
                 return False
             values = values[:run]
         low, high = _extremes(values)
-    else:
-        lows, highs = data[first:stop:size], data[first + 1 : stop + 1 : size]
-        if lows.strip(_CONTINUED) or not highs.isascii():
+    at = index - block
+    for column in offset_columns:
+        if data[offset_at : offset_at + run * size : size] != column[at : at + run]:
             return False
-        low, high = _wide_extremes(lows, highs)
+        offset_at += 1
     state.see(low, high)
-    state.has_null_key |= shape.has_null_key
+    # An odd first byte makes a length negative, which is null.
+    state.has_null_key |= data[key_at] & 1 != 0
     state.position = start + run * size
     state.index = index + run
     return True
 
 
-_ASCII = bytes(range(128))
+def _number_columns(data: bytes, key_at: int, end: int) -> list[int] | None:
+    """Where the numbers from the key length on stand; the same bytes there make the same structure.
 
-
-def _offsets_are(data: bytes, first: int, step: int, run: int, index: int, width: int) -> bool:
-    """Whether the column of varints holds index, index + 1, … (`run` of them, all `width` bytes wide)."""
-    stop = first + run * step
-    if width == 1:
-        return data[first:stop:step] == _OFFSET_COLUMN_1[index : index + run]
-    # The lowest seven bits come around every 64 records, the next seven every 8,192.
-    for byte in range(width):
-        if data[first + byte : stop + byte : step] != _offset_column(index, run, byte, byte == width - 1):
-            return False
-    return True
-
-
-def _offset_column(index: int, run: int, byte: int, is_last: bool) -> bytes:
-    shift = 7 * byte
-    continued = 0 if is_last else 128
-    if byte == 0:
-        rotated = _CONTINUED_EVEN[index & 63 :] + _CONTINUED_EVEN[: index & 63]
-        return (rotated * (run // 64 + 1))[:run]
-    # Zigzag doubles the delta, so that `period` deltas share one value of this byte.
-    period = 1 << (shift - 1)
-    parts = []
-    position = index
-    while position < index + run:
-        next_change = (position // period + 1) * period
-        parts.append(
-            bytes((2 * position >> shift & 127 | continued,)) * (min(next_change, index + run) - position)
-        )
-        position = next_change
-    return b"".join(parts)
+    None when the record does not come out at its end, which `_walk` then explains.
+    """
+    length, position = read_varint(data, key_at)
+    columns = list(range(key_at, position))
+    if length > 0:
+        position += length
+    before = position
+    length, position = read_varint(data, position)
+    columns += range(before, position)
+    if length > 0:
+        position += length
+    if position + 1 == end and data[position] == 0:
+        columns.append(position)
+        return columns
+    before = position
+    count, position = read_varint(data, position)
+    columns += range(before, position)
+    if count < 0 or count > end - position:
+        return None
+    for part in range(2 * count):
+        before = position
+        length, position = read_varint(data, position)
+        columns += range(before, position)
+        if length > 0:
+            position += length
+        elif length < 0 and part % 2 == 0:
+            return None
+    return columns if position == end else None
 
 
 def _extremes(zigzags: bytes) -> tuple[int, int]:
