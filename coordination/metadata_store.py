@@ -206,6 +206,25 @@ class MetadataStore(ABC):
                 except NodeExists:
                     continue
 
+    async def ensure_all(self, paths: Sequence[str]) -> None:
+        """As `ensure` for several nodes, in one transaction where nobody else makes them at the same time."""
+        missing: list[Operation] = []
+        seen: set[str] = set()
+        for path in paths:
+            names = path.strip("/").split("/")
+            for depth in range(1, len(names) + 1):
+                ancestor = "/" + "/".join(names[:depth])
+                if ancestor not in seen and await self.exists(ancestor) is None:
+                    missing.append(Create(ancestor))
+                seen.add(ancestor)
+        if not missing:
+            return
+        try:
+            await self.multi(missing)
+        except TransactionFailed:
+            for path in paths:
+                await self.ensure(path)
+
     async def put(self, path: str, data: bytes | None) -> None:
         """Have the node hold `data`, whether it exists or not, and make its parents if they are missing."""
         try:

@@ -185,24 +185,18 @@ class Broker:
             self._tree = EmbeddedMetadataStore(path, self.clock.now_ms)
         except (OSError, CorruptJournal) as error:
             raise StartupError(f"cannot read the metadata journal {path}: {error}") from error
-        self._tree_was_new = self._tree.is_new
         self.store = self._tree.connect()
+        self._tree_was_new = await self.store.exists(znodes.CLUSTER_ID) is None
         if self._tree_was_new:
-            for node in znodes.PERSISTENT_PATHS:
-                await self.store.ensure(node)
-        cluster_id = await self._cluster_id()
+            await self.store.ensure_all(znodes.PERSISTENT_PATHS)
+            cluster_id = self._stored_cluster_id or znodes.encode_topic_id(new_topic_id())
+        else:
+            data, _ = await self.store.get(znodes.CLUSTER_ID)
+            cluster_id = znodes.decode_cluster_id(data)
         self.log_dirs.identify(self.broker_id, cluster_id)
         self.metadata = MetadataCache(cluster_id, self.broker_id)
         self.metadata.controller_id = self.broker_id
         await self._register()
-
-    async def _cluster_id(self) -> str:
-        if await self.store.exists(znodes.CLUSTER_ID) is not None:
-            data, _ = await self.store.get(znodes.CLUSTER_ID)
-            return znodes.decode_cluster_id(data)
-        cluster_id = self._stored_cluster_id or znodes.encode_topic_id(new_topic_id())
-        await self.store.put(znodes.CLUSTER_ID, znodes.encode_cluster_id(cluster_id))
-        return cluster_id
 
     async def _register(self) -> None:
         endpoints = {name: self._told_address(name) for name in self.server.bound}
@@ -249,6 +243,9 @@ class Broker:
         for directory in report.offline:
             log.error("log directory %s is offline", directory)
         await self.topics.load(self._tree_was_new)
+        if self._tree_was_new:
+            # Last, because it ends the tree's being new: an adoption cut short is taken up again.
+            await self.store.put(znodes.CLUSTER_ID, znodes.encode_cluster_id(self.metadata.cluster_id))
 
     def _on_leading(self, topic: str, partition: int) -> None:
         if topic == OFFSETS_TOPIC:

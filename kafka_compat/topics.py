@@ -159,6 +159,8 @@ class TopicManager:
         for (topic, partition), held in self._log_dirs.logs.items():
             found.setdefault(topic, {})[partition] = held.topic_id
         for topic, partitions in sorted(found.items()):
+            if await self._store.exists(znodes.topic_path(topic)) is not None:
+                continue
             topic_id = next((item for item in partitions.values() if item), None) or new_topic_id()
             replicas: dict[int, tuple[int, ...]] = {
                 index: (self._metadata.local_id,) for index in range(max(partitions) + 1)
