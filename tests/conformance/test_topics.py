@@ -73,7 +73,7 @@ def test_assignments_that_cannot_be(pair_41: Pair) -> None:
 
 
 def test_too_many_partitions_for_one_request(pair_41: Pair) -> None:
-    """10,001 partitions are refused at once, also spread over topics; ZooKeeper mode would try to make them."""
+    """10,001 partitions are refused at once, also spread over topics."""
     single = wanted(pair_41.name(), 10_001)
     several = [wanted(pair_41.name(), 5_000), wanted(pair_41.name(), 5_001), wanted(pair_41.name())]
     for topics in ([single], several, [wanted(pair_41.name(), 2**31 - 1)]):
