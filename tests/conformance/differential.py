@@ -56,6 +56,7 @@ _ORDER = (
     "brokers",
     "partition_responses",
     "groups",
+    "results",
 )
 """Lists whose order means nothing."""
 
@@ -98,6 +99,7 @@ class Pair:
     """A connection to our broker and one to a genuine one, and topics of the same name on both."""
 
     def __init__(self, ours: str, genuine: str) -> None:
+        self.addresses = (ours, genuine)
         self._addresses = {"ours": ours, "genuine": genuine}
         self.sides = {name: Connection(address) for name, address in self._addresses.items()}
         self._run = secrets.token_hex(4)

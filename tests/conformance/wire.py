@@ -66,6 +66,7 @@ class Connection:
         self._socket = socket.create_connection((host, int(port)), timeout_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._ids = itertools.count(1)
+        self._asked = 0
 
     def send(self, data: bytes) -> None:
         """Send raw bytes; a peer that has already closed is noticed by `receive`."""
@@ -91,11 +92,19 @@ class Connection:
 
     def ask(self, api_key: ApiKey, version: int, request: Plain) -> Plain:
         """Send a request and return the decoded answer, checked to its last byte."""
-        correlation_id = next(self._ids)
-        self.send(encode(api_key, version, request, correlation_id))
+        self.begin(api_key, version, request)
+        return self.finish(api_key, version)
+
+    def begin(self, api_key: ApiKey, version: int, request: Plain) -> None:
+        """Send a request without waiting for its answer, which `finish` gets."""
+        self._asked = next(self._ids)
+        self.send(encode(api_key, version, request, self._asked))
+
+    def finish(self, api_key: ApiKey, version: int) -> Plain:
+        """The decoded answer to what `begin` sent."""
         answer = self.receive()
         found, position = headers.decode_response_header(api_key, version, answer)
-        assert found == correlation_id
+        assert found == self._asked
         decoded = codec.decode(response_class(api_key), version, answer, position, exact=True)
         result: Plain = plain(decoded)
         return result

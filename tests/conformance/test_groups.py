@@ -1,0 +1,263 @@
+"""The calls about groups and their offsets answer as genuine Kafka 3.9.1 does, in every version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafka_compat.protocol.api_keys import ApiKey
+from tests.conformance.batches import batch
+from tests.conformance.differential import Pair
+from tests.conformance.test_bad_inputs import join, ready_group
+from tests.conformance.test_records import fill
+from tests.conformance.wire import Plain
+
+
+def commit_request(group: str, topic: str, *parts: Plain, **more: Any) -> Plain:
+    return {"group_id": group, "topics": [{"name": topic, "partitions": list(parts)}], **more}
+
+
+def part(index: int, offset: int, metadata: str | None = "", **more: Any) -> Plain:
+    return {"partition_index": index, "committed_offset": offset, "committed_metadata": metadata, **more}
+
+
+def fetch_offsets(group: str, topics: dict[str, list[int]] | None, *, stable: bool = False) -> Plain:
+    """The request in the form of versions 0-7 and in that of 8 and later."""
+    listed = None
+    if topics is not None:
+        listed = [{"name": name, "partition_indexes": indexes} for name, indexes in topics.items()]
+    groups = [{"group_id": group, "topics": listed}]
+    return {"group_id": group, "topics": listed, "groups": groups, "require_stable": stable}
+
+
+def test_find_coordinator(pair: Pair) -> None:
+    group = ready_group(pair)
+    pair.same(ApiKey.FIND_COORDINATOR, {"key": group, "coordinator_keys": [group]})
+    several = {"key_type": 0, "coordinator_keys": [group, f"{group}-2", group]}
+    pair.same(ApiKey.FIND_COORDINATOR, several, pair.versions(ApiKey.FIND_COORDINATOR, 4))
+    for key_type in (3, 7, -1):
+        request = {"key": group, "coordinator_keys": [group], "key_type": key_type}
+        pair.same(ApiKey.FIND_COORDINATOR, request, pair.versions(ApiKey.FIND_COORDINATOR, 1, 5))
+
+
+def test_commit_and_fetch_in_every_version(pair: Pair) -> None:
+    topic = pair.topic(3)
+    for version in pair.versions(ApiKey.OFFSET_COMMIT, 1):
+        group = ready_group(pair)
+        parts = (part(0, 10, "note"), part(1, 20, None), part(2, 30, "é", committed_leader_epoch=0))
+        answer = pair.same(ApiKey.OFFSET_COMMIT, commit_request(group, topic, *parts), (version,))
+        assert {found["error_code"] for found in answer["topics"][0]["partitions"]} == {0}
+        pair.same(
+            ApiKey.OFFSET_FETCH,
+            fetch_offsets(group, {topic: [0, 1, 2]}),
+            pair.versions(ApiKey.OFFSET_FETCH, 1),
+        )
+        pair.same(ApiKey.OFFSET_FETCH, fetch_offsets(group, None), pair.versions(ApiKey.OFFSET_FETCH, 2))
+
+
+def test_offsets_that_are_not_there(pair: Pair) -> None:
+    topic, group = pair.topic(), ready_group(pair)
+    absent = pair.name("absent")
+    for asked in ({topic: [0, 5]}, {absent: [0]}, {}):
+        for stable in (False, True):
+            pair.same(
+                ApiKey.OFFSET_FETCH,
+                fetch_offsets(group, asked, stable=stable),
+                pair.versions(ApiKey.OFFSET_FETCH, 1),
+            )
+    pair.same(ApiKey.OFFSET_FETCH, fetch_offsets(group, None), pair.versions(ApiKey.OFFSET_FETCH, 2))
+
+
+def test_commits_that_are_refused(pair: Pair) -> None:
+    topic, group = pair.topic(), ready_group(pair)
+    versions = pair.versions(ApiKey.OFFSET_COMMIT, 2)
+    absent = pair.name("absent")
+    pair.same(ApiKey.OFFSET_COMMIT, commit_request(group, topic, part(0, 1), part(7, 1)), versions)
+    pair.same(ApiKey.OFFSET_COMMIT, commit_request(group, absent, part(0, 1)), versions)
+    pair.same(ApiKey.OFFSET_COMMIT, commit_request("", topic, part(0, 1)), versions)
+    by_stranger = {"member_id": "stranger", "generation_id_or_member_epoch": 3}
+    pair.same(ApiKey.OFFSET_COMMIT, commit_request(group, topic, part(0, 1), **by_stranger), versions)
+    pair.same(ApiKey.OFFSET_COMMIT, commit_request(group, topic, part(0, -1)), versions)
+    nothing: Plain = {"group_id": group, "topics": []}
+    pair.same(ApiKey.OFFSET_COMMIT, nothing, versions)
+
+
+def test_groups_that_are_not_there(pair: Pair) -> None:
+    group = ready_group(pair)
+    pair.same(ApiKey.DESCRIBE_GROUPS, {"groups": [group, ""]})
+    pair.same(ApiKey.DESCRIBE_GROUPS, {"groups": [group], "include_authorized_operations": True})
+    pair.same(ApiKey.DELETE_GROUPS, {"groups_names": [group, ""]})
+    member = {"group_id": group, "generation_id": 1, "member_id": "nobody"}
+    pair.same(ApiKey.HEARTBEAT, member)
+    pair.same(ApiKey.SYNC_GROUP, member | {"protocol_type": "consumer", "protocol_name": "range"})
+    pair.same(ApiKey.HEARTBEAT, member | {"group_instance_id": "static"}, pair.versions(ApiKey.HEARTBEAT, 3))
+    leaving = {"group_id": group, "member_id": "nobody", "members": [{"member_id": "nobody"}]}
+    pair.same(ApiKey.LEAVE_GROUP, leaving)
+    static = {"group_id": group, "members": [{"member_id": "", "group_instance_id": "static"}]}
+    pair.same(ApiKey.LEAVE_GROUP, static, pair.versions(ApiKey.LEAVE_GROUP, 3))
+    removed = {"group_id": group, "topics": [{"name": pair.topic(), "partitions": [{"partition_index": 0}]}]}
+    pair.same(ApiKey.OFFSET_DELETE, removed)
+
+
+def test_group_id_of_nothing(pair: Pair) -> None:
+    member = {"group_id": "", "generation_id": 1, "member_id": "nobody", "members": [{"member_id": "nobody"}]}
+    ready_group(pair)
+    pair.same(ApiKey.HEARTBEAT, {name: member[name] for name in ("group_id", "generation_id", "member_id")})
+    pair.same(ApiKey.LEAVE_GROUP, {name: member[name] for name in ("group_id", "member_id", "members")})
+    pair.same(ApiKey.OFFSET_FETCH, fetch_offsets("", None), pair.versions(ApiKey.OFFSET_FETCH, 2))
+
+
+def _pick(pair: Pair, answers: list[Plain], field: str = "member_id") -> dict[str, str]:
+    return {side: answer[field] for side, answer in zip(pair.sides, answers, strict=True)}
+
+
+def _joined(pair: Pair, version: int, group: str, **more: Any) -> dict[str, str]:
+    """The ids on both sides of a member that has joined; from version 4 on, it asks for its id first."""
+    answers = pair.both(ApiKey.JOIN_GROUP, version, join(group, **more))
+    if answers[0]["error_code"] == 79:
+        assert answers[1]["error_code"] == 79
+        ids = _pick(pair, answers)
+        answers = pair.both(
+            ApiKey.JOIN_GROUP, version, lambda side: join(group, **more | {"member_id": ids[side]})
+        )
+    assert [answer["error_code"] for answer in answers] == [0, 0], answers
+    return _pick(pair, answers)
+
+
+@pytest.mark.parametrize("version", range(10))
+def test_a_member_s_life_in_every_version(pair: Pair, version: int) -> None:
+    """Join, sync, heartbeat, describe, list, commit, delete while in use, leave, delete."""
+    group, topic = ready_group(pair), pair.topic()
+    fill(pair, topic, batch(3))
+    ids = _joined(pair, version, group)
+    again = pair.same(ApiKey.JOIN_GROUP, lambda side: join(group, member_id=ids[side]), (version,))
+    generation = again["generation_id"]
+
+    def me(**more: Any) -> Any:
+        return lambda side: {"group_id": group, "generation_id": generation, "member_id": ids[side], **more}
+
+    def assigned(side: str) -> Plain:
+        mine = {"member_id": ids[side], "assignment": b"what I do"}
+        return me(assignments=[mine], protocol_type="consumer", protocol_name="range")(side)  # type: ignore[no-any-return]
+
+    sync, heartbeat = min(version, 5), min(version, 4)
+    synced = pair.same(ApiKey.SYNC_GROUP, assigned, (sync,))
+    assert (synced["error_code"], synced["assignment"]) == (0, b"what I do")
+    pair.same(ApiKey.SYNC_GROUP, assigned, (sync,))
+    pair.same(ApiKey.HEARTBEAT, me(), (heartbeat,))
+    if version >= 5:
+        wrong = me(assignments=[], protocol_type="connect", protocol_name="range")
+        assert pair.same(ApiKey.SYNC_GROUP, wrong, (5,))["error_code"] == 23
+    pair.same(ApiKey.DESCRIBE_GROUPS, {"groups": [group]}, pair.versions(ApiKey.DESCRIBE_GROUPS))
+    _same_listing(pair, group)
+
+    def committing(side: str) -> Plain:
+        member = {"generation_id_or_member_epoch": generation, "member_id": ids[side]}
+        return commit_request(group, topic, part(0, 2), **member)
+
+    pair.same(ApiKey.OFFSET_COMMIT, committing, (min(max(version, 1), 9),))
+    pair.same(ApiKey.OFFSET_COMMIT, commit_request(group, topic, part(0, 2)), (2,))
+    pair.same(ApiKey.DELETE_GROUPS, {"groups_names": [group]})
+    removal = {"group_id": group, "topics": [{"name": topic, "partitions": [{"partition_index": 0}]}]}
+    pair.same(ApiKey.OFFSET_DELETE, removal)
+    left = pair.same(
+        ApiKey.LEAVE_GROUP,
+        lambda side: {"group_id": group, "member_id": ids[side], "members": [{"member_id": ids[side]}]},
+        (min(version, 5),),
+    )
+    assert left["error_code"] == 0
+    pair.same(ApiKey.HEARTBEAT, me(), (heartbeat,))
+    pair.same(ApiKey.DESCRIBE_GROUPS, {"groups": [group]}, pair.versions(ApiKey.DESCRIBE_GROUPS))
+    _same_listing(pair, group)
+    pair.same(ApiKey.OFFSET_DELETE, removal)
+    pair.same(ApiKey.DELETE_GROUPS, {"groups_names": [group]}, (1,))
+    pair.same(ApiKey.DELETE_GROUPS, {"groups_names": [group]}, (1,))
+
+
+def _same_listing(pair: Pair, group: str) -> None:
+    """The group's own entry in ListGroups is the same, with and without filters."""
+    for version in pair.versions(ApiKey.LIST_GROUPS):
+        for states in ([], ["Stable"], ["Empty"], ["Nonsense"]):
+            for types in ([], ["classic"], ["consumer"]):
+                request = {"states_filter": states, "types_filter": types}
+                found = [
+                    [entry for entry in answer["groups"] if entry["group_id"] == group]
+                    for answer in pair.both(ApiKey.LIST_GROUPS, version, request)
+                ]
+                assert found[0] == found[1], (version, request)
+
+
+def test_static_members(pair: Pair) -> None:
+    """Joining again under an instance id replaces the member, without a rebalance; the old one is fenced."""
+    group = ready_group(pair)
+    instance = {"group_instance_id": "instance-1"}
+    old = _joined(pair, 5, group, **instance)
+
+    def assigned(side: str) -> Plain:
+        mine = {"member_id": old[side], "assignment": b"x"}
+        return {
+            "group_id": group,
+            "generation_id": 1,
+            "member_id": old[side],
+            "assignments": [mine],
+            **instance,
+        }
+
+    pair.same(ApiKey.SYNC_GROUP, assigned, (3,))
+    answers = pair.both(ApiKey.JOIN_GROUP, 5, join(group, **instance))
+    assert [answer["error_code"] for answer in answers] == [0, 0]
+    assert answers[0]["generation_id"] == answers[1]["generation_id"]
+    new = _pick(pair, answers)
+    for ids, expected in ((old, 82), (new, None)):
+        beat = pair.same(
+            ApiKey.HEARTBEAT,
+            lambda side, ids=ids: {
+                "group_id": group,
+                "generation_id": answers[0]["generation_id"],
+                "member_id": ids[side],
+                **instance,
+            },
+            (3,),
+        )
+        assert expected is None or beat["error_code"] == expected
+    pair.same(ApiKey.DESCRIBE_GROUPS, {"groups": [group]}, (4, 5))
+    removal = {
+        "group_id": group,
+        "members": [{"member_id": "", **instance}, {"member_id": "", "group_instance_id": "?"}],
+    }
+    pair.same(ApiKey.LEAVE_GROUP, removal, (3,))
+    pair.same(ApiKey.DESCRIBE_GROUPS, {"groups": [group]}, (5,))
+
+
+def test_a_second_member_rebalances(pair: Pair) -> None:
+    """While the second waits, the first hears of it by its heartbeat; both then share one generation."""
+    group = ready_group(pair)
+    first = _joined(pair, 3, group)
+
+    def of_first(generation: int, **more: Any) -> Any:
+        return lambda side: {"group_id": group, "generation_id": generation, "member_id": first[side], **more}
+
+    def synced(side: str) -> Plain:
+        found: Plain = of_first(1, assignments=[{"member_id": first[side], "assignment": b"all"}])(side)
+        return found
+
+    pair.same(ApiKey.SYNC_GROUP, synced, (3,))
+    pair.same(ApiKey.HEARTBEAT, of_first(1), (3,))
+    other = Pair(*pair.addresses)
+    try:
+        for side, connection in other.sides.items():
+            connection.begin(ApiKey.JOIN_GROUP, 3, join(group))
+            while pair.sides[side].ask(ApiKey.HEARTBEAT, 3, of_first(1)(side))["error_code"] == 0:
+                pass
+        pair.same(ApiKey.HEARTBEAT, of_first(1), (3,))
+        pair.same(ApiKey.DESCRIBE_GROUPS, {"groups": [group]}, (5,))
+        answers = pair.both(ApiKey.JOIN_GROUP, 3, lambda side: join(group, member_id=first[side]))
+        seconds = [connection.finish(ApiKey.JOIN_GROUP, 3) for connection in other.sides.values()]
+        for mine in (answers, seconds):
+            assert (mine[0]["error_code"], mine[0]["generation_id"]) == (0, 2)
+            assert (mine[1]["error_code"], mine[1]["generation_id"]) == (0, 2)
+        assert [len(answer["members"]) for answer in answers] == [2, 2], "the first is the leader"
+        assert [len(answer["members"]) for answer in seconds] == [0, 0]
+    finally:
+        other.close()
