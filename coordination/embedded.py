@@ -72,8 +72,6 @@ class EmbeddedMetadataStore:
         # The sessions of the process before this one ended with it. Their line goes to disk with the first
         # that anyone waits for.
         self._unwritten = self._remove_ephemerals(None)
-        #: Whether nothing was ever stored: no topic, no broker.
-        self.is_new = self._tree.zxid == 0
 
     def connect(self) -> "EmbeddedSession":
         """A new session, which lives until it is closed or expired."""

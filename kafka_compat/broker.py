@@ -35,6 +35,7 @@ from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.server import Limits, Server
 from kafka_compat.topic_names import OFFSETS_TOPIC
 from kafka_compat.topics import TopicManager, new_topic_id
+from storage.batch import CompressionType
 from storage.errors import StorageError
 from storage.log_dirs import LogDirs, stored_meta_properties
 
@@ -99,7 +100,12 @@ class Broker:
         from kafka_compat.groups.settings import group_settings
 
         groups = GroupCoordinator(
-            coordinator_log=PartitionCoordinatorLog(self.replicas, self.metadata, self.clock),
+            coordinator_log=PartitionCoordinatorLog(
+                self.replicas,
+                self.metadata,
+                self.clock,
+                CompressionType(self.config.int("offsets.topic.compression.codec")),
+            ),
             scheduler=LoopScheduler(self.loop),
             settings=group_settings(self.config),
             now_ms=self.clock.now_ms,
@@ -173,6 +179,11 @@ class Broker:
         if len(self.log_dirs.offline) == len(self.log_dirs.directories):
             raise StartupError(f"cannot use {', '.join(self.log_dirs.directories)} for data (log.dirs)")
         stored = stored_meta_properties(self.log_dirs.directories)
+        if self.config.is_set("broker.id") and stored.get("broker.id", "") not in ("", str(self.broker_id)):
+            raise StartupError(
+                f"{', '.join(self.log_dirs.directories)} belong to broker.id={stored['broker.id']}, "
+                f"this broker has broker.id={self.broker_id}: start it with the same, or on other log.dirs"
+            )
         if not self.config.is_set("broker.id") and stored.get("broker.id", "").isdecimal():
             # A folder from another broker, with nobody saying who we are: we are that broker.
             self.config.adopt_broker_id(int(stored["broker.id"]))
@@ -229,9 +240,10 @@ class Broker:
         )
         self.topics.on_leading.append(self._on_leading)
         self.topics.on_stopping.append(self._on_stopping)
+        self.topics.on_deleted.append(self._on_deleted)
         await self.topics.read_overrides()
         try:
-            report = self.log_dirs.load()
+            report = self.log_dirs.load(keep_gaps=self._tree_was_new)
         except StorageError as error:
             raise StartupError(str(error)) from error
         if not report.clean:
@@ -242,6 +254,8 @@ class Broker:
             )
         for directory in report.offline:
             log.error("log directory %s is offline", directory)
+        known = [producer for held in self.log_dirs.logs.values() for producer in held.producers.entries]
+        await self.producer_ids.skip(max(known, default=-1))
         await self.topics.load(self._tree_was_new)
         if self._tree_was_new:
             # Last, because it ends the tree's being new: an adoption cut short is taken up again.
@@ -254,8 +268,10 @@ class Broker:
     def _on_stopping(self, topic: str, partition: int) -> None:
         if topic == OFFSETS_TOPIC:
             self.groups.unload(partition)
-        elif "groups" in self.__dict__:
-            self.groups.forget_partitions([(topic, partition)])
+
+    def _on_deleted(self, topic: str, partitions: list[int]) -> None:
+        if "groups" in self.__dict__:
+            self.groups.forget_partitions([(topic, partition) for partition in partitions])
 
     def _on_loop(self, function: Callable[..., None], *arguments: object) -> None:
         """Call on the event loop, from whatever thread."""

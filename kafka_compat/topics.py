@@ -32,7 +32,7 @@ from kafka_compat.config import (
 )
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata_cache import MetadataCache, PartitionMetadata, TopicMetadata
-from kafka_compat.topic_names import OFFSETS_TOPIC, check_topic_name, collision_key
+from kafka_compat.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, check_topic_name, collision_key
 from storage.config import LogConfig
 
 if TYPE_CHECKING:
@@ -68,13 +68,15 @@ class TopicManager:
         """Called with topic and partition when this broker has begun to lead it."""
         self.on_stopping: list[LeaderListener] = []
         """Called before this broker stops holding a partition."""
-        self.on_deleted: list[Callable[[str], None]] = []
+        self.on_deleted: list[Callable[[str, list[int]], None]] = []
+        """Called with a topic and its partitions once nothing of it is left."""
 
     # --- configuration
 
     def log_config_for(self, topic: str) -> LogConfig:
         """What the logs of a topic obey: its overrides over the broker's settings over Kafka's defaults."""
-        return log_config(self._config, self._overrides.get(topic, {}))
+        overrides = self._overrides.get(topic)
+        return log_config(self._config, self._internal_overrides(topic) if overrides is None else overrides)
 
     def overrides(self, topic: str) -> Mapping[str, str]:
         """The settings that the topic itself has."""
@@ -133,7 +135,7 @@ class TopicManager:
         if operations:
             await self._store.multi(operations)
         for metadata in found:
-            self._lead_all(metadata)
+            self._lead_all(metadata, is_new=False)
 
     async def _read_topic(self, name: str, operations: list[Operation]) -> TopicMetadata:
         """A topic as it was, led by this broker in the next epoch; `operations` get what that changes."""
@@ -145,7 +147,10 @@ class TopicManager:
             path = znodes.partition_state_path(name, index)
             data, stat = await self._store.get(path)
             old = znodes.decode_partition_state(data, stat.version)
-            led = PartitionState(local, old.leader_epoch + 1, (local,), old.controller_epoch)
+            # The log may know a newer epoch: another broker led it while our tree was not in use.
+            held = self._log_dirs.logs.get((name, index))
+            epoch = max(old.leader_epoch, held.latest_leader_epoch if held is not None else -1)
+            led = PartitionState(local, epoch + 1, (local,), old.controller_epoch)
             operations.append(SetData(path, znodes.encode_partition_state(led), stat.version))
             partitions.append(
                 PartitionMetadata(index, local, led.leader_epoch, replicas, led.isr, stat.version + 1)
@@ -158,6 +163,7 @@ class TopicManager:
         found: dict[str, dict[int, UUID | None]] = {}
         for (topic, partition), held in self._log_dirs.logs.items():
             found.setdefault(topic, {})[partition] = held.topic_id
+        compacted = {topic for topic, _ in self._log_dirs.cleaned()}
         for topic, partitions in sorted(found.items()):
             if await self._store.exists(znodes.topic_path(topic)) is not None:
                 continue
@@ -170,12 +176,17 @@ class TopicManager:
                 for index in partitions
             }
             overrides = self._internal_overrides(topic)
+            if not overrides and topic in compacted:
+                # Retention would delete what compaction had kept.
+                overrides = {"cleanup.policy": "compact"}
             self._overrides[topic] = dict(overrides)
+            self._log_dirs.update_config(topic)
             await self._write_topic(TopicState(topic, topic_id, replicas), overrides, epochs)
             log.warning(
-                "adopted topic %s with %d partitions from the data folders, with default settings",
+                "adopted topic %s with %d partitions from the data folders, with default settings%s",
                 topic,
                 len(replicas),
+                "".join(f", {name}={value}" for name, value in overrides.items()),
             )
 
     # --- create
@@ -205,7 +216,7 @@ class TopicManager:
             except TransactionFailed as error:
                 raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.") from error
             metadata = self._describe(state, {})
-            self._lead_all(metadata)
+            self._lead_all(metadata, is_new=True)
             return metadata
 
     async def auto_create(self, name: str) -> TopicMetadata:
@@ -245,6 +256,14 @@ class TopicManager:
         )
 
     def _internal_overrides(self, name: str) -> Mapping[str, str]:
+        if name == TRANSACTIONS_TOPIC:
+            return {
+                "compression.type": "uncompressed",
+                "cleanup.policy": "compact",
+                "segment.bytes": str(self._config.int("transaction.state.log.segment.bytes")),
+                "min.insync.replicas": str(self._config.int("transaction.state.log.min.isr")),
+                "unclean.leader.election.enable": "false",
+            }
         if name != OFFSETS_TOPIC:
             return {}
         return {
@@ -356,10 +375,15 @@ class TopicManager:
             ),
         )
 
-    def _lead_all(self, topic: TopicMetadata, first: int = 0) -> None:
+    def _lead_all(self, topic: TopicMetadata, *, is_new: bool, first: int = 0) -> None:
         for partition in topic.partitions[first:]:
             held = self.replicas.lead(
-                topic.name, partition.partition, topic.topic_id, partition.leader_epoch, partition.isr
+                topic.name,
+                partition.partition,
+                topic.topic_id,
+                partition.leader_epoch,
+                partition.isr,
+                is_new=is_new,
             )
             if held is not None:
                 held.min_insync_replicas = self._min_isr(topic.name, partition)
@@ -420,7 +444,7 @@ class TopicManager:
                     for index, item in added_replicas.items()
                 ),
             )
-            self._lead_all(extended, first=old_count)
+            self._lead_all(extended, is_new=True, first=old_count)
 
     # --- delete
 
@@ -449,7 +473,7 @@ class TopicManager:
         await self._store.delete_tree(znodes.config_path("topics", name))
         await self._store.delete_tree(znodes.delete_topic_path(name))
         for deleted in self.on_deleted:
-            deleted(name)
+            deleted(name, partitions)
 
     async def _children(self, path: str) -> list[str]:
         try:

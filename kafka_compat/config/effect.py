@@ -64,6 +64,7 @@ BROKER_SETTINGS = frozenset(
         "offset.metadata.max.bytes",
         "offsets.retention.check.interval.ms",
         "offsets.retention.minutes",
+        "offsets.topic.compression.codec",
         "offsets.topic.num.partitions",
         "offsets.topic.replication.factor",
         "offsets.topic.segment.bytes",

@@ -12,7 +12,7 @@ from kafka_compat.metadata_cache import MetadataCache
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.topic_names import OFFSETS_TOPIC
-from storage.batch import read_header
+from storage.batch import CompressionType, read_header
 from storage.errors import StorageError
 from storage.log import Log
 from storage.records import ControlRecordType, Record, build_batch, control_record_type, iter_records
@@ -23,7 +23,10 @@ _READ_BYTES = 1024 * 1024
 class PartitionCoordinatorLog:
     """CoordinatorLog over the partitions that this broker leads."""
 
-    def __init__(self, replicas: ReplicaManager, metadata: MetadataCache, clock: Clock) -> None:
+    def __init__(
+        self, replicas: ReplicaManager, metadata: MetadataCache, clock: Clock, compression: CompressionType
+    ) -> None:
+        self._compression = compression
         self._replicas = replicas
         self._metadata = metadata
         self._clock = clock
@@ -35,7 +38,10 @@ class PartitionCoordinatorLog:
 
     def append(self, shard: int, records: Sequence[tuple[bytes, bytes | None]]) -> int:
         now_ms = self._clock.now_ms()
-        batch = build_batch([Record(timestamp=now_ms, key=key, value=value) for key, value in records])
+        batch = build_batch(
+            [Record(timestamp=now_ms, key=key, value=value) for key, value in records],
+            compression=self._compression,
+        )
         try:
             partition = self._partition(shard)
             partition.check_min_isr()

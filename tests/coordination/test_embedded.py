@@ -46,7 +46,6 @@ def size_of(path: str) -> int:
 
 async def test_nodes_survive_a_restart_with_their_versions(path: str) -> None:
     store = EmbeddedMetadataStore(path)
-    assert store.is_new
     session = store.connect()
     await session.create("/a", b"\x00\xff one")
     await session.create("/a/b", None)
@@ -55,7 +54,6 @@ async def test_nodes_survive_a_restart_with_their_versions(path: str) -> None:
     await store.close()
 
     store = EmbeddedMetadataStore(path)
-    assert not store.is_new
     session = store.connect()
     data, after = await session.get("/a")
     assert (data, after) == (b"two", before)
