@@ -73,7 +73,9 @@ BROKER_SETTINGS = frozenset(
         "replica.high.watermark.checkpoint.interval.ms",
         "reserved.broker.max.id",
         "broker.id.generation.enable",
+        "socket.receive.buffer.bytes",
         "socket.request.max.bytes",
+        "socket.send.buffer.bytes",
     }
 )
 
@@ -87,8 +89,6 @@ _NOT_MISSED = frozenset(
         "num.replica.alter.log.dirs.threads",
         "group.coordinator.threads",
         "queued.max.requests",
-        "socket.receive.buffer.bytes",
-        "socket.send.buffer.bytes",
         "fetch.purgatory.purge.interval.requests",
         "producer.purgatory.purge.interval.requests",
         "delete.records.purgatory.purge.interval.requests",
