@@ -29,7 +29,7 @@ FLIGHTS_TOPIC = "flights"
 
 @dataclass(frozen=True)
 class Cluster:
-    """A broker that tests may kill and start again, and what they do with it by clients that are not Spark."""
+    """A broker that tests may kill and start again, and what they do with it by clients other than Spark."""
 
     server: Server
     written: dict[str, dict[int, list[bytes]]] = field(default_factory=dict)

@@ -186,7 +186,7 @@ def test_killed_with_9_and_run_again(
 
 @pytest.fixture
 def archive(spark: Any, kafka: Cluster, connector_jars: Path, tmp_path: Path) -> Callable[..., ArchiveReport]:
-    """`archive(topic, …)` runs the job in this process's Spark session, to tmp_path / "archive" unless told."""
+    """`archive(topic, …)` runs the job in this process's Spark session, to tmp_path / "archive"."""
 
     def run(*topics: str, to: Path = tmp_path / "archive", **settings: Any) -> ArchiveReport:
         job = {"bootstrap_servers": kafka.address, "directory": to, "topics": topics, "jars": connector_jars}
