@@ -1,0 +1,152 @@
+"""What surrounds the jobs, without Spark: the machine, options, the state of the cluster, progress."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.cli import main
+from kafka_compat.pipelines import connector, environment
+from kafka_compat.pipelines.checkpoint import batch_range, next_offsets
+from kafka_compat.pipelines.cluster import ClusterView, lost_since
+from kafka_compat.pipelines.errors import NotStarted
+from kafka_compat.pipelines.kafka_options import client_properties, source_options
+from kafka_compat.pipelines.progress import Progress, text_table
+
+ARCHIVE = ["pipeline", "archive", "--bootstrap-server", "127.0.0.1:1", "--topic", "t"]
+
+
+def test_without_java(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert main([*ARCHIVE, "--to", str(tmp_path / "archive")]) == 2
+    message = capsys.readouterr().err
+    assert "no java on PATH" in message
+    assert "apt install openjdk-17-jre-headless" in message
+    assert not (tmp_path / "archive").exists()
+
+
+def test_with_a_java_that_is_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(NotStarted, match=r"17 or newer.*11\.0\.2"):
+        environment.java_command()
+
+
+@pytest.mark.parametrize("package", ["pyspark", "pyarrow"])
+def test_without_a_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], package: str
+) -> None:
+    find_spec = environment.importlib.util.find_spec
+    monkeypatch.setattr(
+        environment.importlib.util, "find_spec", lambda name: None if name == package else find_spec(name)
+    )
+    assert main([*ARCHIVE, "--to", str(tmp_path / "archive")]) == 2
+    message = capsys.readouterr().err
+    assert f"{package} is not installed" in message
+    assert "pip install 'kafka-compat[spark]'" in message
+
+
+def test_spark_jars_copies_four_jars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "jars"
+    assert main(["spark", "jars", str(target)]) == 0
+    assert sorted(path.name for path in target.iterdir()) == sorted(connector.JARS)
+    assert capsys.readouterr().out.splitlines() == [str(target / name) for name in connector.JARS]
+    assert main(["spark", "jars", str(target)]) == 0
+    assert "Already there" in capsys.readouterr().err
+
+
+def test_spark_jars_without_any_tool(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(connector, "_fetch_with_maven", lambda scratch: "mvn is not installed")
+    monkeypatch.setattr(connector, "_fetch_with_ivy", lambda scratch: "UnknownHostException")
+    assert main(["spark", "jars", str(tmp_path)]) == 2
+    message = capsys.readouterr().err
+    assert "Maven: mvn is not installed" in message
+    assert "Ivy: UnknownHostException" in message
+    assert connector.CONNECTOR in message
+
+
+def test_a_jars_folder_that_lacks_some(tmp_path: Path) -> None:
+    with pytest.raises(NotStarted, match="lacks spark-sql-kafka") as error:
+        connector.jars_in(tmp_path)
+    assert f"kafka-compat spark jars {tmp_path}" in error.value.hint
+
+
+def test_kafka_options() -> None:
+    options = source_options(
+        ["minpartitions=8", "security.protocol=SSL", "kafka.ssl.x=a=b", "startingOffsets=latest"]
+    )
+    assert options == {
+        "minPartitions": "8",
+        "kafka.security.protocol": "SSL",
+        "kafka.ssl.x": "a=b",
+        "startingOffsets": "latest",
+    }
+    assert client_properties(options) == {"security.protocol": "SSL", "ssl.x": "a=b"}
+
+
+def test_ranges_come_from_the_checkpoint(tmp_path: Path) -> None:
+    offsets, source = tmp_path / "offsets", tmp_path / "sources" / "0"
+    offsets.mkdir()
+    source.mkdir(parents=True)
+    assert next_offsets(tmp_path) == {}
+    (source / "0").write_bytes(b"\0v1\n" + json.dumps({"t": {"0": 5}}).encode())
+    for batch_id, ends in enumerate(({"t": {"0": 9}}, {"t": {"0": 12, "1": 3}})):
+        (offsets / str(batch_id)).write_text(f'v1\n{{"batchWatermarkMs":0}}\n{json.dumps(ends)}')
+    (offsets / ".1.crc").write_bytes(b"crc")
+    assert batch_range(tmp_path, 0) == ({"t": {0: 5}}, {"t": {0: 9}})
+    assert batch_range(tmp_path, 1) == ({"t": {0: 9}}, {"t": {0: 12, 1: 3}})
+    assert next_offsets(tmp_path) == {"t": {0: 12, 1: 3}}
+
+
+def test_what_cannot_be_continued() -> None:
+    view = ClusterView(
+        {"kept": "id1", "anew": "id9", "cut": "id3"},
+        earliest={"kept": {0: 5}, "anew": {0: 0}, "cut": {0: 0}},
+        latest={"kept": {0: 9}, "anew": {0: 50}, "cut": {0: 3}},
+    )
+    ids = {"kept": "id1", "anew": "id2", "cut": "id3"}
+    assert lost_since(view, {"kept": {0: 5}}, ids) == []
+    assert lost_since(view, {"kept": {0: 9}}, {}) == []
+    assert lost_since(view, {"gone": {0: 4}}, ids) == []
+    assert lost_since(view, {"kept": {0: 3}}, ids) == ["kept-0: offsets 3 to 4 were deleted, not archived."]
+    assert "created anew" in lost_since(view, {"anew": {0: 10}}, ids)[0]
+    assert "ends at offset 3, but was archived up to 4" in lost_since(view, {"cut": {0: 4}}, ids)[0]
+
+
+def test_progress_as_lines() -> None:
+    out = io.StringIO()
+    with Progress("archive", 3000, out) as progress:
+        progress.batch(0, 1000, 2000)
+        progress.batch(1, 1990, 0)
+    first, second, third = out.getvalue().splitlines()
+    assert first == "archive: 3,000 offsets to read"
+    assert second.startswith("archive: batch 0: 1,000 rows, ")
+    assert third.endswith(" rows/s, 0 offsets behind")
+    assert (progress.rows, progress.batches) == (2990, 2)
+
+
+def test_progress_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    out = Terminal()
+    with Progress("archive", 1000, out) as progress:
+        progress.batch(0, 1000, 0)
+    assert "1,000 rows" in out.getvalue()
+    assert "0 offsets behind" in out.getvalue()
+    assert "batch 0" not in out.getvalue()
+
+
+def test_tables_align_numbers_to_the_right() -> None:
+    table = text_table(["TOPIC", "ROWS"], [["a", "7"], ["longer", "1234"], ["c", "-"]])
+    assert table.splitlines() == ["TOPIC   ROWS", "a          7", "longer  1234", "c          -"]
