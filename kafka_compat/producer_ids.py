@@ -30,6 +30,19 @@ class ProducerIds:
             self._next += 1
             return self._next - 1
 
+    async def skip(self, highest_used: int) -> None:
+        """Give no id of a block up to that of `highest_used`, which a log knows. A folder that another broker
+        wrote has producers of its own, and their ids given again would make new records look like retries.
+        """
+        path = znodes.PRODUCER_ID_BLOCK
+        await self._store.ensure(path)
+        data, stat = await self._store.get(path)
+        last = znodes.decode_producer_id_block(data)
+        if highest_used > (last.last if last is not None else -1):
+            first = highest_used - highest_used % BLOCK_SIZE
+            block = znodes.ProducerIdBlock(self._broker_id, first, first + BLOCK_SIZE - 1)
+            await self._store.set(path, znodes.encode_producer_id_block(block), stat.version)
+
     async def _claim(self) -> tuple[int, int]:
         """Compare-and-set on /latest_producer_id_block; returns the first id and the one after the last."""
         path = znodes.PRODUCER_ID_BLOCK

@@ -22,13 +22,18 @@ from storage.deletions import Deletions
 from storage.disk import Disk
 from storage.errors import CorruptFile, InconsistentMetaProperties, LogDirFailure, LogDirInUse
 from storage.filesystem import FileLock, Filesystem, RealFilesystem
-from storage.loader import LogLoader, RecoveryProgress
+from storage.loader import LoadedLog, LogLoader, RecoveryProgress
 from storage.log import Log
 
 logger = logging.getLogger(__name__)
 
 DELETE_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
 
+THREADS = 16
+"""For what waits for the disk at start and stop; fewer logs than this are done one after the other."""
+
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -157,7 +162,8 @@ class LogDirs:
         self._cluster_id = cluster_id
 
     def load(self, progress: RecoveryProgress | None = None, *, keep_gaps: bool = False) -> LoadReport:
-        """Lock the directories, check whose they are, and open every log in them.
+        """Lock the directories, check whose they are, and open every log in them. `progress` may come from
+        any thread.
 
         `keep_gaps`: the topics' settings are not known yet, so that missing offsets may be compaction's work.
 
@@ -245,6 +251,7 @@ class LogDirs:
         recovery_points = directory.read_offsets(checkpoints.RECOVERY_POINTS)
         start_offsets = directory.read_offsets(checkpoints.LOG_START_OFFSETS)
         report.high_watermarks.update(directory.read_offsets(checkpoints.HIGH_WATERMARKS))
+        found: list[tuple[TopicPartition, str, LogConfig]] = []
         for name in names:
             path = f"{directory.path}/{name}"
             if name.endswith(DELETE_SUFFIX) and filesystem.is_directory(path):
@@ -255,17 +262,23 @@ class LogDirs:
                 continue
             if key in self.logs:
                 raise OSError(f"{path} and {self.logs[key].directory} hold the same partition")
-            loaded = self._loader.load(
+            found.append((key, path, self._config_for(key[0])))
+
+        def load(item: tuple[TopicPartition, str, LogConfig]) -> LoadedLog:
+            key, path, config = item
+            return self._loader.load(
                 directory.disk,
                 path,
                 key,
-                self._config_for(key[0]),
+                config,
                 recovery_point=recovery_points.get(key, 0),
                 log_start_offset=start_offsets.get(key, 0),
                 clean=clean,
                 keep_gaps=keep_gaps,
                 progress=progress,
             )
+
+        for (key, _, _), loaded in zip(found, _on_threads(load, found, waits=not clean), strict=True):
             report.recovered_bytes += loaded.scanned_bytes
             if loaded.truncated_bytes:
                 report.truncated[key] = loaded.truncated_bytes
@@ -315,9 +328,17 @@ class LogDirs:
     def delete(self, topic: str, partition: int) -> None:
         """Drop a log: its folder is renamed at once and removed after file.delete.delay.ms."""
         log = self.logs.pop((topic, partition))
+        target = self._rename(log, DELETE_SUFFIX)
+        self._deletions.schedule(target, self._clock.now_ms() + log.config.file_delete_delay_ms)
+
+    def set_aside(self, topic: str, partition: int) -> str:
+        """Rename a log's folder, so that it is in nobody's way and somebody may look at it; the new path."""
+        return self._rename(self.logs.pop((topic, partition)), STRAY_SUFFIX)
+
+    def _rename(self, log: Log, ending: str) -> str:
         directory = self._directories[log.disk.path]
-        suffix = f".{uuid4().hex}{DELETE_SUFFIX}"
-        name = f"{topic}-{partition}"
+        suffix = f".{uuid4().hex}{ending}"
+        name = f"{log.topic}-{log.partition}"
         # Long topic names are cut so that the new name stays within the 255 bytes of a file name, as Kafka
         # does.
         target = f"{directory.path}/{name[: 255 - len(suffix)]}{suffix}"
@@ -326,8 +347,8 @@ class LogDirs:
             log.moved(target)
             self._filesystem.sync_directory(directory.path)
         except OSError as error:
-            raise directory.disk.fail(error, f"delete {name}") from error
-        self._deletions.schedule(target, self._clock.now_ms() + log.config.file_delete_delay_ms)
+            raise directory.disk.fail(error, f"rename {log.directory}") from error
+        return target
 
     def update_config(self, topic: str) -> None:
         """Fetch the settings of a topic anew for all of its logs."""
@@ -377,6 +398,12 @@ class LogDirs:
         for directory in self._online():
             self._guarded(directory, "checkpoint", self._write_high_watermarks, high_watermarks)
 
+    def cleaned(self) -> set[TopicPartition]:
+        """The partitions that Kafka's log cleaner has compacted."""
+        return {
+            key for directory in self._online() for key in directory.read_offsets(checkpoints.CLEANER_OFFSETS)
+        }
+
     def _write_high_watermarks(
         self, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int]
     ) -> None:
@@ -408,14 +435,25 @@ class LogDirs:
     def _close_directory(
         self, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int]
     ) -> None:
-        for log in self._logs_in(directory).values():
-            log.close()
+        _on_threads(Log.close, list(self._logs_in(directory).values()), waits=True)
         self._write_recovery_points(directory)
         self._write_log_start_offsets(directory)
         self._write_high_watermarks(directory, high_watermarks)
         self._filesystem.write_file_atomically(
             f"{directory.path}/{checkpoints.CLEAN_SHUTDOWN}", checkpoints.encode_clean_shutdown()
         )
+
+
+def _on_threads(action: Callable[[S], T], items: Sequence[S], *, waits: bool) -> list[T]:
+    """Do something for many logs; on threads when each waits for the disk, so that syncs share a journal
+    commit.
+    """
+    if not waits or len(items) < THREADS:
+        return [action(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="log-dirs") as pool:
+        return list(pool.map(action, items))
 
 
 def parse_directory_name(name: str) -> TopicPartition | None:

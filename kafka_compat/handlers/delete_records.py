@@ -22,8 +22,8 @@ HIGH_WATERMARK = -1
 
 
 @handler(ApiKey.DELETE_RECORDS)
-def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(
+async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
                 name=topic.name,
@@ -32,6 +32,9 @@ def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> Delete
             for topic in request.topics
         ]
     )
+    # Who was told that records are deleted does not get them back after a crash.
+    await ctx.broker.flusher.run(ctx.broker.log_dirs.checkpoint_log_start_offsets)
+    return response
 
 
 def _delete(ctx: RequestContext, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:

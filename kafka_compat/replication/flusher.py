@@ -36,9 +36,11 @@ class Flusher:
             # Not at once: appends that are already waiting in the loop join this round.
             self._loop.call_soon(self._start_round)
 
-    def run(self, job: Callable[[], object]) -> None:
-        """Do other slow work on the disk between rounds, such as a checkpoint; a failure is logged."""
-        self._loop.run_in_executor(self._thread(), _guarded, job)
+    def run(self, job: Callable[[], object]) -> asyncio.Future[None]:
+        """Do other slow work on the disk between rounds, such as a checkpoint; a failure is logged. Who must
+        know when it is done may await it.
+        """
+        return self._loop.run_in_executor(self._thread(), _guarded, job)
 
     def _thread(self) -> ThreadPoolExecutor:
         if self._executor is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from uuid import UUID
 
@@ -11,6 +12,8 @@ from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.partition import Partition
 from storage.errors import LogDirFailure
 from storage.log_dirs import LogDirs
+
+logger = logging.getLogger(__name__)
 
 
 class ReplicaManager:
@@ -40,13 +43,26 @@ class ReplicaManager:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def lead(
-        self, topic: str, partition: int, topic_id: UUID, leader_epoch: int, isr: tuple[int, ...]
+        self,
+        topic: str,
+        partition: int,
+        topic_id: UUID,
+        leader_epoch: int,
+        isr: tuple[int, ...],
+        *,
+        is_new: bool,
     ) -> Partition | None:
-        """Lead a partition, whose log is made if there is none yet; None when its disk failed."""
+        """Lead a partition, whose log is made if there is none yet; None when its disk failed.
+
+        While a disk is offline, the log of a partition that is not new may be there: none is made then.
+        """
         key = (topic, partition)
         held = self._partitions.get(key)
         if held is None:
+            self._set_stray_aside(key, topic_id)
             try:
+                if key not in self._log_dirs.logs and not is_new and self._log_dirs.offline:
+                    raise LogDirFailure(f"{topic}-{partition} may be in a directory that is offline")
                 log = self._log_dirs.logs.get(key) or self._log_dirs.create(topic, partition, topic_id)
             except LogDirFailure:
                 self._offline.add(key)
@@ -56,6 +72,15 @@ class ReplicaManager:
             held = self._partitions[key] = Partition(log, self.local_id, self._flusher)
         held.become_leader(leader_epoch, isr)
         return held
+
+    def _set_stray_aside(self, key: tuple[str, int], topic_id: UUID) -> None:
+        """A folder of another topic of the same name, deleted while this broker did not look, is not this
+        one's.
+        """
+        found = self._log_dirs.logs.get(key)
+        if found is not None and found.topic_id not in (None, topic_id):
+            path = self._log_dirs.set_aside(*key)
+            logger.warning("%s-%d has the id of another topic: it is now %s", *key, path)
 
     def delete(self, topic: str, partition: int) -> None:
         """Stop holding a partition and drop its log."""

@@ -18,10 +18,11 @@ def test_offset_checkpoint_has_kafkas_format() -> None:
     assert content == b"0\n3\na 9 12345678901\na 10 0\nb 0 7\n"
     assert checkpoints.decode_offsets(content) == offsets
     assert checkpoints.decode_offsets(b"0\n0\n") == {}
+    assert checkpoints.decode_offsets(b"") == {}, "Kafka makes the file empty at its start"
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"0\n", b"1\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"x\n0\n", b"0\n1\na 0 b\n"]
+    "content", [b"0\n", b"1\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"x\n0\n", b"0\n1\na 0 b\n"]
 )
 def test_malformed_offset_checkpoints_are_corrupt(content: bytes) -> None:
     with pytest.raises(CorruptFile):
