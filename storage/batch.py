@@ -25,8 +25,7 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from storage.crc import crc32c
 from storage.errors import CorruptRecord
 
 Buffer = bytes | bytearray | memoryview

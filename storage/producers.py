@@ -22,8 +22,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from storage.batch import (
     CONTROL_FLAG,
     MAX_SEQUENCE,
@@ -35,6 +33,7 @@ from storage.batch import (
     Buffer,
     add_sequence,
 )
+from storage.crc import crc32c
 from storage.errors import (
     CorruptFile,
     InvalidProducerEpoch,

@@ -63,8 +63,11 @@ def encode_varint(value: int) -> bytes:
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
     """(value, next position) of the 32-bit varint at `position`; InvalidRecord when cut off or too long."""
-    if position < len(data) and (byte := data[position]) < 128:
+    size = len(data)
+    if position < size and (byte := data[position]) < 128:
         return (byte >> 1) ^ -(byte & 1), position + 1
+    if position + 1 < size and (second := data[position + 1]) < 128:
+        return (byte & 127 | second << 7) >> 1 ^ -(byte & 1), position + 2
     value, position = _read_unsigned(data, position, 28)
     value &= 0xFFFF_FFFF
     return (value >> 1) ^ -(value & 1), position

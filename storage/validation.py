@@ -11,8 +11,6 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from storage.batch import (
     COMPRESSION_MASK,
     CONTROL_FLAG,
@@ -30,6 +28,7 @@ from storage.batch import (
     seal,
 )
 from storage.compression import NAMES, decompress
+from storage.crc import crc32c
 from storage.errors import (
     CorruptRecord,
     InvalidRecord,
