@@ -1,0 +1,93 @@
+"""Data folders that genuine Kafka 3.9.1 wrote, with what it served from them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.interop import dataset
+from tests.interop.contents import Contents, read_contents
+from tests.support.process import wait_until
+from tests.support.servers import GenuineKafka, ZooKeeper
+
+FEW_INTERNAL_PARTITIONS = {
+    "offsets.topic.num.partitions": "5",
+    "transaction.state.log.num.partitions": "3",
+}
+
+
+@dataclass
+class GenuineFolders:
+    """Two copies of one folder, after kill -9 and after a clean stop, and what genuine Kafka served."""
+
+    after_kill: Path
+    after_clean_stop: Path
+    contents: Contents
+    broker_id: int
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
+    """One ZooKeeper for all genuine brokers here; each has a root of its own in it."""
+    server = ZooKeeper(tmp_path_factory.mktemp("zookeeper"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def genuine_folders(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> GenuineFolders:
+    """Genuine Kafka writes all sorts, is killed, started again, and stopped."""
+    directory = tmp_path_factory.mktemp("genuine")
+    settings = {
+        "broker.id": "7",
+        "zookeeper.connect": f"{zookeeper.address}/writer",
+        "log.cleaner.backoff.ms": "200",
+        "log.retention.check.interval.ms": "500",
+        **FEW_INTERNAL_PARTITIONS,
+    }
+    server = GenuineKafka(directory / "broker", settings, zookeeper=zookeeper)
+    server.start()
+    try:
+        dataset.write_everything(server.address)
+        opened = dataset.write_transactions(server.address)
+        dataset.create_topics(server.address, {"cleaned": (1, dataset.CLEANED)})
+        dataset.write_superseded(server.address, "cleaned")
+        wait_until(lambda: _is_cleaned(server.log_dir, "cleaned"), 30, "Kafka's cleaner is through")
+        server.kill()
+        shutil.copytree(server.log_dir, directory / "killed")
+        _forget_broker(zookeeper, "/writer", "7")
+        server.start()
+        contents = read_contents(
+            server.address, dataset.partition_counts(ALL_TOPICS), dataset.GROUPS, dataset.TIMES
+        )
+        del opened
+    finally:
+        server.stop()
+    return GenuineFolders(directory / "killed", server.log_dir, contents, 7)
+
+
+ALL_TOPICS = {**dataset.TOPICS, **dataset.TRANSACTIONAL_TOPICS, "cleaned": (1, dataset.CLEANED)}
+
+
+def _is_cleaned(log_dir: Path, topic: str) -> bool:
+    """Whether the cleaner has done all segments but the active one."""
+    checkpoint = log_dir / "cleaner-offset-checkpoint"
+    active = max(int(file.stem) for file in (log_dir / f"{topic}-0").glob("*.log"))
+    return checkpoint.exists() and f"{topic} 0 {active}\n" in checkpoint.read_text()
+
+
+def _forget_broker(zookeeper: ZooKeeper, root: str, broker_id: str) -> None:
+    """Delete what the killed broker's session still holds, rather than wait for its timeout."""
+    from kazoo.client import KazooClient
+
+    client = KazooClient(zookeeper.address)
+    client.start(20)
+    for path in (f"{root}/brokers/ids/{broker_id}", f"{root}/controller"):
+        client.delete(path)
+    client.stop()
+    client.close()

@@ -1,0 +1,192 @@
+"""Genuine Kafka 3.9.1 starts on a data folder that our broker wrote, and serves all of it; then we go on."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from coordination import znodes
+from coordination.embedded import EmbeddedMetadataStore
+from kafka_compat.broker import JOURNAL_NAME
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from storage.records import Record, build_batch
+from tests.conformance.wire import Connection, Plain
+from tests.interop import dataset
+from tests.interop.conftest import FEW_INTERNAL_PARTITIONS
+from tests.interop.contents import Contents, differences, read_contents, wait_until_led
+from tests.support import java
+from tests.support.servers import GenuineKafka, KafkaCompatBroker, ZooKeeper
+
+BROKER_ID = "3"
+SETTINGS = {"broker.id": BROKER_ID, **FEW_INTERNAL_PARTITIONS}
+BATCHES_OF_IDEMPOTENT_PRODUCER = 8
+TOPICS = {**dataset.TOPICS, "sequences": (1, dataset.SMALL_SEGMENTS)}
+
+
+@dataclass
+class Handover:
+    """A genuine broker on a folder that ours had written and served."""
+
+    ours: KafkaCompatBroker
+    contents: Contents
+    genuine: GenuineKafka
+    producer_id: int
+    producer_epoch: int
+    last_offset: int
+    """Of the last batch of that producer in the topic "sequences"."""
+
+
+@pytest.fixture(scope="module", params=["after a clean stop", "after kill -9"])
+def handover(
+    request: pytest.FixtureRequest, zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Handover]:
+    directory = tmp_path_factory.mktemp("ours")
+    killed = request.param == "after kill -9"
+    ours = KafkaCompatBroker(directory, SETTINGS)
+    ours.start()
+    dataset.write_everything(ours.address)
+    dataset.create_topics(ours.address, {"sequences": TOPICS["sequences"]})
+    with Connection(ours.address) as connection:
+        answer = connection.ask(
+            ApiKey.INIT_PRODUCER_ID, 4, {"transactional_id": None, "transaction_timeout_ms": 0}
+        )
+        producer_id, producer_epoch = answer["producer_id"], answer["producer_epoch"]
+        for number in range(BATCHES_OF_IDEMPOTENT_PRODUCER):
+            last = _produce(connection, producer_id, producer_epoch, number * 5)
+            assert last["error_code"] == 0
+    # A second life of the broker, so that its leader epochs differ from what a new topic would have.
+    ours.restart(kill=killed)
+    contents = _read(ours.address)
+    if killed:
+        ours.kill()
+    else:
+        assert ours.process.stop() == 0
+
+    root = f"/handover-{'killed' if killed else 'clean'}"
+    _seed(zookeeper, root, ours.log_dir / JOURNAL_NAME)
+    settings = {
+        **SETTINGS,
+        "zookeeper.connect": zookeeper.address + root,
+        "log.dirs": str(ours.log_dir),
+        "log.cleaner.enable": "false",
+    }
+    genuine = GenuineKafka(directory / "genuine", settings, zookeeper=zookeeper)
+    genuine.start()
+    yield Handover(ours, contents, genuine, producer_id, producer_epoch, last["base_offset"])
+    genuine.stop()
+    ours.stop()
+
+
+def _produce(connection: Connection, producer_id: int, producer_epoch: int, sequence: int) -> Plain:
+    """Send five records of an idempotent producer from this sequence number on."""
+    records = [
+        Record(timestamp=int(time.time() * 1000), value=b"%d" % (sequence + index)) for index in range(5)
+    ]
+    batch = build_batch(
+        records, producer_id=producer_id, producer_epoch=producer_epoch, base_sequence=sequence
+    )
+    partition = {"index": 0, "records": batch}
+    request = {
+        "acks": -1,
+        "timeout_ms": 10_000,
+        "topic_data": [{"name": "sequences", "partition_data": [partition]}],
+    }
+    answer = connection.ask(ApiKey.PRODUCE, 9, request)
+    found: Plain = answer["responses"][0]["partition_responses"][0]
+    return found
+
+
+def _read(address: str) -> Contents:
+    return read_contents(address, dataset.partition_counts(TOPICS), dataset.GROUPS, dataset.TIMES)
+
+
+def _seed(zookeeper: ZooKeeper, root: str, journal: Path) -> None:
+    """Copy what our tree says of cluster, topics, settings and producer ids into ZooKeeper."""
+    copy = journal.with_name("copy-of-journal")
+    shutil.copy(journal, copy)
+    tree = EmbeddedMetadataStore(str(copy))
+    copy.unlink()
+    client = KazooClient(zookeeper.address)
+    client.start(20)
+    for path in (znodes.CLUSTER_ID, znodes.TOPICS, "/config", znodes.PRODUCER_ID_BLOCK):
+        _copy_node(tree, client, root, path)
+    client.stop()
+    client.close()
+
+
+def _copy_node(tree: EmbeddedMetadataStore, client: KazooClient, root: str, path: str) -> None:
+    data, _ = tree.get(path, None)
+    client.create(root + path, data or b"", makepath=True)
+    for name in tree.children(path, None):
+        _copy_node(tree, client, root, f"{path}/{name}")
+
+
+def test_genuine_kafka_serves_every_record_offset_id_and_commit(handover: Handover) -> None:
+    assert sum(map(len, handover.contents.records.values())) > 1500
+    assert differences(handover.contents, _read(handover.genuine.address)) == []
+
+
+def test_genuine_kafka_finds_nothing_to_complain_about(handover: Handover) -> None:
+    log = handover.genuine.log.read_text()
+    unusual = [
+        line for line in log.splitlines() if " ERROR " in line or "Corrupt" in line or "corrupt" in line
+    ]
+    assert unusual == []
+    assert (handover.ours.log_dir / JOURNAL_NAME).exists()
+
+
+def test_kafkas_group_tool_shows_our_groups(handover: Handover) -> None:
+    shown = java.run(
+        "kafka-consumer-groups", "--bootstrap-server", handover.genuine.address, "--describe", "--all-groups"
+    ).stdout
+    rows = {
+        tuple(line.split()[:5])
+        for line in shown.splitlines()
+        if line.split()[:1] in (["readers"], ["members"])
+    }
+    for group, offsets in handover.contents.groups.items():
+        for (topic, partition), (offset, _) in offsets.items():
+            end = handover.contents.ends[topic, partition][1]
+            assert (group, topic, str(partition), str(offset), str(end)) in rows
+
+
+def test_genuine_kafka_knows_the_sequences_of_our_producers(handover: Handover) -> None:
+    wait_until_led(handover.genuine.address, {"sequences": 1})
+    producer = handover.producer_id, handover.producer_epoch
+    next_sequence = BATCHES_OF_IDEMPOTENT_PRODUCER * 5
+    with Connection(handover.genuine.address) as connection:
+        repeated = _produce(connection, *producer, next_sequence - 5)
+        assert (repeated["error_code"], repeated["base_offset"]) == (0, handover.last_offset)
+        skipped = _produce(connection, *producer, next_sequence + 5)
+        assert skipped["error_code"] == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        continued = _produce(connection, *producer, next_sequence)
+        assert (continued["error_code"], continued["base_offset"]) == (0, handover.last_offset + 5)
+
+
+def test_our_broker_goes_on_where_genuine_kafka_stopped(handover: Handover) -> None:
+    places = [(topic, index) for topic, (count, _) in TOPICS.items() for index in range(count)]
+    _append(handover.genuine.address, places)
+    theirs = _read(handover.genuine.address)
+    handover.genuine.stop()
+    handover.ours.start()
+    assert differences(_read(handover.ours.address), theirs) == []
+    _append(handover.ours.address, places)
+    after = _read(handover.ours.address)
+    for place in places:
+        assert after.records[place][:-5] == theirs.records[place]
+        assert after.ends[place][1] == theirs.ends[place][1] + 5
+
+
+def _append(address: str, places: Sequence[tuple[str, int]]) -> None:
+    producer = dataset.new_producer(address, {"enable.idempotence": True})
+    for topic, partition in places:
+        for number in range(5):
+            producer.produce(topic, b"appended %d" % number, b"key", partition)
+    assert producer.flush(30) == 0
