@@ -190,6 +190,11 @@ class Segment:
         """Write both index files (not synced), ending the time index with the largest timestamp as Kafka
         does.
         """
+        if not self.size_bytes:
+            # Older ones would point at batches that are gone.
+            self._filesystem.unlink(self.path(OFFSET_INDEX_SUFFIX))
+            self._filesystem.unlink(self.path(TIME_INDEX_SUFFIX))
+            return
         if self.indexes_stored:
             return
         self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
@@ -200,7 +205,7 @@ class Segment:
     def sync(self, *, sealed: bool) -> None:
         """Make the batches durable, and with `sealed` the index files too, which are complete then."""
         self.file.sync()
-        if sealed:
+        if sealed and self.size_bytes:
             self._filesystem.sync_file(self.path(OFFSET_INDEX_SUFFIX))
             self._filesystem.sync_file(self.path(TIME_INDEX_SUFFIX))
             if self.txn_index:

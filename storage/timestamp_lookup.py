@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from storage.legacy import read_message, unwrap
 from storage.records import iter_records
 from storage.scan import scan_headers
 from storage.segment import FileSlice, Segment
@@ -49,7 +50,16 @@ def _search(segment: Segment, timestamp: int, start_offset: int) -> TimestampOff
         if header.max_timestamp < timestamp:
             continue
         data = FileSlice(segment.file, batch.position, header.size_bytes).read()
-        for record in iter_records(data):
-            if record.timestamp >= timestamp and record.offset >= start_offset:
-                return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+        for found_timestamp, offset in _records(data, header.magic):
+            if found_timestamp >= timestamp and offset >= start_offset:
+                return TimestampOffset(found_timestamp, offset, header.partition_leader_epoch)
     return None
+
+
+def _records(data: bytes, magic: int) -> Iterator[tuple[int, int]]:
+    """Timestamp and offset of each record of one batch, which an old Kafka may have written."""
+    if magic == 2:
+        return ((record.timestamp, record.offset) for record in iter_records(data))
+    message, _ = read_message(data, 0)
+    messages = unwrap(message) if message.codec else [message]
+    return ((message.timestamp, message.offset) for message in messages)

@@ -1,0 +1,119 @@
+"""What the tests of logs share: a clock to turn, logs in a temporary or simulated folder, batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import UUID
+
+from storage.batch import CompressionType, read_header
+from storage.config import LogConfig
+from storage.filesystem import Filesystem
+from storage.log import AppendInfo, Log
+from storage.log_dirs import LogDirs
+from storage.records import Record, build_batch
+
+TOPIC_ID = UUID("f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
+START_MS = 1_700_000_000_000
+
+
+class Clock:
+    """Time that a test turns by hand."""
+
+    def __init__(self) -> None:
+        self.ms = START_MS
+
+    def now_ms(self) -> int:
+        return self.ms
+
+
+class Harness:
+    """LogDirs over one or more folders, opened again as often as a test likes."""
+
+    def __init__(
+        self, *directories: Path | str, config: LogConfig | None = None, filesystem: Filesystem | None = None
+    ) -> None:
+        self.directories = [str(directory) for directory in directories]
+        self.config = config or LogConfig()
+        self.filesystem = filesystem
+        self.clock = Clock()
+        self.failed: list[str] = []
+        self.dirs = self.reopen()
+
+    def reopen(self, *, broker_id: int = 1) -> LogDirs:
+        """New LogDirs on the same folders, loaded."""
+        self.dirs = LogDirs(
+            self.directories,
+            broker_id=broker_id,
+            cluster_id="test",
+            clock=self.clock,
+            config_for=lambda _: self.config,
+            filesystem=self.filesystem,
+            on_failure=lambda path, lost: self.failed.append(path),
+        )
+        self.report = self.dirs.load()
+        return self.dirs
+
+    def crash(self) -> None:
+        """Forget the open logs as kill -9 does, and recover."""
+        self.dirs.unlock()
+        self.reopen()
+
+    def log(self, topic: str = "t", partition: int = 0) -> Log:
+        """The log, created when it is not there."""
+        return self.dirs.create(topic, partition, TOPIC_ID)
+
+
+def batch(
+    count: int = 1,
+    *,
+    timestamps: Sequence[int] | None = None,
+    size_bytes: int = 10,
+    producer_id: int = -1,
+    sequence: int = -1,
+    transactional: bool = False,
+    compression: CompressionType = CompressionType.NONE,
+) -> memoryview:
+    """A producer's batch of `count` records in a buffer of its own."""
+    records = [
+        Record(timestamp=timestamp, value=b"v" * size_bytes) for timestamp in timestamps or [START_MS] * count
+    ]
+    return memoryview(
+        bytearray(
+            build_batch(
+                records,
+                producer_id=producer_id,
+                producer_epoch=0 if producer_id >= 0 else -1,
+                base_sequence=sequence,
+                transactional=transactional,
+                compression=compression,
+            )
+        )
+    )
+
+
+def append(log: Log, data: memoryview, *, leader_epoch: int = 0, now_ms: int = START_MS) -> AppendInfo:
+    return log.append_as_leader(data, leader_epoch=leader_epoch, now_ms=now_ms)
+
+
+def offsets(
+    log: Log,
+    offset: int,
+    max_bytes: int = 1 << 20,
+    upper_bound: int | None = None,
+    *,
+    min_one_batch: bool = True,
+) -> list[int]:
+    """Base offsets of the batches that one read gives."""
+    part = log.read(offset, max_bytes, upper_bound=upper_bound, min_one_batch=min_one_batch)
+    if part is None:
+        return []
+    data = part.read()
+    assert len(data) == part.size_bytes
+    found, position = [], 0
+    while position < len(data):
+        header = read_header(data, position)
+        found.append(header.base_offset)
+        position += header.size_bytes
+    assert position == len(data), "a batch is cut"
+    return found
