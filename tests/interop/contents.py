@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, TopicPartition
-from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 
 from tests.support.process import wait_until
 
@@ -137,9 +137,11 @@ def differences(ours: Contents, theirs: Contents) -> list[str]:
         left, right = getattr(ours, item.name), getattr(theirs, item.name)
         if not isinstance(left, dict):
             left, right = {"": left}, {"": right}
-        for name in left.keys() | right.keys():
-            if left.get(name) != right.get(name):
-                found.append(f"{item.name} {name}: {left.get(name)!r:.300} and {right.get(name)!r:.300}")
+        found += [
+            f"{item.name} {name}: {left.get(name)!r:.300} and {right.get(name)!r:.300}"
+            for name in left.keys() | right.keys()
+            if left.get(name) != right.get(name)
+        ]
     return sorted(found)
 
 
