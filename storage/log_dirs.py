@@ -416,9 +416,10 @@ class LogDirs:
         return {key: log for key, log in list(self.logs.items()) if log.disk is directory.disk}
 
     def _disk_failed(self, disk: Disk) -> None:
-        lost = [key for key, log in self.logs.items() if log.disk is disk]
-        for key in lost:
-            del self.logs[key]
+        # Replaced, not changed: a flush in a thread may find the failure while the loop walks over the logs.
+        logs = self.logs
+        self.logs = {key: log for key, log in logs.items() if log.disk is not disk}
+        lost = [key for key, log in logs.items() if log.disk is disk]
         if self._on_failure is not None:
             self._on_failure(disk.path, lost)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 from pathlib import Path
 
 import pytest
@@ -371,3 +372,41 @@ def test_flush_is_due_by_time() -> None:
     assert log.flush_due(harness.clock.ms + 100)
     log.flush()
     assert not log.flush_due(harness.clock.ms + 1_000)
+
+
+def test_flushes_in_a_thread_run_beside_appends_rolls_and_deletions(tmp_path: Path) -> None:
+    config = LogConfig(
+        segment_bytes=5 * BATCH_BYTES, retention_bytes=20 * BATCH_BYTES, file_delete_delay_ms=0
+    )
+    harness = Harness(tmp_path, config=config)
+    log = harness.log()
+    stop = threading.Event()
+    errors: list[Exception] = []
+
+    def flush_until_stopped() -> None:
+        while not stop.is_set():
+            try:
+                log.flush()
+            except Exception as error:
+                errors.append(error)
+                return
+
+    flusher = threading.Thread(target=flush_until_stopped)
+    flusher.start()
+    for number in range(2_000):
+        append(log, batch(10))
+        if number % 10 == 0:
+            log.apply_retention(START_MS, log.log_end_offset)
+            harness.dirs.tick(START_MS)
+        if number % 400 == 399:
+            log.truncate_to(log.log_end_offset - 70)
+    stop.set()
+    flusher.join()
+    assert errors == []
+    log.flush()
+    assert log.flushed_end_offset == log.log_end_offset == 2_000 * 10 - 5 * 70
+    end_offset = log.log_end_offset
+    harness.crash()
+    assert harness.report.truncated == {}
+    assert harness.log().log_end_offset == end_offset
+    assert offsets(harness.log(), end_offset - 1) == [end_offset - 10]
