@@ -92,9 +92,11 @@ def test_damaged_records(batch: tuple[bytes, int], seed: int, kind: str) -> None
     assert by_scanning(bytes(damaged), count) == by_reading(bytes(damaged), count)
 
 
-def test_every_byte_of_a_uniform_batch_matters_or_not_as_when_read() -> None:
+@pytest.mark.parametrize("headers", [0, 1])
+@pytest.mark.parametrize("first_delta", [0, 100], ids=["narrow timestamps", "wide timestamps"])
+def test_every_byte_of_a_uniform_batch_matters_or_not_as_when_read(headers: int, first_delta: int) -> None:
     count = 66  # Two widths of offset delta.
-    body = b"".join(record(index, index // 8, 60, b"key", 1) for index in range(count))
+    body = b"".join(record(index, first_delta + index // 8, 60, b"key", headers) for index in range(count))
     size = len(body) // count
     positions = [*range(2 * size), *range(40 * size, 41 * size), *range(len(body) - 2 * size, len(body))]
     for position in positions:
