@@ -320,7 +320,7 @@ class Log:
         return True
 
     def _apply_to_producers(self, header: BatchHeader, base_offset: int, batch: memoryview) -> None:
-        aborted = self.producers.apply(header._replace(base_offset=base_offset), batch)
+        aborted = self.producers.apply(header, batch, base_offset=base_offset)
         if aborted is not None:
             self._active.txn_index.append(aborted)
 
@@ -416,8 +416,11 @@ class Log:
     # --- transactions
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """The offset up to which no transaction is open, at most `high_watermark`."""
-        return self.producers.last_stable_offset(high_watermark)
+        """The offset up to which no transaction is open, at most `high_watermark`, and not below the log start
+        (DeleteRecords may have passed the start of an open transaction).
+        """
+        stable_offset = self.producers.last_stable_offset(high_watermark)
+        return stable_offset if stable_offset >= self.log_start_offset else self.log_start_offset
 
     def aborted_transactions(self, fetch_offset: int, upper_bound: int) -> list[AbortedTransaction]:
         """Aborted transactions with records in [fetch_offset, upper_bound), for a read_committed fetch."""
