@@ -190,11 +190,6 @@ class Segment:
         """Write both index files (not synced), ending the time index with the largest timestamp as Kafka
         does.
         """
-        if not self.size_bytes:
-            # Older ones would point at batches that are gone.
-            self._filesystem.unlink(self.path(OFFSET_INDEX_SUFFIX))
-            self._filesystem.unlink(self.path(TIME_INDEX_SUFFIX))
-            return
         if self.indexes_stored:
             return
         self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
