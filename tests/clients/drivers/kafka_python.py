@@ -58,7 +58,7 @@ class Member:
     def _run(self) -> None:
         while not self._stopped:
             try:
-                polled = self._consumer.poll(timeout_ms=50)
+                polled = self._consumer.poll(timeout_ms=100)
             except Exception as failure:
                 self.log.error = repr(failure)
                 continue
