@@ -59,8 +59,8 @@ CLIENTS = {
             _ALL_CODECS,
             (_RECORDS_OF_TODAY - {"null_headers"}) | _FULL_ADMIN | {"static", "cooperative", "idempotent"},
             python_module="tests.clients.drivers.kafka_python",
-            # One rebalance in twenty or so, with genuine Kafka too, its poll() waits for ever after the answer
-            # to SyncGroup has come: a wake-up lost between its I/O loop and the caller's thread (3.0.12).
+            # One rebalance in twenty or so, with genuine Kafka too, its poll() waits for ever after the
+            # answer to SyncGroup has come: a wake-up lost between its I/O loop and the caller's thread.
             patience_s=12,
             attempts=3,
         ),

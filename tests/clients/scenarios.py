@@ -293,7 +293,7 @@ class _Group:
     def await_shares(self, *expected: int) -> None:
         wait_until(
             lambda: self.shares() == sorted(expected),
-            40,
+            self.lane.program.kind.patience_s,
             f"shares {expected} of {self.name}",
             interval_s=0.05,
         )

@@ -25,6 +25,16 @@ def test_client_sees_the_same_as_on_genuine_kafka(
 ) -> None:
     lanes = lane_pool.lanes(CLIENTS[client])
     with ThreadPoolExecutor(2) as both:
-        on_ours, on_genuine = (both.submit(scenario, lane) for lane in lanes)
+        on_ours, on_genuine = (both.submit(_attempt, scenario, lane) for lane in lanes)
     expected = on_genuine.result()
     assert on_ours.result() == expected
+
+
+def _attempt(scenario: Callable[[Lane], Observations], lane: Lane) -> Observations:
+    """What the scenario observed; tried again only with a client that is known to stall by itself."""
+    for _ in range(lane.program.kind.attempts - 1):
+        try:
+            return scenario(lane)
+        except AssertionError:
+            continue
+    return scenario(lane)
