@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from kafka_compat.errors import ErrorCode
+from tests.conformance.wire import Connection
 from tests.interop import dataset
-from tests.interop.contents import Contents, read_contents
+from tests.interop.contents import Contents, read_contents, wait_until_led
+from tests.restart.client import new_producer_id, produce
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, ZooKeeper
 
@@ -28,6 +31,8 @@ class GenuineFolders:
     after_clean_stop: Path
     contents: Contents
     broker_id: int
+    producer: tuple[int, int]
+    """Id and epoch of an idempotent producer whose records 0 to 9 lie in the topic "sequences"."""
 
 
 @pytest.fixture(scope="session")
@@ -55,6 +60,7 @@ def genuine_folders(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFacto
     try:
         dataset.write_everything(server.address)
         opened = dataset.write_transactions(server.address)
+        producer = _write_sequence(server.address)
         dataset.create_topics(server.address, {"cleaned": (1, dataset.CLEANED)})
         dataset.write_superseded(server.address, "cleaned")
         wait_until(lambda: _is_cleaned(server.log_dir, "cleaned"), 30, "Kafka's cleaner is through")
@@ -68,10 +74,21 @@ def genuine_folders(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFacto
         del opened
     finally:
         server.stop()
-    return GenuineFolders(directory / "killed", server.log_dir, contents, 7)
+    return GenuineFolders(directory / "killed", server.log_dir, contents, 7, producer)
 
 
 ALL_TOPICS = {**dataset.TOPICS, **dataset.TRANSACTIONAL_TOPICS, "cleaned": (1, dataset.CLEANED)}
+
+
+def _write_sequence(address: str) -> tuple[int, int]:
+    dataset.create_topics(address, {"sequences": (1, {})})
+    wait_until_led(address, {"sequences": 1})
+    with Connection(address) as connection:
+        producer = new_producer_id(connection)
+        for number in range(10):
+            written = produce(connection, "sequences", [b"%d" % number], producer=(*producer, number))
+            assert written == (ErrorCode.NONE, number)
+    return producer
 
 
 def _is_cleaned(log_dir: Path, topic: str) -> bool:

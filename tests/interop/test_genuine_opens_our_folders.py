@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +14,11 @@ from coordination import znodes
 from coordination.embedded import EmbeddedMetadataStore
 from kafka_compat.broker import JOURNAL_NAME
 from kafka_compat.errors import ErrorCode
-from kafka_compat.protocol.api_keys import ApiKey
-from storage.records import Record, build_batch
-from tests.conformance.wire import Connection, Plain
+from tests.conformance.wire import Connection
 from tests.interop import dataset
 from tests.interop.conftest import FEW_INTERNAL_PARTITIONS
 from tests.interop.contents import Contents, differences, read_contents, wait_until_led
+from tests.restart.client import Produced, new_producer_id, produce
 from tests.support import java
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, ZooKeeper
 
@@ -37,10 +35,10 @@ class Handover:
     ours: KafkaCompatBroker
     contents: Contents
     genuine: GenuineKafka
-    producer_id: int
-    producer_epoch: int
+    producer: tuple[int, int]
+    """Id and epoch of an idempotent producer whose records lie in the topic "sequences"."""
     last_offset: int
-    """Of the last batch of that producer in the topic "sequences"."""
+    """Of its last batch."""
 
 
 @pytest.fixture(scope="module", params=["after a clean stop", "after kill -9"])
@@ -54,13 +52,10 @@ def handover(
     dataset.write_everything(ours.address)
     dataset.create_topics(ours.address, {"sequences": TOPICS["sequences"]})
     with Connection(ours.address) as connection:
-        answer = connection.ask(
-            ApiKey.INIT_PRODUCER_ID, 4, {"transactional_id": None, "transaction_timeout_ms": 0}
-        )
-        producer_id, producer_epoch = answer["producer_id"], answer["producer_epoch"]
+        producer = new_producer_id(connection)
         for number in range(BATCHES_OF_IDEMPOTENT_PRODUCER):
-            last = _produce(connection, producer_id, producer_epoch, number * 5)
-            assert last["error_code"] == 0
+            last = _produce(connection, producer, number * 5)
+            assert last.error == ErrorCode.NONE
     # A second life of the broker, so that its leader epochs differ from what a new topic would have.
     ours.restart(kill=killed)
     contents = _read(ours.address)
@@ -79,28 +74,15 @@ def handover(
     }
     genuine = GenuineKafka(directory / "genuine", settings, zookeeper=zookeeper)
     genuine.start()
-    yield Handover(ours, contents, genuine, producer_id, producer_epoch, last["base_offset"])
+    yield Handover(ours, contents, genuine, producer, last.offset)
     genuine.stop()
     ours.stop()
 
 
-def _produce(connection: Connection, producer_id: int, producer_epoch: int, sequence: int) -> Plain:
+def _produce(connection: Connection, producer: tuple[int, int], sequence: int) -> Produced:
     """Send five records of an idempotent producer from this sequence number on."""
-    records = [
-        Record(timestamp=int(time.time() * 1000), value=b"%d" % (sequence + index)) for index in range(5)
-    ]
-    batch = build_batch(
-        records, producer_id=producer_id, producer_epoch=producer_epoch, base_sequence=sequence
-    )
-    partition = {"index": 0, "records": batch}
-    request = {
-        "acks": -1,
-        "timeout_ms": 10_000,
-        "topic_data": [{"name": "sequences", "partition_data": [partition]}],
-    }
-    answer = connection.ask(ApiKey.PRODUCE, 9, request)
-    found: Plain = answer["responses"][0]["partition_responses"][0]
-    return found
+    values = [b"%d" % (sequence + index) for index in range(5)]
+    return produce(connection, "sequences", values, producer=(*producer, sequence))
 
 
 def _read(address: str) -> Contents:
@@ -159,15 +141,14 @@ def test_kafkas_group_tool_shows_our_groups(handover: Handover) -> None:
 
 def test_genuine_kafka_knows_the_sequences_of_our_producers(handover: Handover) -> None:
     wait_until_led(handover.genuine.address, {"sequences": 1})
-    producer = handover.producer_id, handover.producer_epoch
     next_sequence = BATCHES_OF_IDEMPOTENT_PRODUCER * 5
     with Connection(handover.genuine.address) as connection:
-        repeated = _produce(connection, *producer, next_sequence - 5)
-        assert (repeated["error_code"], repeated["base_offset"]) == (0, handover.last_offset)
-        skipped = _produce(connection, *producer, next_sequence + 5)
-        assert skipped["error_code"] == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        continued = _produce(connection, *producer, next_sequence)
-        assert (continued["error_code"], continued["base_offset"]) == (0, handover.last_offset + 5)
+        repeated = _produce(connection, handover.producer, next_sequence - 5)
+        assert repeated == (ErrorCode.NONE, handover.last_offset)
+        skipped = _produce(connection, handover.producer, next_sequence + 5)
+        assert skipped.error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        continued = _produce(connection, handover.producer, next_sequence)
+        assert continued == (ErrorCode.NONE, handover.last_offset + 5)
 
 
 def test_our_broker_goes_on_where_genuine_kafka_stopped(handover: Handover) -> None:

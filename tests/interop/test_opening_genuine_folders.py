@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from kafka_compat.errors import ErrorCode
+from tests.conformance.wire import Connection
 from tests.interop import dataset
 from tests.interop.conftest import ALL_TOPICS, GenuineFolders
 from tests.interop.contents import Contents, differences, read_contents, read_records
+from tests.restart.client import produce
 from tests.support.servers import KafkaCompatBroker, run_kafka_compat
 
 
@@ -93,6 +96,19 @@ def test_writing_goes_on_behind_what_was_there(opened: KafkaCompatBroker, found:
         assert records[place][:-20] == found.records[place]
         assert [record.offset for record in records[place][-20:]] == list(range(end, end + 20))
         assert [record.value for record in records[place][-20:]] == [b"new %d" % n for n in range(20)]
+
+
+def test_producers_go_on_with_their_sequences(
+    opened: KafkaCompatBroker, genuine_folders: GenuineFolders
+) -> None:
+    producer = genuine_folders.producer
+    with Connection(opened.address) as connection:
+        repeated = produce(connection, "sequences", [b"9"], producer=(*producer, 9))
+        assert repeated == (ErrorCode.NONE, 9)
+        skipped = produce(connection, "sequences", [b"12"], producer=(*producer, 12))
+        assert skipped.error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        continued = produce(connection, "sequences", [b"10"], producer=(*producer, 10))
+        assert continued == (ErrorCode.NONE, 10)
 
 
 def test_a_broker_with_another_id_is_refused_and_the_folder_can_still_be_adopted(
