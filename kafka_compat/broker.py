@@ -179,6 +179,12 @@ class Broker:
         if len(self.log_dirs.offline) == len(self.log_dirs.directories):
             raise StartupError(f"cannot use {', '.join(self.log_dirs.directories)} for data (log.dirs)")
         stored = stored_meta_properties(self.log_dirs.directories)
+        if stored.get("version", "0") != "0":
+            raise StartupError(
+                f"{', '.join(self.log_dirs.directories)} belong to a Kafka in KRaft mode "
+                f"(meta.properties has version={stored['version']}), whose folders this broker does not open: "
+                "choose other log.dirs"
+            )
         if self.config.is_set("broker.id") and stored.get("broker.id", "") not in ("", str(self.broker_id)):
             raise StartupError(
                 f"{', '.join(self.log_dirs.directories)} belong to broker.id={stored['broker.id']}, "

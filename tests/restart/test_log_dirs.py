@@ -57,6 +57,16 @@ def test_a_broker_with_another_id_is_refused_and_touches_nothing(broker: KafkaCo
     assert _snapshot(broker.log_dir) == before
 
 
+def test_a_folder_of_kafka_in_kraft_mode_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "kraft"
+    (folder / "__cluster_metadata-0").mkdir(parents=True)
+    (folder / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\n")
+    code, message = _serve(folder)
+    assert code == 2
+    assert "KRaft" in message
+    assert {path.name for path in folder.iterdir()} <= {"__cluster_metadata-0", "meta.properties", ".lock"}
+
+
 def test_a_port_in_use_is_refused_and_touches_nothing(broker: KafkaCompatBroker, tmp_path: Path) -> None:
     code, message = _serve(tmp_path / "other", f"listeners=PLAINTEXT://{broker.address}")
     assert code == 2
