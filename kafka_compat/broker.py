@@ -182,7 +182,7 @@ class Broker:
         if stored.get("version", "0") != "0":
             raise StartupError(
                 f"{', '.join(self.log_dirs.directories)} belong to a Kafka in KRaft mode "
-                f"(meta.properties has version={stored['version']}), whose folders this broker does not open: "
+                f"(meta.properties has version={stored['version']}), whose folders it does not open: "
                 "choose other log.dirs"
             )
         if self.config.is_set("broker.id") and stored.get("broker.id", "") not in ("", str(self.broker_id)):
