@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from kafka_compat.pipelines.connector import SPARK_VERSION, copy_jars
@@ -47,8 +47,19 @@ class Cluster:
         """Create a topic that keeps records however old they are; a new name unless one is given."""
         name = name or f"t-{uuid.uuid4().hex[:10]}"
         admin = AdminClient({"bootstrap.servers": self.address})
-        admin.create_topics([NewTopic(name, partitions, 1, config={"retention.ms": "-1"})])[name].result(30)
+        topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1"})
+        wait_until(lambda: self._created(admin, topic), 60, f"{name} is created")
         return name
+
+    def _created(self, admin: AdminClient, topic: NewTopic) -> bool:
+        """Ask once; genuine Kafka sometimes leaves the first requests after its start without an answer."""
+        try:
+            admin.create_topics([topic], request_timeout=10)[topic.topic].result(15)
+        except TimeoutError:
+            return False
+        except KafkaException as error:
+            return bool(error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS)
+        return True
 
     def delete_topic(self, name: str) -> None:
         """Delete, and return once the name is free again."""
