@@ -157,6 +157,19 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         ) from None
 
 
+def read_headers(data: Buffer) -> list[BatchHeader]:
+    """The headers of batches that lie end to end. Raises CorruptRecord when the last is cut."""
+    headers = []
+    position = 0
+    while position < len(data):
+        header = read_header(data, position)
+        headers.append(header)
+        position += header.size_bytes
+    if position != len(data):
+        raise CorruptRecord(f"the last batch ends at {position} of {len(data)} bytes")
+    return headers
+
+
 def stamp(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
     """Write the two fields outside the CRC that only a leader knows into the batch at `position`."""
     _BASE_OFFSET.pack_into(buffer, position, base_offset)

@@ -29,7 +29,8 @@ from storage.disk import Disk
 from storage.errors import CorruptFile, CorruptRecord
 from storage.filesystem import Filesystem
 from storage.leader_epochs import LeaderEpochs
-from storage.log import LEADER_EPOCH_CHECKPOINT, Log
+from storage.log import Log
+from storage.log_folder import LEADER_EPOCH_CHECKPOINT
 from storage.producers import ProducerState
 from storage.scan import scan_batches, scan_headers
 from storage.segment import (

@@ -1,0 +1,145 @@
+"""The folder of one log: which files it has, how they come and go, and when they are durable.
+
+Methods raise OSError as it comes; the log knows what it was doing and takes its disk offline.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from uuid import UUID
+
+from storage.checkpoints import PARTITION_METADATA, encode_partition_metadata
+from storage.config import LogConfig
+from storage.deletions import Deletions
+from storage.filesystem import Filesystem
+from storage.leader_epochs import LeaderEpochs
+from storage.producers import ProducerState
+from storage.segment import DELETED_SUFFIX, SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX, Segment, file_name
+from storage.snapshots import load_producers, snapshot_offsets
+
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+
+
+class LogFolder:
+    """Files of the segments, producer snapshots, leader epochs and partition.metadata.
+
+    `names_changed` says that a file was made whose name is not durable before the folder is synced.
+    """
+
+    __slots__ = ("_deletions", "_filesystem", "_metadata_changed", "_parent", "names_changed", "path")
+
+    def __init__(self, filesystem: Filesystem, deletions: Deletions, parent: str, path: str) -> None:
+        self.path = path
+        self.names_changed = False
+        self._parent = parent
+        self._filesystem = filesystem
+        self._deletions = deletions
+        self._metadata_changed = False
+
+    # --- segments
+
+    def create_segment(self, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
+        """An empty segment with its log file."""
+        jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
+        segment = Segment(
+            self._filesystem,
+            self.path,
+            base_offset,
+            size_bytes=0,
+            index_interval_bytes=config.index_interval_bytes,
+            created_ms=now_ms,
+            roll_jitter_ms=random.randint(0, jitter_ms) if jitter_ms > 0 else 0,
+        )
+        segment.create()
+        self.names_changed = True
+        return segment
+
+    def retire(self, segments: Sequence[Segment], due_ms: int) -> None:
+        """Take the files of segments out of use, one segment after the other as given; they are removed when
+        `due_ms` has come.
+        """
+        for segment in segments:
+            segment.let_go()
+            for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):
+                path = segment.path(suffix)
+                if self._filesystem.exists(path):
+                    self._filesystem.rename(path, path + DELETED_SUFFIX)
+                    self._deletions.schedule(path + DELETED_SUFFIX, due_ms)
+
+    def sync_segments(self, segments: Sequence[Segment], flushed_end_offset: int) -> None:
+        """Make the segments durable that are not wholly below `flushed_end_offset`, with the snapshots
+        behind them. `segments` are all of the log.
+        """
+        for number, segment in enumerate(segments):
+            following = segments[number + 1].base_offset if number + 1 < len(segments) else None
+            if following is not None and following < flushed_end_offset:
+                continue
+            try:
+                segment.sync(sealed=following is not None)
+                if following is not None:
+                    snapshot = self._snapshot_path(following)
+                    # A log from elsewhere may lack it; then the state before it is replayed.
+                    if self._filesystem.exists(snapshot):
+                        self._filesystem.sync_file(snapshot)
+            except FileNotFoundError:
+                # Retention may take a segment while we are at it, but nothing else may.
+                if not segment.deleted:
+                    raise
+
+    # --- producer snapshots
+
+    def write_snapshot(self, offset: int, producers: ProducerState) -> None:
+        """Write the state before `offset`.
+
+        Not synced here, on the append path: a flush syncs it before it passes the segment that the snapshot
+        precedes.
+        """
+        self._filesystem.write_file(self._snapshot_path(offset), producers.encode_snapshot())
+
+    def store_snapshot(self, offset: int, producers: ProducerState) -> None:
+        """Write the state before `offset` when there is no such file yet, durable but for its name."""
+        path = self._snapshot_path(offset)
+        if not self._filesystem.exists(path):
+            self.write_snapshot(offset, producers)
+            self._filesystem.sync_file(path)
+            self.names_changed = True
+
+    def remove_snapshots_behind(self, offset: int) -> None:
+        for found in snapshot_offsets(self._filesystem.listdir(self.path)):
+            if found > offset:
+                self._filesystem.unlink(self._snapshot_path(found))
+
+    def load_producers(
+        self, segments: Sequence[Segment], log_end_offset: int, expiration_ms: int
+    ) -> ProducerState:
+        """The state after the batch that ends at `log_end_offset`."""
+        names = self._filesystem.listdir(self.path)
+        return load_producers(self._filesystem, self.path, names, segments, log_end_offset, expiration_ms)
+
+    def _snapshot_path(self, offset: int) -> str:
+        return f"{self.path}/{file_name(offset, SNAPSHOT_SUFFIX)}"
+
+    # --- the rest
+
+    def write_topic_id(self, topic_id: UUID) -> None:
+        """Write partition.metadata; `sync_names` makes it durable."""
+        self._filesystem.write_file(f"{self.path}/{PARTITION_METADATA}", encode_partition_metadata(topic_id))
+        self._metadata_changed = self.names_changed = True
+
+    def store_leader_epochs(self, leader_epochs: LeaderEpochs) -> None:
+        """Write the leader-epoch-checkpoint, durable on return."""
+        self._filesystem.write_file_atomically(
+            f"{self.path}/{LEADER_EPOCH_CHECKPOINT}", leader_epochs.encode()
+        )
+
+    def sync_names(self) -> None:
+        """Make the names of new files durable, and partition.metadata with the name of the folder itself."""
+        if self._metadata_changed:
+            self._metadata_changed = False
+            self._filesystem.sync_file(f"{self.path}/{PARTITION_METADATA}")
+            self._filesystem.sync_directory(self._parent)
+        self.sync_directory()
+
+    def sync_directory(self) -> None:
+        self._filesystem.sync_directory(self.path)

@@ -1,0 +1,106 @@
+"""The segments of one log, end to end: reads and look-ups across them.
+
+Segments come and go on the loop thread alone. A flush in another thread works on a copy of `all`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from storage.retention import SegmentFacts
+from storage.scan import scan_headers
+from storage.segment import FileSlice, Segment
+from storage.txn_index import AbortedTransaction
+
+
+class LogSegments:
+    """Oldest first, and never empty: the last is the active one, to which batches are appended."""
+
+    __slots__ = ("active", "all", "base_offsets")
+
+    def __init__(self, segments: list[Segment]) -> None:
+        self.all = segments
+        self.base_offsets = [segment.base_offset for segment in segments]
+        self.active = segments[-1]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all batches."""
+        return sum(segment.size_bytes for segment in self.all)
+
+    def add(self, segment: Segment) -> None:
+        """Append to `segment` from now on."""
+        self.all.append(segment)
+        self.base_offsets.append(segment.base_offset)
+        self.active = segment
+
+    def remove(self, first: int, end: int) -> list[Segment]:
+        """Take the segments [first, end) out; what was taken, oldest first. A log without a segment must be
+        given one before anything else is asked of it.
+        """
+        removed = self.all[first:end]
+        del self.all[first:end]
+        del self.base_offsets[first:end]
+        if self.all:
+            self.active = self.all[-1]
+        return removed
+
+    def number_of(self, offset: int) -> int:
+        """Which segment holds `offset`; the first one for offsets before it."""
+        return max(bisect_right(self.base_offsets, offset) - 1, 0)
+
+    def facts(self, log_end_offset: int) -> list[SegmentFacts]:
+        """What retention needs to know of each segment."""
+        end_offsets = [*self.base_offsets[1:], log_end_offset]
+        return [
+            SegmentFacts(segment.base_offset, end_offset, segment.size_bytes, segment.largest_timestamp)
+            for segment, end_offset in zip(self.all, end_offsets, strict=True)
+        ]
+
+    def read(
+        self, offset: int, max_bytes: int, upper_bound: int, log_end_offset: int, min_one_batch: bool
+    ) -> FileSlice | None:
+        """Whole batches of one segment from the one that holds `offset`, all of them below `upper_bound`.
+
+        None when there is nothing. See `Log.read`, which has checked the offsets.
+        """
+        segment = self.active
+        after = len(self.all)
+        if offset < segment.base_offset:
+            after = bisect_right(self.base_offsets, offset)
+            segment = self.all[after - 1]
+        while True:
+            start = segment.position_of(offset)
+            end = segment.size_bytes
+            is_last = after == len(self.all)
+            if upper_bound < (log_end_offset if is_last else self.base_offsets[after]):
+                end = segment.position_of(upper_bound)
+            if start < end:
+                break
+            # Compaction can leave nothing behind `offset` in its segment.
+            if is_last or upper_bound <= self.base_offsets[after]:
+                return None
+            segment = self.all[after]
+            after += 1
+        stop = segment.cut(start, end, max_bytes, min_one_batch)
+        if stop == start:
+            return None
+        return FileSlice(segment.file, start, stop - start)
+
+    def batch_start(self, offset: int) -> int:
+        """First offset of the batch that holds `offset`; `offset` itself where no batch does."""
+        segment = self.all[self.number_of(offset)]
+        position = segment.position_of(offset)
+        if position == segment.size_bytes:
+            return offset
+        return min(offset, next(scan_headers(segment.file, position, segment.size_bytes)).header.base_offset)
+
+    def aborted_transactions(self, fetch_offset: int, upper_bound: int) -> list[AbortedTransaction]:
+        """Aborted transactions with records in [fetch_offset, upper_bound)."""
+        found: list[AbortedTransaction] = []
+        for segment in self.all[self.number_of(fetch_offset) :]:
+            aborted, complete = segment.txn_index.collect(fetch_offset, upper_bound)
+            found += aborted
+            if complete:
+                break
+        return found
