@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.clients.programs import ClientKind, ClientProgram
 from tests.clients.scenarios import Lane
 from tests.support.process import wait_until
+from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,8 @@ class Brokers:
 
 
 @pytest.fixture(scope="session")
-def brokers(request) -> Brokers:
-    if "H8DEV" in os.environ:
-        return Brokers(*os.environ["H8DEV"].split(","))
-    return Brokers(
-        request.getfixturevalue("shared_broker").address, request.getfixturevalue("genuine").address
-    )
+def brokers(shared_broker: KafkaCompatBroker, genuine: GenuineKafka) -> Brokers:
+    return Brokers(shared_broker.address, genuine.address)
 
 
 class Topics:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.conformance.differential import Pair
+from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
 
 @pytest.fixture(scope="session")
-def our_address(request: pytest.FixtureRequest) -> str:
-    if "H8DEV" in os.environ:
-        return os.environ["H8DEV"].split(",")[0]
-    return str(request.getfixturevalue("shared_broker").address)
+def our_address(shared_broker: KafkaCompatBroker) -> str:
+    return shared_broker.address
 
 
 @pytest.fixture(scope="session")
-def genuine_address(request: pytest.FixtureRequest) -> str:
-    if "H8DEV" in os.environ:
-        return os.environ["H8DEV"].split(",")[1]
-    return str(request.getfixturevalue("genuine").address)
+def genuine_address(genuine: GenuineKafka) -> str:
+    return genuine.address
+
+
+@pytest.fixture(scope="session")
+def genuine_41_address(genuine_41: GenuineKafka) -> str:
+    return genuine_41.address
 
 
 @pytest.fixture
@@ -30,11 +31,6 @@ def pair(our_address: str, genuine_address: str) -> Iterator[Pair]:
     found = Pair(our_address, genuine_address)
     yield found
     found.close()
-
-
-@pytest.fixture(scope="session")
-def genuine_41_address(request: pytest.FixtureRequest) -> str:
-    return str(request.getfixturevalue("genuine_41").address)
 
 
 @pytest.fixture

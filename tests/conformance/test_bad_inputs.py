@@ -394,7 +394,7 @@ def ready_group(pair: Pair) -> str:
     """A group name whose coordinator is there on both sides."""
     group = pair.name("group")
     for connection in pair.sides.values():
-        for _ in range(500):
+        for _ in range(2000):
             found = connection.ask(ApiKey.FIND_COORDINATOR, 2, {"key": group, "key_type": 0})
             probe = {"group_id": group, "generation_id": 1, "member_id": "nobody"}
             if found["error_code"] == 0 and connection.ask(ApiKey.HEARTBEAT, 1, probe)["error_code"] == 25:

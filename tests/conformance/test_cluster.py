@@ -9,6 +9,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import response_class
 from tests.conformance.batches import batch
 from tests.conformance.differential import Pair, differences, neutral
+from tests.conformance.test_bad_inputs import ready_group
 from tests.conformance.test_records import fill
 from tests.conformance.wire import Plain, encode, frame, plain
 
@@ -138,7 +139,7 @@ def test_security_is_disabled(pair: Pair) -> None:
         "permission_type": 3,
     }
     pair.same(ApiKey.CREATE_ACLS, {"creations": [one]}, pair.versions(ApiKey.CREATE_ACLS, 1))
-    removal = {key: value for key, value in every.items() if key in ("operation", "permission_type")}
+    removal: Plain = {key: value for key, value in every.items() if key in ("operation", "permission_type")}
     removal |= {"resource_type_filter": 2, "pattern_type_filter": 3, "resource_name_filter": "topic"}
     removal |= {"principal_filter": None, "host_filter": None}
     pair.same(ApiKey.DELETE_ACLS, {"filters": [removal]}, pair.versions(ApiKey.DELETE_ACLS, 1))
@@ -188,4 +189,4 @@ def test_versions_that_only_41_has(pair_41: Pair) -> None:
     request = {"replica_id": -1, "timeout_ms": 1000, "topics": [{"name": topic, "partitions": parts}]}
     pair_41.same(ApiKey.LIST_OFFSETS, request, (10,))
     pair_41.same(ApiKey.DESCRIBE_CLUSTER, {"include_fenced_brokers": True}, (2,))
-    pair_41.same(ApiKey.DESCRIBE_GROUPS, {"groups": [pair_41.name("absent")]}, (6,))
+    pair_41.same(ApiKey.DESCRIBE_GROUPS, {"groups": [ready_group(pair_41)]}, (6,))

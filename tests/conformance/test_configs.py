@@ -19,7 +19,7 @@ def describe(kind: int, name: str, keys: list[str] | None = None, **more: Any) -
     return {"resources": [resource], **more}
 
 
-EVERYTHING = {"include_synonyms": True, "include_documentation": True}
+EVERYTHING: Plain = {"include_synonyms": True, "include_documentation": True}
 
 
 def test_topic_configs(pair: Pair) -> None:

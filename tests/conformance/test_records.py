@@ -11,6 +11,7 @@ from storage.batch import CompressionType
 from tests.conformance.batches import START_MS, batch, old_message
 from tests.conformance.differential import Pair
 from tests.conformance.wire import Plain
+from tests.support.process import wait_until
 
 
 def produce_request(
@@ -246,8 +247,19 @@ def test_delete_records(pair: Pair) -> None:
     pair.same(ApiKey.DELETE_RECORDS, before(0, name=compacted))
 
 
+def await_producer_ids(pair: Pair) -> None:
+    """Wait until both brokers have ids to give: a genuine one fetches its first block when first asked."""
+    request = {"transactional_id": None, "transaction_timeout_ms": 60_000}
+
+    def given() -> bool:
+        return all(answer["error_code"] == 0 for answer in pair.both(ApiKey.INIT_PRODUCER_ID, 1, request))
+
+    wait_until(given, 20, "producer ids")
+
+
 def test_init_producer_id(pair: Pair) -> None:
     """Without a transactional id anyone gets an id; half an identity is refused."""
+    await_producer_ids(pair)
     for producer_id, epoch in ((-1, -1), (5, -1), (-1, 5)):
         request = {"transactional_id": None, "transaction_timeout_ms": 60_000}
         pair.same(ApiKey.INIT_PRODUCER_ID, request | {"producer_id": producer_id, "producer_epoch": epoch})
@@ -256,6 +268,7 @@ def test_init_producer_id(pair: Pair) -> None:
 
 def test_idempotent_sequences(pair: Pair) -> None:
     """Repeats answer with the old offset, gaps with 45, an older epoch with 47."""
+    await_producer_ids(pair)
     topic = pair.topic()
     request = {"transactional_id": None, "transaction_timeout_ms": 60_000}
     found = pair.both(ApiKey.INIT_PRODUCER_ID, 4, request)
