@@ -170,6 +170,25 @@ def read_headers(data: Buffer) -> list[BatchHeader]:
     return headers
 
 
+def read_checked_headers(data: Buffer, next_offset: int) -> list[BatchHeader]:
+    """The headers of batches as a leader stores them, which continue a log that ends at `next_offset`.
+
+    Raises CorruptRecord for a bad CRC, or for an offset that goes back.
+    """
+    headers = read_headers(data)
+    position = 0
+    for header in headers:
+        if not crc_ok(data, position, header):
+            raise CorruptRecord(f"CRC mismatch in the batch of offset {header.base_offset} from the leader")
+        if header.base_offset < next_offset:
+            raise CorruptRecord(
+                f"offset {header.base_offset} from the leader where {next_offset} or more must come"
+            )
+        position += header.size_bytes
+        next_offset = header.next_offset
+    return headers
+
+
 def stamp(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
     """Write the two fields outside the CRC that only a leader knows into the batch at `position`."""
     _BASE_OFFSET.pack_into(buffer, position, base_offset)

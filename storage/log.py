@@ -1,6 +1,6 @@
 """One partition's log: segments end to end, appended at one end and deleted at the other.
 
-Appends are here; reads across the segments in `log_segments`, the files and their syncs in `log_folder`,
+Appends are here; reads across the segments in `log_segments`, files in `log_folder`, flushes in `log_flush`,
 retention and truncation in `log_deletion`.
 
 Everything but `flush` runs on one thread. `flush` may run beside it in another: it takes the end offset,
@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from storage import log_deletion
-from storage.batch import LOG_OVERHEAD, BatchHeader, TimestampType, crc_ok, read_headers, stamp
+from storage import log_deletion, log_flush
+from storage.batch import LOG_OVERHEAD, BatchHeader, read_checked_headers, read_headers, stamp
 from storage.config import LogConfig
 from storage.deletions import Deletions
 from storage.disk import Disk
-from storage.errors import CorruptRecord, OffsetOutOfRange
+from storage.errors import OffsetOutOfRange
 from storage.filesystem import Filesystem
 from storage.leader_epochs import LeaderEpochs
 from storage.log_folder import LogFolder
@@ -30,8 +30,6 @@ from storage.segment import FileSlice, Segment
 from storage.timestamp_lookup import TimestampOffset, first_at_or_after, first_with_max
 from storage.txn_index import AbortedTransaction
 from storage.validation import AppendPolicy, validate_batches
-
-_TIMESTAMP_TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
 
 
 class AppendInfo(NamedTuple):
@@ -87,8 +85,9 @@ class Log:
         self.now_ms = now_ms
         self.latest_leader_epoch = leader_epochs.latest_epoch
         """The newest leader epoch that this log knows; -1 when none."""
-        self._epochs_changed = False
-        self._closed = False
+        self.leader_epochs_changed = False
+        """Whether they differ from the leader-epoch-checkpoint; the next flush stores them."""
+        self.closed = False
         self.config = config
         self.update_config(config)
 
@@ -99,16 +98,7 @@ class Log:
         """Obey `config` from now on."""
         self.config = config
         self._segment_bytes = config.segment_bytes
-        self._policy = AppendPolicy(
-            max_message_bytes=config.max_message_bytes,
-            segment_bytes=config.segment_bytes,
-            timestamp_type=_TIMESTAMP_TYPES[config.message_timestamp_type],
-            before_max_ms=config.message_timestamp_before_max_ms,
-            after_max_ms=config.message_timestamp_after_max_ms,
-            compact=config.compact,
-            compression_type=config.compression_type,
-            validate_records=config.validate_records,
-        )
+        self._policy = AppendPolicy.of(config)
         for segment in self.segments.all:
             segment.index_interval_bytes = config.index_interval_bytes
 
@@ -196,24 +186,17 @@ class Log:
         Raises CorruptRecord for a bad CRC, or for offsets that do not continue the log.
         """
         self.disk.check()
-        headers = read_headers(data)
-        next_offset = self.log_end_offset
-        max_timestamp = -1
-        position = 0
-        for header in headers:
-            _check_follower_batch(data, position, header, next_offset)
-            position += header.size_bytes
-            next_offset = header.next_offset
-            max_timestamp = max(max_timestamp, header.max_timestamp)
+        headers = read_checked_headers(data, self.log_end_offset)
         if not headers:
-            return AppendInfo(next_offset, next_offset - 1, -1, self.log_start_offset, False)
-        first_offset = headers[0].base_offset
+            return AppendInfo(self.log_end_offset, self.log_end_offset - 1, -1, self.log_start_offset, False)
         for header in headers:
             leader_epoch = header.partition_leader_epoch
             if leader_epoch != self.latest_leader_epoch and leader_epoch >= 0:
                 self._assign_epoch(leader_epoch, header.base_offset)
+        next_offset = headers[-1].next_offset
+        max_timestamp = max(header.max_timestamp for header in headers)
         self._store(data, headers, None, next_offset, max_timestamp, self.now_ms())
-        return AppendInfo(first_offset, next_offset - 1, -1, self.log_start_offset, False)
+        return AppendInfo(headers[0].base_offset, next_offset - 1, -1, self.log_start_offset, False)
 
     def _store(
         self,
@@ -310,12 +293,7 @@ class Log:
     def _assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
         self.leader_epochs.assign(leader_epoch, start_offset)
         self.latest_leader_epoch = leader_epoch
-        self._epochs_changed = True
-
-    def leader_epochs_changed(self) -> None:
-        """A truncation changed `leader_epochs`; the next flush stores them."""
-        self.latest_leader_epoch = self.leader_epochs.latest_epoch
-        self._epochs_changed = True
+        self.leader_epochs_changed = True
 
     # --- read
 
@@ -373,23 +351,7 @@ class Log:
 
     def flush(self) -> None:
         """Make everything appended so far durable; may run in a thread of its own. Raises LogDirFailure."""
-        with self.flush_lock:
-            self.disk.check()
-            end_offset = self.log_end_offset
-            if self._closed or (end_offset <= self.flushed_end_offset and not self.folder.names_changed):
-                return
-            segments = list(self.segments.all)
-            names_changed, self.folder.names_changed = self.folder.names_changed, False
-            try:
-                self.folder.sync_segments(segments, self.flushed_end_offset)
-                if names_changed:
-                    self.folder.sync_names()
-                if self._epochs_changed:
-                    self.store_leader_epochs()
-            except OSError as error:
-                raise self.disk.fail(error, f"flush of {self.topic}-{self.partition}") from error
-            self.flushed_end_offset = max(self.flushed_end_offset, end_offset)
-            self.last_flush_ms = self.now_ms()
+        log_flush.flush(self)
 
     def flush_due(self, now_ms: int) -> bool:
         """Whether flush.ms has passed over records that are not durable yet."""
@@ -397,11 +359,6 @@ class Log:
             self.flushed_end_offset < self.log_end_offset
             and now_ms - self.last_flush_ms >= self.config.flush_ms
         )
-
-    def store_leader_epochs(self) -> None:
-        """Write the leader-epoch-checkpoint, durable on return."""
-        self._epochs_changed = False
-        self.folder.store_leader_epochs(self.leader_epochs)
 
     # --- deletion and truncation
 
@@ -414,7 +371,7 @@ class Log:
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.leader_epochs.truncate_from_start(offset)
-            self._epochs_changed = True
+            self.leader_epochs_changed = True
 
     def apply_retention(self, now_ms: int, high_watermark: int) -> list[int]:
         """Delete the segments that may go; their base offsets."""
@@ -432,37 +389,17 @@ class Log:
 
     def close(self) -> None:
         """Flush, and write all that a clean start trusts: indexes, producer snapshot, leader epochs."""
-        if self._closed:
-            return
-        self.disk.check()
-        try:
-            active = self.segments.active
-            active.seal()
-            if active.size_bytes:
-                active.sync(sealed=True)
-            self.folder.store_snapshot(self.log_end_offset, self.producers)
-            self.flush()
-            if self._epochs_changed:
-                self.store_leader_epochs()
-        except OSError as error:
-            raise self.disk.fail(error, f"close of {self.topic}-{self.partition}") from error
-        self._closed = True
-        for segment in self.segments.all:
-            segment.let_go()
+        if not self.closed:
+            log_flush.close(self)
 
     def moved(self, directory: str) -> None:
         """The folder of this log has been renamed for deletion: nothing is written to it any more."""
         with self.flush_lock:
-            self._closed = True
             self.folder.path = directory
-            for segment in self.segments.all:
-                segment.let_go()
+            self.let_go()
 
-
-def _check_follower_batch(data: memoryview, position: int, header: BatchHeader, next_offset: int) -> None:
-    if not crc_ok(data, position, header):
-        raise CorruptRecord(f"CRC mismatch in the batch of offset {header.base_offset} from the leader")
-    if header.base_offset < next_offset:
-        raise CorruptRecord(
-            f"offset {header.base_offset} from the leader where {next_offset} or more must come"
-        )
+    def let_go(self) -> None:
+        """Nothing is read or written here any more; descriptors close once no slice uses them."""
+        self.closed = True
+        for segment in self.segments.all:
+            segment.let_go()

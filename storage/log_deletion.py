@@ -68,7 +68,8 @@ def truncate_to(log: Log, offset: int) -> None:
             segment.file.sync()
             log.log_end_offset = end_offset = segment.last_batch_end()[0]
             log.leader_epochs.truncate_from_end(end_offset)
-            log.leader_epochs_changed()
+            log.latest_leader_epoch = log.leader_epochs.latest_epoch
+            log.leader_epochs_changed = True
             log.folder.remove_snapshots_behind(end_offset)
             log.producers = log.folder.load_producers(
                 segments.all, end_offset, log.config.producer_id_expiration_ms
@@ -92,7 +93,8 @@ def truncate_fully_and_start_at(log: Log, offset: int) -> None:
         log.log_start_offset = log.log_end_offset = offset
         log.producers = ProducerState(expiration_ms=log.config.producer_id_expiration_ms)
         log.leader_epochs.clear()
-        log.leader_epochs_changed()
+        log.latest_leader_epoch = log.leader_epochs.latest_epoch
+        log.leader_epochs_changed = True
 
 
 def _go_back(log: Log, offset: int) -> None:

@@ -28,6 +28,7 @@ from storage.batch import (
     seal,
 )
 from storage.compression import NAMES, decompress
+from storage.config import LogConfig
 from storage.crc import crc32c
 from storage.errors import (
     CorruptRecord,
@@ -48,6 +49,7 @@ _FIRST_VERSION_OF_ZSTD = 7
 _SIZE = struct.Struct(">i")
 _ATTRIBUTES = struct.Struct(">h")
 _MAX_TIMESTAMP = struct.Struct(">q")
+_TIMESTAMP_TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,20 @@ class AppendPolicy:
     compression_level: int | None = None
     validate_records: bool = True
     """Ours: False trusts the producer with everything behind the batch header."""
+
+    @classmethod
+    def of(cls, config: LogConfig) -> AppendPolicy:
+        """The rules that a topic's settings make."""
+        return cls(
+            max_message_bytes=config.max_message_bytes,
+            segment_bytes=config.segment_bytes,
+            timestamp_type=_TIMESTAMP_TYPES[config.message_timestamp_type],
+            before_max_ms=config.message_timestamp_before_max_ms,
+            after_max_ms=config.message_timestamp_after_max_ms,
+            compact=config.compact,
+            compression_type=config.compression_type,
+            validate_records=config.validate_records,
+        )
 
 
 class ValidatedBatches(NamedTuple):
