@@ -34,7 +34,8 @@ from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.server import Limits, Server
 from kafka_compat.topic_names import OFFSETS_TOPIC
-from kafka_compat.topics import TopicManager, new_topic_id
+from kafka_compat.topic_nodes import new_topic_id
+from kafka_compat.topics import TopicManager
 from storage.batch import CompressionType
 from storage.errors import StorageError
 from storage.log_dirs import LogDirs, stored_meta_properties

@@ -13,26 +13,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coordination import znodes
-from coordination.metadata_store import Create, MetadataStore, NoNode, Operation, SetData, TransactionFailed
+from coordination.metadata_store import MetadataStore, NoNode, Operation, SetData, TransactionFailed
 from coordination.model import PartitionState, TopicState
-from kafka_compat.assignment import assign_replicas
-from kafka_compat.config import (
-    BrokerConfig,
-    ConfigError,
-    ConflictingTopicConfig,
-    UnknownTopicConfig,
-    check_topic_config,
-    log_config,
-)
+from kafka_compat import topic_rules
+from kafka_compat.config import BrokerConfig, log_config
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata_cache import MetadataCache, PartitionMetadata, TopicMetadata
-from kafka_compat.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, check_topic_name, collision_key
+from kafka_compat.topic_nodes import (
+    FIRST_EPOCH,
+    creation,
+    describe_partitions,
+    new_topic_id,
+    partition_nodes,
+)
+from kafka_compat.topic_rules import DEFAULT
 from storage.config import LogConfig
 
 if TYPE_CHECKING:
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
     from storage.log_dirs import LogDirs
 
 log = logging.getLogger(__name__)
-
-DEFAULT = -1
-FIRST_EPOCH = 0
 
 LeaderListener = Callable[[str, int], None]
 
@@ -76,7 +72,9 @@ class TopicManager:
     def log_config_for(self, topic: str) -> LogConfig:
         """What the logs of a topic obey: its overrides over the broker's settings over Kafka's defaults."""
         overrides = self._overrides.get(topic)
-        return log_config(self._config, self._internal_overrides(topic) if overrides is None else overrides)
+        if overrides is None:
+            return log_config(self._config, topic_rules.internal_configs(self._config, topic))
+        return log_config(self._config, overrides)
 
     def overrides(self, topic: str) -> Mapping[str, str]:
         """The settings that the topic itself has."""
@@ -175,7 +173,7 @@ class TopicManager:
                 index: max(self._log_dirs.logs[topic, index].latest_leader_epoch, FIRST_EPOCH)
                 for index in partitions
             }
-            overrides = self._internal_overrides(topic)
+            overrides = topic_rules.internal_configs(self._config, topic)
             if not overrides and topic in compacted:
                 # Retention would delete what compaction had kept.
                 overrides = {"cleanup.policy": "compact"}
@@ -204,35 +202,35 @@ class TopicManager:
         """Make a topic and lead it. Raises KafkaError with the code and message that the client gets."""
         configs = configs or {}
         async with self._lock:
-            self._check_new_name(name)
-            replicas = self._replicas_for(partitions, replication_factor, assignments)
-            self._check_configs(configs)
+            topic_rules.check_new_name(name, self._metadata.topics)
+            replicas = topic_rules.replicas_for(
+                self._config, self._metadata.brokers, partitions, replication_factor, assignments
+            )
+            topic_rules.check_configs(self._config, configs)
             if validate_only:
-                return self._describe(TopicState(name, UUID(int=0), replicas), {})
-            state = TopicState(name, new_topic_id(), replicas)
+                return TopicMetadata(name, UUID(int=0), describe_partitions(replicas))
+            topic_id = new_topic_id()
             self._overrides[name] = dict(configs)
             try:
-                await self._write_topic(state, configs, {})
+                await self._write_topic(TopicState(name, topic_id, replicas), configs, {})
             except TransactionFailed as error:
                 raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.") from error
-            metadata = self._describe(state, {})
+            metadata = TopicMetadata(name, topic_id, describe_partitions(replicas))
             self._lead_all(metadata, is_new=True)
             return metadata
 
     async def auto_create(self, name: str) -> TopicMetadata:
         """The topic, made with the broker's defaults when there is none (auto.create.topics.enable)."""
-        return await self._ensure(name, DEFAULT, {})
+        return await self._ensure(name, DEFAULT, DEFAULT, {})
 
     async def ensure_internal(self, name: str) -> TopicMetadata:
         """One of the broker's own topics, made when there is none."""
-        setting = (
-            "offsets.topic.num.partitions"
-            if name == OFFSETS_TOPIC
-            else "transaction.state.log.num.partitions"
-        )
-        return await self._ensure(name, self._config.int(setting), self._internal_overrides(name))
+        internal = topic_rules.internal_topic(self._config, name, len(self._metadata.brokers))
+        return await self._ensure(name, internal.partitions, internal.replication_factor, internal.configs)
 
-    async def _ensure(self, name: str, partitions: int, configs: Mapping[str, str]) -> TopicMetadata:
+    async def _ensure(
+        self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+    ) -> TopicMetadata:
         known = self._metadata.topics.get(name)
         if known is not None:
             return known
@@ -240,7 +238,7 @@ class TopicManager:
             return await self.create(
                 name,
                 partitions=partitions,
-                replication_factor=self._internal_replication_factor(name) if configs else DEFAULT,
+                replication_factor=replication_factor,
                 configs=configs,
             )
         except KafkaError as error:
@@ -249,131 +247,11 @@ class TopicManager:
                 return known
             raise
 
-    def _internal_replication_factor(self, name: str) -> int:
-        setting = "offsets.topic" if name == OFFSETS_TOPIC else "transaction.state.log"
-        return self._config.internal_replication_factor(
-            f"{setting}.replication.factor", len(self._metadata.brokers)
-        )
-
-    def _internal_overrides(self, name: str) -> Mapping[str, str]:
-        if name == TRANSACTIONS_TOPIC:
-            return {
-                "compression.type": "uncompressed",
-                "cleanup.policy": "compact",
-                "segment.bytes": str(self._config.int("transaction.state.log.segment.bytes")),
-                "min.insync.replicas": str(self._config.int("transaction.state.log.min.isr")),
-                "unclean.leader.election.enable": "false",
-            }
-        if name != OFFSETS_TOPIC:
-            return {}
-        return {
-            "compression.type": "producer",
-            "cleanup.policy": "compact",
-            "segment.bytes": str(self._config.int("offsets.topic.segment.bytes")),
-        }
-
-    def _check_new_name(self, name: str) -> None:
-        check_topic_name(name)
-        if name in self._metadata.topics:
-            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        key = collision_key(name)
-        if key != name or "_" in name:
-            for other in self._metadata.topics:
-                if collision_key(other) == key:
-                    raise KafkaError(
-                        ErrorCode.INVALID_TOPIC_EXCEPTION,
-                        f"Topic '{name}' collides with existing topics: {other}",
-                    )
-
-    def _replicas_for(
-        self, partitions: int, replication_factor: int, assignments: Mapping[int, Sequence[int]] | None
-    ) -> dict[int, tuple[int, ...]]:
-        if assignments is not None:
-            self._check_assignments(assignments)
-            return {index: tuple(assignments[index]) for index in sorted(assignments)}
-        if partitions == DEFAULT:
-            partitions = self._config.int("num.partitions")
-        if replication_factor == DEFAULT:
-            replication_factor = self._config.int("default.replication.factor")
-        brokers = sorted(self._metadata.brokers)
-        if partitions <= 0:
-            raise KafkaError(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
-        if replication_factor <= 0:
-            raise KafkaError(
-                ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0."
-            )
-        if replication_factor > len(brokers):
-            raise KafkaError(
-                ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"Replication factor: {replication_factor} larger than available brokers: {len(brokers)}.",
-            )
-        return dict(enumerate(assign_replicas(brokers, partitions, replication_factor)))
-
-    def _check_assignments(self, assignments: Mapping[int, Sequence[int]]) -> None:
-        if sorted(assignments) != list(range(len(assignments))):
-            raise KafkaError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                "Partitions should be a consecutive 0-based integer sequence.",
-            )
-        sizes = {len(replicas) for replicas in assignments.values()}
-        if len(sizes) != 1 or 0 in sizes:
-            raise KafkaError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                "All partitions should have the same number of replicas.",
-            )
-        for index, replicas in assignments.items():
-            if len(set(replicas)) != len(replicas):
-                raise KafkaError(
-                    ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Duplicate replica assignment found: {index}"
-                )
-            unknown = [replica for replica in replicas if replica not in self._metadata.brokers]
-            if unknown:
-                raise KafkaError(
-                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"Unknown broker(s) {unknown} are assigned to partition {index}.",
-                )
-
-    def _check_configs(self, configs: Mapping[str, str]) -> None:
-        try:
-            check_topic_config(self._config, configs)
-        except (ConfigError, UnknownTopicConfig, ConflictingTopicConfig) as error:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
-
     async def _write_topic(
         self, state: TopicState, configs: Mapping[str, str], epochs: Mapping[int, int]
     ) -> None:
-        operations: list[Operation] = []
-        config_path = znodes.config_path("topics", state.name)
-        if await self._store.exists(config_path) is None:
-            operations.append(Create(config_path, znodes.encode_config(configs)))
-        else:
-            operations.append(SetData(config_path, znodes.encode_config(configs)))
-        operations.append(Create(znodes.topic_path(state.name), znodes.encode_topic(state)))
-        operations.append(Create(znodes.partitions_path(state.name)))
-        operations.extend(self._partition_nodes(state, state.replicas, epochs))
-        await self._store.multi(operations)
-
-    def _partition_nodes(
-        self, state: TopicState, partitions: Mapping[int, Sequence[int]], epochs: Mapping[int, int]
-    ) -> list[Operation]:
-        operations: list[Operation] = []
-        for index, replicas in partitions.items():
-            initial = PartitionState(replicas[0], epochs.get(index, FIRST_EPOCH), tuple(replicas), 1)
-            operations.append(Create(znodes.partition_path(state.name, index)))
-            operations.append(
-                Create(znodes.partition_state_path(state.name, index), znodes.encode_partition_state(initial))
-            )
-        return operations
-
-    def _describe(self, state: TopicState, epochs: Mapping[int, int]) -> TopicMetadata:
-        return TopicMetadata(
-            state.name,
-            state.topic_id or UUID(int=0),
-            tuple(
-                PartitionMetadata(index, replicas[0], epochs.get(index, FIRST_EPOCH), replicas, replicas)
-                for index, replicas in sorted(state.replicas.items())
-            ),
-        )
+        has_config = await self._store.exists(znodes.config_path("topics", state.name)) is not None
+        await self._store.multi(creation(state, configs, epochs, has_config))
 
     def _lead_all(self, topic: TopicMetadata, *, is_new: bool, first: int = 0) -> None:
         for partition in topic.partitions[first:]:
@@ -402,49 +280,21 @@ class TopicManager:
             known = self._metadata.topics.get(name)
             if known is None:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
-            old_count = len(known.partitions)
-            added = count - old_count
-            if added <= 0:
-                raise KafkaError(
-                    ErrorCode.INVALID_PARTITIONS,
-                    f"Topic already has {old_count} partitions."
-                    if added == 0
-                    else f"Topic currently has {old_count} partitions, "
-                    f"which is higher than the requested {count}.",
-                )
-            if assignments is None:
-                brokers = sorted(self._metadata.brokers)
-                new = assign_replicas(brokers, added, len(known.partitions[0].replicas), old_count)
-            else:
-                if len(assignments) != added:
-                    raise KafkaError(
-                        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                        f"Increasing the number of partitions by {added} but {len(assignments)} assignments "
-                        "provided.",
-                    )
-                self._check_assignments(dict(enumerate(assignments)))
-                new = [tuple(replicas) for replicas in assignments]
+            added = topic_rules.added_replicas(
+                [item.replicas for item in known.partitions], count, assignments, self._metadata.brokers
+            )
             if validate_only:
                 return
-            added_replicas = dict(enumerate(new, old_count))
-            replicas = {item.partition: item.replicas for item in known.partitions} | added_replicas
+            replicas = {item.partition: item.replicas for item in known.partitions} | added
             state = TopicState(name, known.topic_id, replicas)
             await self._store.multi(
                 [
                     SetData(znodes.topic_path(name), znodes.encode_topic(state)),
-                    *self._partition_nodes(state, added_replicas, {}),
+                    *partition_nodes(name, added, {}),
                 ]
             )
-            extended = TopicMetadata(
-                name,
-                known.topic_id,
-                known.partitions
-                + tuple(
-                    PartitionMetadata(index, item[0], FIRST_EPOCH, item, item)
-                    for index, item in added_replicas.items()
-                ),
-            )
-            self._lead_all(extended, is_new=True, first=old_count)
+            extended = TopicMetadata(name, known.topic_id, known.partitions + describe_partitions(added))
+            self._lead_all(extended, is_new=True, first=len(known.partitions))
 
     # --- delete
 
@@ -480,11 +330,3 @@ class TopicManager:
             return await self._store.children(path)
         except NoNode:
             return []
-
-
-def new_topic_id() -> UUID:
-    """A random id whose text does not start with a dash, which command lines would take for an option."""
-    while True:
-        topic_id = UUID(bytes=secrets.token_bytes(16), version=4)
-        if not znodes.encode_topic_id(topic_id).startswith("-"):
-            return topic_id

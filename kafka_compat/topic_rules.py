@@ -1,0 +1,165 @@
+"""Which topics may be made, and with which partitions, replicas and settings. Pure.
+
+Every refusal is a KafkaError with the code and message that the client gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from kafka_compat.assignment import assign_replicas
+from kafka_compat.config import (
+    BrokerConfig,
+    ConfigError,
+    ConflictingTopicConfig,
+    UnknownTopicConfig,
+    check_topic_config,
+)
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, check_topic_name, collision_key
+
+DEFAULT = -1
+"""A count of partitions or replicas that is left to the broker's settings (KIP-464)."""
+
+
+@dataclass(frozen=True, slots=True)
+class InternalTopic:
+    """How one of the broker's own topics is made."""
+
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+def internal_topic(config: BrokerConfig, name: str, broker_count: int) -> InternalTopic:
+    """`__consumer_offsets` or `__transaction_state` with the replicas that so many brokers allow."""
+    prefix = "offsets.topic" if name == OFFSETS_TOPIC else "transaction.state.log"
+    return InternalTopic(
+        config.int(f"{prefix}.num.partitions"),
+        config.internal_replication_factor(f"{prefix}.replication.factor", broker_count),
+        internal_configs(config, name),
+    )
+
+
+def internal_configs(config: BrokerConfig, name: str) -> Mapping[str, str]:
+    """The settings of one of the broker's own topics; none for any other name."""
+    if name == TRANSACTIONS_TOPIC:
+        return {
+            "compression.type": "uncompressed",
+            "cleanup.policy": "compact",
+            "segment.bytes": str(config.int("transaction.state.log.segment.bytes")),
+            "min.insync.replicas": str(config.int("transaction.state.log.min.isr")),
+            "unclean.leader.election.enable": "false",
+        }
+    if name != OFFSETS_TOPIC:
+        return {}
+    return {
+        "compression.type": "producer",
+        "cleanup.policy": "compact",
+        "segment.bytes": str(config.int("offsets.topic.segment.bytes")),
+    }
+
+
+def check_new_name(name: str, existing: Collection[str]) -> None:
+    """The name is legal, free, and its metrics do not collide with those of another topic."""
+    check_topic_name(name)
+    if name in existing:
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    key = collision_key(name)
+    if key != name or "_" in name:
+        for other in existing:
+            if collision_key(other) == key:
+                raise KafkaError(
+                    ErrorCode.INVALID_TOPIC_EXCEPTION,
+                    f"Topic '{name}' collides with existing topics: {other}",
+                )
+
+
+def check_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
+    """The settings exist, have legal values, and do not contradict each other."""
+    try:
+        check_topic_config(config, configs)
+    except (ConfigError, UnknownTopicConfig, ConflictingTopicConfig) as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+
+def replicas_for(
+    config: BrokerConfig,
+    brokers: Collection[int],
+    partitions: int,
+    replication_factor: int,
+    assignments: Mapping[int, Sequence[int]] | None,
+) -> dict[int, tuple[int, ...]]:
+    """The replicas of each partition of a new topic: as assigned, else spread over the brokers."""
+    if assignments is not None:
+        _check_assignments(assignments, brokers)
+        return {index: tuple(assignments[index]) for index in sorted(assignments)}
+    if partitions == DEFAULT:
+        partitions = config.int("num.partitions")
+    if replication_factor == DEFAULT:
+        replication_factor = config.int("default.replication.factor")
+    if partitions <= 0:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
+    if replication_factor <= 0:
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0.")
+    if replication_factor > len(brokers):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Replication factor: {replication_factor} larger than available brokers: {len(brokers)}.",
+        )
+    return dict(enumerate(assign_replicas(sorted(brokers), partitions, replication_factor)))
+
+
+def added_replicas(
+    present: Sequence[tuple[int, ...]],
+    count: int,
+    assignments: Sequence[Sequence[int]] | None,
+    brokers: Collection[int],
+) -> dict[int, tuple[int, ...]]:
+    """The replicas of the partitions that bring a topic to `count`; `present` are those of the others."""
+    added = count - len(present)
+    if added == 0:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partitions.")
+    if added < 0:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"Topic currently has {len(present)} partitions, which is higher than the requested {count}.",
+        )
+    if assignments is None:
+        new = assign_replicas(sorted(brokers), added, len(present[0]), len(present))
+    else:
+        if len(assignments) != added:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Increasing the number of partitions by {added} but {len(assignments)} assignments "
+                "provided.",
+            )
+        _check_assignments(dict(enumerate(assignments)), brokers)
+        new = [tuple(replicas) for replicas in assignments]
+    return dict(enumerate(new, len(present)))
+
+
+def _check_assignments(assignments: Mapping[int, Sequence[int]], brokers: Collection[int]) -> None:
+    if sorted(assignments) != list(range(len(assignments))):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "Partitions should be a consecutive 0-based integer sequence.",
+        )
+    sizes = {len(replicas) for replicas in assignments.values()}
+    if len(sizes) != 1 or 0 in sizes:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "All partitions should have the same number of replicas.",
+        )
+    for index, replicas in assignments.items():
+        if len(set(replicas)) != len(replicas):
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Duplicate replica assignment found: {index}"
+            )
+        unknown = [replica for replica in replicas if replica not in brokers]
+        if unknown:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Unknown broker(s) {unknown} are assigned to partition {index}.",
+            )
