@@ -2,8 +2,10 @@
 
 import argparse
 import asyncio
+import contextlib
 import logging
 import os
+import resource
 import signal
 import sys
 from typing import TYPE_CHECKING, Any
@@ -56,7 +58,21 @@ def run(args: argparse.Namespace) -> int:
     except ConfigFileError as error:
         return _refuse(str(error))
     _warn(config)
+    _raise_descriptor_limit()
     return asyncio.run(_serve(config))
+
+
+def _raise_descriptor_limit() -> None:
+    """Let the process open as many files as the system allows without asking an administrator.
+
+    Every partition that is written or read holds a descriptor, and so does every connection; the usual soft
+    limit of 1024, or 256 on macOS, is for programs that use `select`.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        # macOS may refuse the unlimited hard limit that it shows; the broker then works with what it has.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def _serve(config: BrokerConfig) -> int:

@@ -4,6 +4,7 @@ cannot."""
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import struct
@@ -23,9 +24,9 @@ PROJECT = Path(__file__).resolve().parents[2]
 class Running:
     """A broker in the foreground of a process, with its ready line."""
 
-    def __init__(self, *arguments: str, **environment: str) -> None:
+    def __init__(self, *arguments: str, launcher: tuple[str, ...] = (), **environment: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "kafka_compat", "serve", *arguments],
+            [*launcher, sys.executable, "-m", "kafka_compat", "serve", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -196,6 +197,16 @@ def test_the_environment_counts_when_asked_for_and_topics_exist_when_it_is_ready
     other = Running(*on(tmp_path / "other"), **environment)
     running.append(other)
     assert other.ready_line.startswith("Broker 1 ready")
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux tells the limits of another process")
+def test_a_low_soft_limit_of_open_files_is_raised(tmp_path: Path, running: list[Running]) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    low = ("sh", "-c", 'ulimit -S -n 100 && exec "$@"', "sh")
+    broker = Running(*on(tmp_path / "data"), launcher=low)
+    running.append(broker)
+    assert resource.prlimit(broker.process.pid, resource.RLIMIT_NOFILE) == (hard, hard)
+    assert broker.stop() == (0, "")
 
 
 @pytest.mark.parametrize("name", ["storage", "coordination"])
