@@ -50,8 +50,8 @@ def confluent_produce(address: str, topic: str, records: int, size_bytes: int) -
 def confluent_consume(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
     """Consume that many records from the start; timed from the first record on.
 
-    With its default queue librdkafka stops fetching for fetch.queue.backoff.ms (1 s) whenever 100,000 records wait,
-    so that it would be idle most of the time, whoever the broker is.
+    With its default queue librdkafka stops fetching for a second (fetch.queue.backoff.ms) whenever 100,000
+    records wait, so that it would be idle most of the time, whoever the broker is.
     """
     from confluent_kafka import Consumer, TopicPartition
 
