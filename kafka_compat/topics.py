@@ -186,6 +186,13 @@ class TopicManager:
                 len(replicas),
                 "".join(f", {name}={value}" for name, value in overrides.items()),
             )
+        retention_ms = self._config.duration_ms("log.retention.ms")
+        if found and retention_ms >= 0:
+            log.warning(
+                "adopted topics lose records older than %.1f days (log.retention.ms): to keep them, "
+                "stop and start with --override log.retention.ms=-1, or set retention.ms of the topics",
+                retention_ms / 86_400_000,
+            )
 
     # --- create
 
