@@ -234,7 +234,9 @@ class Broker:
     async def _lead(self) -> None:
         config = self.config
         self.topics = TopicManager(config, self.store, self.metadata, self.log_dirs)
-        self.replicas = ReplicaManager(self.broker_id, self.log_dirs, self.metadata, self.flusher)
+        self.replicas = ReplicaManager(
+            self.broker_id, self.log_dirs, self.metadata, self.flusher, self.loop.call_soon
+        )
         self.topics.replicas = self.replicas
         self.configs = ConfigManager(config, self.store, self.metadata)
         await self.configs.load()

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 CommitCallback = Callable[[ErrorCode], None]
+CallSoon = Callable[[Callable[[], None]], object]
 
 
 class CommitListener(Protocol):
@@ -39,11 +40,13 @@ class Partition:
     """See the rules above."""
 
     __slots__ = (
+        "_call_soon",
         "_commit_waiters",
         "_durable_waiters",
         "_flush_messages",
         "_flusher",
         "_order",
+        "_telling",
         "durable_end_offset",
         "high_watermark",
         "is_leader",
@@ -58,7 +61,7 @@ class Partition:
         "topic",
     )
 
-    def __init__(self, log: Log, local_id: int, flusher: Flusher) -> None:
+    def __init__(self, log: Log, local_id: int, flusher: Flusher, call_soon: CallSoon) -> None:
         self.topic = log.topic
         self.partition = log.partition
         self.log = log
@@ -72,6 +75,8 @@ class Partition:
         self.durable_end_offset = log.log_end_offset
         self.listeners: set[CommitListener] = set()
         self._flusher = flusher
+        self._call_soon = call_soon
+        self._telling = False
         self._flush_messages = log.config.flush_messages
         self._order = count()
         self._commit_waiters: list[tuple[int, int, CommitCallback]] = []
@@ -109,8 +114,7 @@ class Partition:
         self._durable_waiters = []
         for _, _, callback in waiters:
             _guarded(callback, code)
-        for listener in list(self.listeners):
-            _guarded(listener.on_committed, self)
+        self._tell_listeners()
 
     def check_leader_epoch(self, current_leader_epoch: int) -> ErrorCode:
         """Compare the epoch a client believes in (-1: it does not say) with ours (KIP-320)."""
@@ -187,9 +191,16 @@ class Partition:
             self.high_watermark = end
             if self._commit_waiters:
                 _release(self._commit_waiters, end)
-            if self.listeners:
-                for listener in list(self.listeners):
-                    _guarded(listener.on_committed, self)
+            if self.listeners and not self._telling:
+                # Not from here: the producer's answer leaves first, and appends that came together wake a
+                # reader once.
+                self._telling = True
+                self._call_soon(self._tell_listeners)
+
+    def _tell_listeners(self) -> None:
+        self._telling = False
+        for listener in list(self.listeners):
+            _guarded(listener.on_committed, self)
 
 
 def _release(waiters: list[tuple[int, int, CommitCallback]], end: int) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 from kafka_compat.errors import ErrorCode
 from kafka_compat.metadata_cache import MetadataCache
 from kafka_compat.replication.flusher import Flusher
-from kafka_compat.replication.partition import Partition
+from kafka_compat.replication.partition import CallSoon, Partition
 from storage.errors import LogDirFailure
 from storage.log_dirs import LogDirs
 
@@ -19,11 +19,19 @@ logger = logging.getLogger(__name__)
 class ReplicaManager:
     """Finds, starts and stops the partitions of one broker."""
 
-    def __init__(self, local_id: int, log_dirs: LogDirs, metadata: MetadataCache, flusher: Flusher) -> None:
+    def __init__(
+        self,
+        local_id: int,
+        log_dirs: LogDirs,
+        metadata: MetadataCache,
+        flusher: Flusher,
+        call_soon: CallSoon,
+    ) -> None:
         self.local_id = local_id
         self._log_dirs = log_dirs
         self._metadata = metadata
         self._flusher = flusher
+        self._call_soon = call_soon
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._offline: set[tuple[str, int]] = set()
 
@@ -69,7 +77,7 @@ class ReplicaManager:
                 return None
             if log.topic_id is None:
                 log.assign_topic_id(topic_id)
-            held = self._partitions[key] = Partition(log, self.local_id, self._flusher)
+            held = self._partitions[key] = Partition(log, self.local_id, self._flusher, self._call_soon)
         held.become_leader(leader_epoch, isr)
         return held
 

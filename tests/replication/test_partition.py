@@ -1,0 +1,163 @@
+"""What is committed, who is told, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from kafka_compat.clock import SystemClock
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.replication.flusher import Callback
+from kafka_compat.replication.partition import Partition
+from storage.config import LogConfig
+from storage.log import Log
+from storage.log_dirs import LogDirs
+from storage.records import Record, build_batch
+
+
+class HeldFlusher:
+    """Flushes when the test says so."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Log, Callback]] = []
+
+    def request(self, target: Log, callback: Callback) -> None:
+        self.asked.append((target, callback))
+
+    def finish(self, error: Exception | None = None) -> None:
+        asked, self.asked = self.asked, []
+        for target, callback in asked:
+            if error is None:
+                target.flush()
+            callback(error)
+
+
+class Room:
+    """One partition with everything around it in the test's hand."""
+
+    def __init__(self, directory: Path, config: LogConfig) -> None:
+        self.log_dirs = LogDirs(
+            [str(directory)], broker_id=1, cluster_id="c", clock=SystemClock(), config_for=lambda _: config
+        )
+        self.log_dirs.load()
+        self.flusher = HeldFlusher()
+        self.soon: list[Callable[[], None]] = []
+        self.heard: list[int] = []
+        self.answers: list[tuple[int, ErrorCode]] = []
+        log = self.log_dirs.create("t", 0, uuid4())
+        self.partition = Partition(log, 1, self.flusher, self.soon.append)  # type: ignore[arg-type]
+        self.partition.become_leader(0, (1,))
+        self.partition.listeners.add(self)
+
+    def on_committed(self, partition: Partition) -> None:
+        self.heard.append(partition.high_watermark)
+
+    def append(self, count: int = 1) -> int:
+        batch = build_batch([Record(timestamp=1, value=b"v") for _ in range(count)])
+        return self.partition.append(memoryview(bytearray(batch)), 1).last_offset + 1
+
+    def wait(self, offset: int) -> None:
+        self.partition.when_committed(offset, lambda code: self.answers.append((offset, code)))
+
+    def run_soon(self) -> None:
+        while self.soon:
+            self.soon.pop(0)()
+
+
+@pytest.fixture
+def make_room(tmp_path: Path) -> Iterator[Callable[[LogConfig], Room]]:
+    rooms: list[Room] = []
+
+    def make(config: LogConfig) -> Room:
+        rooms.append(Room(tmp_path, config))
+        return rooms[-1]
+
+    yield make
+    for room in rooms:
+        room.log_dirs.close()
+
+
+def test_readers_are_woken_once_for_appends_that_came_together_and_after_their_answers(
+    make_room: Callable[[LogConfig], Room],
+) -> None:
+    room = make_room(LogConfig())
+    for _ in range(3):
+        room.wait(room.append(2))
+    assert room.answers == [(2, ErrorCode.NONE), (4, ErrorCode.NONE), (6, ErrorCode.NONE)]
+    assert room.heard == []
+    room.run_soon()
+    assert room.heard == [6]
+    room.append()
+    room.run_soon()
+    assert room.heard == [6, 7]
+
+
+def test_with_flush_messages_1_nothing_is_committed_before_it_is_on_disk(
+    make_room: Callable[[LogConfig], Room],
+) -> None:
+    room = make_room(LogConfig(flush_messages=1))
+    room.wait(room.append())
+    assert room.partition.high_watermark == 0
+    assert room.answers == []
+    room.flusher.finish()
+    room.run_soon()
+    assert room.answers == [(1, ErrorCode.NONE)]
+    assert room.heard == [1]
+
+
+def test_with_flush_messages_3_two_records_may_wait_for_their_flush(
+    make_room: Callable[[LogConfig], Room],
+) -> None:
+    room = make_room(LogConfig(flush_messages=3))
+    room.append(2)
+    assert room.partition.high_watermark == 2
+    room.append(1)
+    assert room.partition.high_watermark == 2
+    room.flusher.finish()
+    assert room.partition.high_watermark == 3
+
+
+def test_a_failed_flush_ends_leadership_and_tells_those_who_wait(
+    make_room: Callable[[LogConfig], Room],
+) -> None:
+    room = make_room(LogConfig(flush_messages=1))
+    room.wait(room.append())
+    room.flusher.finish(OSError("no"))
+    assert room.answers == [(1, ErrorCode.KAFKA_STORAGE_ERROR)]
+    assert room.partition.high_watermark == 0
+    with pytest.raises(KafkaError) as refused:
+        room.append()
+    assert refused.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_one_who_waits_and_fails_does_not_fail_the_append(make_room: Callable[[LogConfig], Room]) -> None:
+    room = make_room(LogConfig(flush_messages=1))
+
+    def fail(code: ErrorCode) -> None:
+        raise RuntimeError("of its own")
+
+    offset = room.append()
+    room.partition.when_committed(offset, fail)
+    room.wait(offset)
+    room.flusher.finish()
+    assert room.answers == [(1, ErrorCode.NONE)]
+
+
+@pytest.mark.parametrize(
+    ("current_leader_epoch", "code"),
+    [
+        (-1, ErrorCode.NONE),
+        (0, ErrorCode.FENCED_LEADER_EPOCH),
+        (1, ErrorCode.NONE),
+        (2, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_clients_with_other_leader_epochs_are_told(
+    make_room: Callable[[LogConfig], Room], current_leader_epoch: int, code: ErrorCode
+) -> None:
+    room = make_room(LogConfig())
+    room.partition.become_leader(1, (1,))
+    assert room.partition.check_leader_epoch(current_leader_epoch) == code
