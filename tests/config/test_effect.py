@@ -11,6 +11,7 @@ TABLES = {"broker_table.py", "topic_table.py", "effect.py", "documentation.py", 
 
 #: Asked for by names that are put together of parts.
 COMPOSED = {
+    "offsets.topic.num.partitions",
     "offsets.topic.replication.factor",
     "message.timestamp.after.max.ms",
     "message.timestamp.before.max.ms",

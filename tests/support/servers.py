@@ -8,14 +8,20 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from kafka_compat.protocol import codec
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.headers import RequestHeader, encode_request_header
+from kafka_compat.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.support import java
 from tests.support.ports import free_port
-from tests.support.process import Process
+from tests.support.process import Process, wait_until
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
@@ -201,6 +207,25 @@ class GenuineKafka(Server):
         self._controller_port = free_port()
         self._was_killed = False
         self.overrides = dict(overrides or {})
+
+    def start(self, timeout_s: float = 60) -> None:
+        """Start and wait until it knows its controller: before that, admin requests get no answer."""
+        super().start(timeout_s)
+        wait_until(self._knows_controller, timeout_s, "the controller of genuine Kafka", 0.05)
+
+    def _knows_controller(self) -> bool:
+        request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+        header = encode_request_header(RequestHeader(ApiKey.METADATA, 4, 1, "tests"))
+        body = codec.encode(request, 4)
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 5) as connection:
+                connection.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
+                with connection.makefile("rb") as stream:
+                    (size,) = struct.unpack(">i", stream.read(4))
+                    answer = codec.decode(MetadataResponse, 4, stream.read(size), 4)
+        except (OSError, struct.error):
+            return False
+        return any(broker.node_id == answer.controller_id for broker in answer.brokers)
 
     def prepare(self) -> None:
         super().prepare()
