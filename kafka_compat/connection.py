@@ -60,8 +60,6 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active_s = 0.0
         self.frame_started_s = 0.0
         self.closed = False
-        self.client_id_raw: bytes = b""
-        self.client_id: str | None = None
         self.software: tuple[str, str] = ("unknown", "unknown")
         self._reader = FrameReader(server.scratch, server.request_max_bytes)
         self._slots: deque[Slot] = deque()
