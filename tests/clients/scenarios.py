@@ -365,12 +365,14 @@ def round_robin_over_two_topics(lane: Lane) -> Observations:
     for topic in topics:
         lane.program.call("produce", topic=topic, records=numbered(12, 3 if topic == topics[0] else 1))
     group.await_received(24)
+    # Each once: a member that learns late of the new partitions starts one more rebalance, and since nobody
+    # commits here, what was read before it is read again.
     received = sorted(
-        [topics.index(topic), partition, offset] for topic, partition, offset in group.received()
+        {(topics.index(topic), partition, offset) for topic, partition, offset in group.received()}
     )
     group.leave("first")
     group.leave("second")
-    return {"received": received}
+    return {"received": [list(place) for place in received]}
 
 
 def static_member(lane: Lane) -> Observations:
