@@ -1,0 +1,117 @@
+"""The connection between brokers: pipelining, failures, and connecting again."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from kafka_compat.cluster.broker_client import BrokerClient
+from kafka_compat.protocol import codec, messages
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.headers import decode_request_header, encode_response_header
+from kafka_compat.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kafka_compat.protocol.messages.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+)
+
+Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def listening(peer: Peer) -> AsyncIterator[BrokerClient]:
+    server = await asyncio.start_server(peer, "127.0.0.1", 0)
+    client = BrokerClient("127.0.0.1", server.sockets[0].getsockname()[1], "broker-1")
+    try:
+        yield client
+    finally:
+        await client.close()
+        server.close()
+        await server.wait_closed()
+
+
+async def read_request(reader: asyncio.StreamReader) -> tuple[int, int, int, object]:
+    frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+    header, position = decode_request_header(frame)
+    request = codec.decode(messages.request_class(header.api_key), header.api_version, frame, position)
+    return header.api_key, header.api_version, header.correlation_id, request
+
+
+def frame_of(key: int, version: int, correlation_id: int, response: object) -> bytes:
+    payload = encode_response_header(key, version, correlation_id) + codec.encode(response, version)
+    return len(payload).to_bytes(4, "big") + payload
+
+
+async def test_requests_of_several_apis_are_under_way_together() -> None:
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        first = await read_request(reader)
+        second = await read_request(reader)
+        assert first[3] == ControlledShutdownRequest(broker_id=1, broker_epoch=7)
+        writer.write(frame_of(*first[:3], ControlledShutdownResponse(error_code=77)))
+        writer.write(frame_of(*second[:3], AlterPartitionResponse(error_code=41)))
+
+    async with listening(peer) as client:
+        shutdown, altered = await asyncio.gather(
+            client.send(
+                ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest(broker_id=1, broker_epoch=7)
+            ),
+            client.send(ApiKey.ALTER_PARTITION, 3, AlterPartitionRequest(broker_id=1)),
+        )
+    assert shutdown.error_code == 77
+    assert altered.error_code == 41
+
+
+async def test_a_broken_connection_fails_what_is_under_way_and_the_next_request_connects_again() -> None:
+    connections = 0
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        asked = await read_request(reader)
+        if connections > 1:
+            writer.write(frame_of(*asked[:3], ControlledShutdownResponse()))
+            await writer.drain()
+        writer.close()
+
+    async with listening(peer) as client:
+        with pytest.raises(ConnectionError):
+            await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest())
+        answer = await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest())
+        assert answer == ControlledShutdownResponse()
+
+
+async def test_a_late_answer_is_a_broken_connection() -> None:
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        await reader.read()
+        writer.close()
+
+    async with listening(peer) as client:
+        with pytest.raises(ConnectionError, match="no answer"):
+            await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest(), timeout_ms=20)
+
+
+async def test_an_answer_to_another_request_is_not_taken() -> None:
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        key, version, correlation_id, _ = await read_request(reader)
+        writer.write(frame_of(key, version, correlation_id + 1, ControlledShutdownResponse()))
+        await reader.read()
+        writer.close()
+
+    async with listening(peer) as client:
+        with pytest.raises(ConnectionError, match="in place of"):
+            await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest())
+
+
+async def test_nobody_listening_is_a_connection_error() -> None:
+    server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    server.close()
+    await server.wait_closed()
+    client = BrokerClient("127.0.0.1", port, "broker-1")
+    with pytest.raises(ConnectionError, match="cannot connect"):
+        await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest())
+    await client.close()
+    with pytest.raises(ConnectionError, match="closed"):
+        await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest())
