@@ -1,13 +1,17 @@
 """One partition as this broker holds it: its log, who leads it, and how far it is committed.
 
 Rules
-1. The leader alone appends for clients. A record is committed once every in-sync replica has it; the high
-   watermark is the offset up to which all records are committed, and consumers see no record at or above it.
+1. The leader alone appends for clients. A record is committed once every in-sync replica has it (the rules of
+   that stand in `in_sync`); the high watermark is the offset up to which all records are committed, and
+   consumers see no record at or above it.
 2. A replica "has" a record of its own log when the record is as durable as flush.messages asks: where
    flush.messages records would be unflushed, the local end waits for the flush. So with flush.messages=1
-   nothing is committed, shown or acknowledged before it is on disk.
-3. acks=all is answered when the high watermark passes the batch, acks=1 when the local end does.
-4. The high watermark never goes backwards while a leader leads.
+   nothing is committed, shown or acknowledged before it is on disk, and a follower asks its leader for more
+   only when it has flushed what it got.
+3. acks=all is answered when the high watermark passes the batch, acks=1 when the local end does. Where the
+   ISR has fallen below min.insync.replicas meanwhile, acks=all gets NOT_ENOUGH_REPLICAS_AFTER_APPEND.
+4. The high watermark never goes backwards while a leader leads. A follower takes over its leader's.
+5. Of two statements about the partition, the one with the smaller partition epoch is out of date.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from typing import Protocol, TypeVar
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.replication.flusher import Flusher
+from kafka_compat.replication.in_sync import InSyncReplicas, IsrAnswer, IsrProposer, NoPeers, Proposal
 from storage.config import LogConfig
 from storage.log import AppendInfo, Log
 
@@ -29,9 +34,22 @@ T = TypeVar("T")
 CommitCallback = Callable[[ErrorCode], None]
 CallSoon = Callable[[Callable[[], None]], object]
 
+DEFAULT_LAG_TIME_MAX_MS = 30_000
+_REJECTED = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
+"""The controller did not do it, and says that our view of the partition is right."""
+_OUT_OF_DATE = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.INVALID_UPDATE_VERSION,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.NEW_LEADER_ELECTED,
+)
+"""The controller knows better, and will say so by LeaderAndIsr; until then both ISRs may be true."""
+
 
 class CommitListener(Protocol):
-    """Someone who waits for more committed records, such as a parked fetch."""
+    """Someone who waits for more records of a partition, such as a parked fetch."""
 
     def on_committed(self, partition: Partition) -> None: ...
 
@@ -40,28 +58,46 @@ class Partition:
     """See the rules above."""
 
     __slots__ = (
+        "_alone",
         "_call_soon",
         "_commit_waiters",
         "_durable_waiters",
         "_flush_messages",
         "_flusher",
+        "_min_insync_replicas",
         "_order",
+        "_proposer",
         "_telling",
+        "_telling_followers",
+        "_under_min_isr",
+        "append_listeners",
         "durable_end_offset",
+        "epoch_start_offset",
         "high_watermark",
+        "in_sync",
         "is_leader",
-        "isr",
         "leader_epoch",
         "leader_id",
         "listeners",
         "local_id",
         "log",
-        "min_insync_replicas",
         "partition",
+        "partition_epoch",
         "topic",
     )
 
-    def __init__(self, log: Log, local_id: int, flusher: Flusher, call_soon: CallSoon) -> None:
+    def __init__(
+        self,
+        log: Log,
+        local_id: int,
+        flusher: Flusher,
+        call_soon: CallSoon,
+        *,
+        proposer: IsrProposer | None = None,
+        lag_time_max_ms: int = DEFAULT_LAG_TIME_MAX_MS,
+        high_watermark: int = 0,
+    ) -> None:
+        """`high_watermark` is the one that was checkpointed."""
         self.topic = log.topic
         self.partition = log.partition
         self.log = log
@@ -69,18 +105,47 @@ class Partition:
         self.is_leader = False
         self.leader_id = -1
         self.leader_epoch = -1
-        self.isr: tuple[int, ...] = ()
-        self.min_insync_replicas = 1
-        self.high_watermark = log.log_start_offset
+        self.partition_epoch = 0
+        self.epoch_start_offset = 0
+        """Where the log ended when this broker began to lead."""
+        self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
         self.durable_end_offset = log.log_end_offset
         self.listeners: set[CommitListener] = set()
+        """Those who wait for committed records: consumers."""
+        self.append_listeners: set[CommitListener] = set()
+        """Those who wait for any records: followers."""
+        self._proposer = proposer if proposer is not None else NoPeers()
+        self.in_sync = InSyncReplicas(local_id, lag_time_max_ms, self._proposer.is_alive)
+        self._min_insync_replicas = 1
+        self._under_min_isr = False
+        self._alone = False
+        """This broker leads, has no followers, and may commit: the shortest way for an append."""
         self._flusher = flusher
         self._call_soon = call_soon
         self._telling = False
+        self._telling_followers = False
         self._flush_messages = log.config.flush_messages
         self._order = count()
         self._commit_waiters: list[tuple[int, int, CommitCallback]] = []
         self._durable_waiters: list[tuple[int, int, CommitCallback]] = []
+
+    def __repr__(self) -> str:
+        return f"Partition({self.topic}-{self.partition})"
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        """The in-sync replicas that the controller has confirmed; empty unless this broker leads."""
+        return self.in_sync.committed
+
+    @property
+    def min_insync_replicas(self) -> int:
+        """How many in-sync replicas acks=all asks for: never more than there are replicas."""
+        return min(self._min_insync_replicas, max(len(self.in_sync.replicas), 1))
+
+    @min_insync_replicas.setter
+    def min_insync_replicas(self, replicas: int) -> None:
+        self._min_insync_replicas = replicas
+        self._isr_changed()
 
     @property
     def last_stable_offset(self) -> int:
@@ -89,42 +154,92 @@ class Partition:
 
     def check_min_isr(self) -> None:
         """Raises KafkaError(NOT_ENOUGH_REPLICAS) when acks=all cannot be kept (min.insync.replicas)."""
-        if len(self.isr) < self.min_insync_replicas:
+        if self._under_min_isr:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"The size of the current ISR {len(self.isr)} is insufficient to satisfy the min.isr "
-                f"requirement of {self.min_insync_replicas} for partition {self.topic}-{self.partition}",
+                f"The size of the current ISR Set({', '.join(map(str, self.isr))}) is insufficient to "
+                f"satisfy the min.isr requirement of {self.min_insync_replicas} for partition "
+                f"{self.topic}-{self.partition}",
             )
 
     # --- leadership
 
-    def become_leader(self, leader_epoch: int, isr: tuple[int, ...]) -> None:
-        """Lead from `leader_epoch` on. With no other replica in sync, all that is stored is committed."""
+    def become_leader(
+        self,
+        leader_epoch: int,
+        isr: tuple[int, ...],
+        replicas: tuple[int, ...] | None = None,
+        partition_epoch: int = 0,
+    ) -> bool:
+        """Lead from `leader_epoch` on; whether this broker did not lead before.
+
+        With no other replica in sync, all that is stored is committed. `replicas` are the brokers that hold
+        the partition (default: `isr`). Nothing happens for a `partition_epoch` that is out of date.
+        """
+        if partition_epoch < self.partition_epoch:
+            return False
+        is_new_leader = not self.is_leader
+        self.in_sync.lead(isr if replicas is None else replicas, isr)
+        if leader_epoch > self.leader_epoch:
+            # Also without a record of this epoch: a follower with records of a later epoch than ours must
+            # find out where it went astray (KIP-279).
+            self.epoch_start_offset = self.log.log_end_offset
+            self.log.assign_leader_epoch(leader_epoch)
+            self.in_sync.begin_epoch(self.log.now_ms(), self.epoch_start_offset, is_new_leader=is_new_leader)
+            self.leader_epoch = leader_epoch
         self.is_leader = True
         self.leader_id = self.local_id
-        self.leader_epoch = leader_epoch
-        self.isr = isr
+        self.partition_epoch = partition_epoch
+        self._isr_changed()
         self._advance()
+        return is_new_leader
+
+    def become_follower(
+        self, leader_id: int, leader_epoch: int, replicas: tuple[int, ...] = (), partition_epoch: int = 0
+    ) -> bool:
+        """Follow `leader_id` (-1: nobody leads) from `leader_epoch` on; whether the epoch is new, so that
+        fetching must start anew. Nothing happens for a `partition_epoch` that is out of date.
+        """
+        if partition_epoch < self.partition_epoch:
+            return False
+        is_new_epoch = leader_epoch > self.leader_epoch
+        was_leader = self.is_leader
+        self.is_leader = False
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+        self.in_sync.follow(replicas)
+        self._isr_changed()
+        if was_leader or is_new_epoch:
+            self._dismiss(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return is_new_epoch
 
     def resign(self, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
         """Stop leading: everyone who waits here is told to look for the new leader."""
         self.is_leader = False
+        self._isr_changed()
+        self._dismiss(code)
+
+    def _dismiss(self, code: ErrorCode) -> None:
         waiters = self._commit_waiters + self._durable_waiters
         self._commit_waiters = []
         self._durable_waiters = []
         for _, _, callback in waiters:
             _guarded(callback, code)
         self._tell_listeners()
+        self._tell_followers()
 
-    def check_leader_epoch(self, current_leader_epoch: int) -> ErrorCode:
-        """Compare the epoch a client believes in (-1: it does not say) with ours (KIP-320)."""
-        if not self.is_leader:
+    def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
+        """Compare the epoch a client believes in (-1: it does not say) with ours (KIP-320). A follower
+        serves only those who do not insist on the leader (KIP-392).
+        """
+        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+            if current_leader_epoch < self.leader_epoch:
+                return ErrorCode.FENCED_LEADER_EPOCH
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
+        if leader_only and not self.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
-            return ErrorCode.NONE
-        if current_leader_epoch < self.leader_epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH
-        return ErrorCode.UNKNOWN_LEADER_EPOCH
+        return ErrorCode.NONE
 
     # --- writing
 
@@ -142,6 +257,9 @@ class Partition:
             internal=internal,
         )
         self._advance()
+        if self.append_listeners and not self._telling_followers:
+            self._telling_followers = True
+            self._call_soon(self._tell_followers)
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
@@ -149,7 +267,7 @@ class Partition:
         first.
         """
         if self.high_watermark >= offset:
-            callback(ErrorCode.NONE)
+            callback(self._commit_code())
         else:
             heapq.heappush(self._commit_waiters, (offset, next(self._order), callback))
 
@@ -163,9 +281,143 @@ class Partition:
     def configure(self, config: LogConfig, min_insync_replicas: int) -> None:
         """Take over changed settings of the topic."""
         self.log.update_config(config)
-        self.min_insync_replicas = min_insync_replicas
         self._flush_messages = config.flush_messages
+        self.min_insync_replicas = min_insync_replicas
         self._advance()
+
+    # --- following
+
+    def append_as_follower(self, data: memoryview, leader_high_watermark: int, leader_log_start: int) -> None:
+        """Store what the leader sent (nothing, too) and take over its high watermark and log start.
+
+        Raises StorageError when the batches do not continue the log or are damaged; KafkaError when this
+        broker leads.
+        """
+        if self.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if len(data):
+            self.log.append_as_follower(data)
+            self._advance()
+        end = self.log.log_end_offset
+        high_watermark = min(max(leader_high_watermark, self.log.log_start_offset), end)
+        if leader_log_start <= high_watermark:
+            self.log.advance_log_start_offset(leader_log_start)
+        if high_watermark != self.high_watermark:
+            self._set_high_watermark(high_watermark)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop what the leader does not have. Raises StorageError, or KafkaError when this broker leads."""
+        if self.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if offset < self.high_watermark:
+            log.warning(
+                "%s-%d is truncated to %d, below its high watermark %d",
+                self.topic,
+                self.partition,
+                offset,
+                self.high_watermark,
+            )
+        self.log.truncate_to(offset)
+        self._truncated()
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop everything; the leader's log starts at `offset`. Raises as `truncate_to`."""
+        if self.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self.log.truncate_fully_and_start_at(offset)
+        self._truncated()
+
+    def _truncated(self) -> None:
+        end = self.log.log_end_offset
+        self.durable_end_offset = min(self.durable_end_offset, end)
+        self.high_watermark = max(min(self.high_watermark, end), self.log.log_start_offset)
+
+    # --- followers, as the leader sees them
+
+    def has_follower(self, broker_id: int) -> bool:
+        """Whether that broker may follow: it holds the partition, and this broker leads."""
+        return broker_id in self.in_sync.followers
+
+    def follower_fetched(
+        self, follower_id: int, fetch_offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int
+    ) -> None:
+        """A follower has everything below `fetch_offset`, it says; `leader_end_offset` was the log end at its
+        fetch.
+        """
+        state = self.in_sync.followers[follower_id]
+        moved = state.log_end_offset != fetch_offset
+        state.fetched(fetch_offset, log_start_offset, leader_end_offset, now_ms)
+        isr = self.in_sync.expanded(follower_id, self.high_watermark, self.epoch_start_offset)
+        if isr is not None:
+            self._propose(isr)
+        if moved:
+            self._advance_high_watermark(now_ms)
+
+    def maybe_shrink_isr(self, now_ms: int) -> None:
+        """Propose an ISR without the followers that lag; to be called every half replica.lag.time.max.ms."""
+        if not self.is_leader:
+            return
+        isr = self.in_sync.shrunk(self.log.log_end_offset, now_ms)
+        if isr is not None:
+            log.info(
+                "%s-%d: in-sync replicas shrink from %s to %s", self.topic, self.partition, self.isr, isr
+            )
+            self._propose(isr)
+
+    def low_watermark(self) -> int:
+        """The log start that all living replicas have reached (DeleteRecords)."""
+        return min(
+            (
+                state.log_start_offset
+                for broker_id, state in self.in_sync.followers.items()
+                if self._proposer.is_alive(broker_id)
+            ),
+            default=self.log.log_start_offset,
+        )
+
+    def _propose(self, isr: tuple[int, ...]) -> None:
+        self._send(Proposal(isr, self.leader_epoch, self.partition_epoch))
+
+    def _send(self, proposal: Proposal) -> None:
+        self.in_sync.pending = proposal
+        self._proposer.propose(
+            self,
+            proposal.isr,
+            proposal.leader_epoch,
+            proposal.partition_epoch,
+            lambda answer: self._answered(proposal, answer),
+        )
+
+    def _answered(self, proposal: Proposal, answer: IsrAnswer) -> None:
+        if self.in_sync.pending is not proposal or not self.is_leader:
+            return  # LeaderAndIsr came first
+        if answer.error in _OUT_OF_DATE:
+            return
+        if answer.error in _REJECTED:
+            self.in_sync.pending = None
+        elif answer.error != ErrorCode.NONE:
+            log.warning(
+                "%s-%d: in-sync replicas %s were refused with %s; proposed again",
+                self.topic,
+                self.partition,
+                proposal.isr,
+                answer.error.name,
+            )
+            self._send(proposal)
+            return
+        elif answer.leader_epoch == self.leader_epoch and answer.partition_epoch >= self.partition_epoch:
+            self.in_sync.committed = answer.isr
+            self.in_sync.pending = None
+            self.partition_epoch = answer.partition_epoch
+            log.info("%s-%d: in-sync replicas are %s", self.topic, self.partition, answer.isr)
+        self._isr_changed()
+        self._advance_high_watermark(self.log.now_ms())
+
+    # --- how far
+
+    def _isr_changed(self) -> None:
+        self._under_min_isr = self.is_leader and len(self.isr) < self.min_insync_replicas
+        self._alone = self.is_leader and not self.in_sync.followers and not self._under_min_isr
 
     def _advance(self) -> None:
         log = self.log
@@ -173,7 +425,14 @@ class Partition:
         if end - log.flushed_end_offset >= self._flush_messages:
             self._flusher.request(log, self.flushed)
             end = max(self.durable_end_offset, log.flushed_end_offset)
-        self._set_durable_end(end)
+        self.durable_end_offset = end
+        if self._durable_waiters:
+            _release(self._durable_waiters, end, ErrorCode.NONE)
+        if self._alone:
+            if end > self.high_watermark:
+                self._set_high_watermark(end)
+        elif self.is_leader:
+            self._advance_high_watermark(log.now_ms())
 
     def flushed(self, error: Exception | None) -> None:
         if error is not None:
@@ -182,30 +441,41 @@ class Partition:
             return
         self._advance()
 
-    def _set_durable_end(self, end: int) -> None:
-        self.durable_end_offset = end
-        if self._durable_waiters:
-            _release(self._durable_waiters, end)
-        # The only in-sync replica is this one until followers report their ends.
-        if self.is_leader and end > self.high_watermark:
-            self.high_watermark = end
-            if self._commit_waiters:
-                _release(self._commit_waiters, end)
-            if self.listeners and not self._telling:
-                # Not from here: the producer's answer leaves first, and appends that came together wake a
-                # reader once.
-                self._telling = True
-                self._call_soon(self._tell_listeners)
+    def _advance_high_watermark(self, now_ms: int) -> None:
+        if self.is_leader and not self._under_min_isr:
+            end = self.in_sync.committed_end(self.durable_end_offset, self.log.log_end_offset, now_ms)
+            if end > self.high_watermark:
+                self._set_high_watermark(end)
+
+    def _set_high_watermark(self, high_watermark: int) -> None:
+        self.high_watermark = high_watermark
+        if self._commit_waiters:
+            _release(self._commit_waiters, high_watermark, self._commit_code())
+        if self.listeners and not self._telling:
+            # Not from here: the producer's answer leaves first, and appends that came together wake a
+            # reader once.
+            self._telling = True
+            self._call_soon(self._tell_listeners)
+
+    def _commit_code(self) -> ErrorCode:
+        if self._under_min_isr and len(self.in_sync.maximal) < self.min_insync_replicas:
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NONE
 
     def _tell_listeners(self) -> None:
         self._telling = False
         for listener in list(self.listeners):
             _guarded(listener.on_committed, self)
 
+    def _tell_followers(self) -> None:
+        self._telling_followers = False
+        for listener in list(self.append_listeners):
+            _guarded(listener.on_committed, self)
 
-def _release(waiters: list[tuple[int, int, CommitCallback]], end: int) -> None:
+
+def _release(waiters: list[tuple[int, int, CommitCallback]], end: int, code: ErrorCode) -> None:
     while waiters and waiters[0][0] <= end:
-        _guarded(heapq.heappop(waiters)[2], ErrorCode.NONE)
+        _guarded(heapq.heappop(waiters)[2], code)
 
 
 def _guarded(callback: Callable[[T], None], argument: T) -> None:

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.metadata_cache import MetadataCache
 from kafka_compat.replication.flusher import Flusher
-from kafka_compat.replication.partition import CallSoon, Partition
+from kafka_compat.replication.in_sync import IsrProposer
+from kafka_compat.replication.partition import DEFAULT_LAG_TIME_MAX_MS, CallSoon, Partition
 from storage.errors import LogDirFailure
 from storage.log_dirs import LogDirs
 
 logger = logging.getLogger(__name__)
+
+
+class Fetching(Protocol):
+    """Who brings the records of leaders to the partitions that follow them."""
+
+    def start(self, partition: Partition, topic_id: UUID) -> None:
+        """Fetch from `partition.leader_id` in `partition.leader_epoch` from now on, in place of before."""
+
+    def stop(self, partition: Partition) -> None:
+        """Fetch no more for it. When this returns, nothing more is written to its log."""
 
 
 class ReplicaManager:
@@ -26,12 +38,21 @@ class ReplicaManager:
         metadata: MetadataCache,
         flusher: Flusher,
         call_soon: CallSoon,
+        *,
+        proposer: IsrProposer | None = None,
+        lag_time_max_ms: int = DEFAULT_LAG_TIME_MAX_MS,
     ) -> None:
+        """`proposer` is None for a broker that is alone."""
+        self.fetching: Fetching | None = None
+        """None as long as no partition follows another broker."""
         self.local_id = local_id
         self._log_dirs = log_dirs
         self._metadata = metadata
         self._flusher = flusher
         self._call_soon = call_soon
+        self._proposer = proposer
+        self._lag_time_max_ms = lag_time_max_ms
+        self._high_watermarks: dict[tuple[str, int], int] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._offline: set[tuple[str, int]] = set()
 
@@ -50,6 +71,10 @@ class ReplicaManager:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
+    def restore_high_watermarks(self, checkpointed: Mapping[tuple[str, int], int]) -> None:
+        """Where partitions that are held from now on begin: the high watermarks of an earlier run."""
+        self._high_watermarks.update(checkpointed)
+
     def lead(
         self,
         topic: str,
@@ -59,27 +84,88 @@ class ReplicaManager:
         isr: tuple[int, ...],
         *,
         is_new: bool,
+        replicas: tuple[int, ...] | None = None,
+        partition_epoch: int = 0,
     ) -> Partition | None:
         """Lead a partition, whose log is made if there is none yet; None when its disk failed.
 
         While a disk is offline, the log of a partition that is not new may be there: none is made then.
+        `replicas` are the brokers that hold it (default: `isr`). Nothing changes when `partition_epoch` is
+        out of date.
         """
+        held = self._hold(topic, partition, topic_id, is_new)
+        if held is not None and partition_epoch >= held.partition_epoch:
+            if self.fetching is not None:
+                self.fetching.stop(held)
+            held.become_leader(leader_epoch, isr, replicas, partition_epoch)
+        return held
+
+    def follow(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: UUID,
+        leader_id: int,
+        leader_epoch: int,
+        *,
+        is_new: bool,
+        replicas: tuple[int, ...],
+        partition_epoch: int = 0,
+    ) -> Partition | None:
+        """Follow the leader of a partition (-1: it has none now), as `lead`. Needs `fetching`."""
+        held = self._hold(topic, partition, topic_id, is_new)
+        if held is not None and partition_epoch >= held.partition_epoch:
+            restart = held.leader_id != leader_id or held.leader_epoch != leader_epoch
+            if held.become_follower(leader_id, leader_epoch, replicas, partition_epoch) or restart:
+                assert self.fetching is not None
+                if leader_id < 0:
+                    self.fetching.stop(held)
+                else:
+                    self.fetching.start(held, topic_id)
+        return held
+
+    def stop(self, topic: str, partition: int) -> None:
+        """Hold a partition no more, and keep its log (StopReplica without deletion)."""
+        held = self._partitions.pop((topic, partition), None)
+        if held is not None:
+            self._high_watermarks[topic, partition] = held.high_watermark
+            self._let_go(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def shrink_isrs(self, now_ms: int) -> None:
+        """Propose that followers that lag leave their ISRs; every half replica.lag.time.max.ms."""
+        for held in self:
+            held.maybe_shrink_isr(now_ms)
+
+    def _hold(self, topic: str, partition: int, topic_id: UUID, is_new: bool) -> Partition | None:
         key = (topic, partition)
         held = self._partitions.get(key)
-        if held is None:
-            self._set_stray_aside(key, topic_id)
-            try:
-                if key not in self._log_dirs.logs and not is_new and self._log_dirs.offline:
-                    raise LogDirFailure(f"{topic}-{partition} may be in a directory that is offline")
-                log = self._log_dirs.logs.get(key) or self._log_dirs.create(topic, partition, topic_id)
-            except LogDirFailure:
-                self._offline.add(key)
-                return None
-            if log.topic_id is None:
-                log.assign_topic_id(topic_id)
-            held = self._partitions[key] = Partition(log, self.local_id, self._flusher, self._call_soon)
-        held.become_leader(leader_epoch, isr)
+        if held is not None:
+            return held
+        self._set_stray_aside(key, topic_id)
+        try:
+            if key not in self._log_dirs.logs and not is_new and self._log_dirs.offline:
+                raise LogDirFailure(f"{topic}-{partition} may be in a directory that is offline")
+            log = self._log_dirs.logs.get(key) or self._log_dirs.create(topic, partition, topic_id)
+        except LogDirFailure:
+            self._offline.add(key)
+            return None
+        if log.topic_id is None:
+            log.assign_topic_id(topic_id)
+        held = self._partitions[key] = Partition(
+            log,
+            self.local_id,
+            self._flusher,
+            self._call_soon,
+            proposer=self._proposer,
+            lag_time_max_ms=self._lag_time_max_ms,
+            high_watermark=self._high_watermarks.pop(key, 0),
+        )
         return held
+
+    def _let_go(self, held: Partition, code: ErrorCode) -> None:
+        if self.fetching is not None:
+            self.fetching.stop(held)
+        held.resign(code)
 
     def _set_stray_aside(self, key: tuple[str, int], topic_id: UUID) -> None:
         """A folder of another topic of the same name, deleted while this broker did not look, is not this
@@ -94,8 +180,9 @@ class ReplicaManager:
         """Stop holding a partition and drop its log."""
         held = self._partitions.pop((topic, partition), None)
         self._offline.discard((topic, partition))
+        self._high_watermarks.pop((topic, partition), None)
         if held is not None:
-            held.resign(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            self._let_go(held, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if (topic, partition) in self._log_dirs.logs:
             self._log_dirs.delete(topic, partition)
 
@@ -105,12 +192,14 @@ class ReplicaManager:
             held = self._partitions.pop(key, None)
             self._offline.add(key)
             if held is not None:
-                held.resign(ErrorCode.KAFKA_STORAGE_ERROR)
+                self._let_go(held, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
-        return {key: held.high_watermark for key, held in self._partitions.items()}
+        """Of all partitions with a log here, those that are not held included."""
+        held = {key: held.high_watermark for key, held in self._partitions.items()}
+        return self._high_watermarks | held
 
     def resign_all(self) -> None:
         """Tell everyone who waits on a partition that this broker stops."""
         for held in self:
-            held.resign()
+            self._let_go(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)

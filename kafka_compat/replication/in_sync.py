@@ -1,0 +1,222 @@
+"""Which replicas are in sync with the leader of one partition, and how far they have come. Pure.
+
+Rules (KIP-497, and Kafka 3.9's Partition)
+1. A follower's fetch offset says what it has: all records below it.
+2. A follower is caught up when it has all of the log, or had all of it at some time within the last
+   replica.lag.time.max.ms. One that is not, is proposed for removal from the ISR.
+3. A follower that has everything below the high watermark, and has come as far as the start of the leader's
+   epoch, is proposed for the ISR. The second condition keeps it from leading without records that an
+   earlier leader committed and this leader has not committed anew yet.
+4. One proposal is under way at a time. Until its answer, the high watermark counts the members of both the
+   committed and the proposed ISR (the maximal ISR): either may turn out to be the true one.
+5. The high watermark also waits for followers that are caught up and not in the ISR, else they would chase it
+   for ever. It stands still while the ISR is smaller than min.insync.replicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from kafka_compat.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kafka_compat.replication.partition import Partition
+
+UNKNOWN_OFFSET = -1
+
+
+@dataclass(frozen=True, slots=True)
+class IsrAnswer:
+    """The controller's word on one proposal: the state of the partition after it, or an error."""
+
+    error: ErrorCode = ErrorCode.NONE
+    leader_epoch: int = -1
+    isr: tuple[int, ...] = ()
+    partition_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An ISR that the controller has been asked for."""
+
+    isr: tuple[int, ...]
+    leader_epoch: int
+    partition_epoch: int
+
+
+class IsrProposer(Protocol):
+    """The way to the controller, and what is known of the other brokers."""
+
+    def propose(
+        self,
+        partition: Partition,
+        new_isr: tuple[int, ...],
+        leader_epoch: int,
+        partition_epoch: int,
+        callback: Callable[[IsrAnswer], None],
+    ) -> None:
+        """Ask for `new_isr` (AlterPartition) and call back later, once, not from within this call.
+
+        It retries by itself what a lost connection, a moved controller or an error of the whole request may
+        mend, for as long as this broker runs; the callback gets the answer for the partition. An error there
+        that a retry may mend is proposed again by the partition.
+        """
+
+    def is_alive(self, broker_id: int) -> bool:
+        """Whether that broker is registered, as far as this broker knows."""
+
+
+class NoPeers:
+    """For a broker that is alone: no partition has a follower."""
+
+    def propose(
+        self,
+        partition: Partition,
+        new_isr: tuple[int, ...],
+        leader_epoch: int,
+        partition_epoch: int,
+        callback: Callable[[IsrAnswer], None],
+    ) -> None:
+        raise AssertionError(
+            f"{partition.topic}-{partition.partition} has followers, and this broker no peers"
+        )
+
+    def is_alive(self, broker_id: int) -> bool:
+        return False
+
+
+class FollowerState:
+    """What a leader knows of one follower."""
+
+    __slots__ = (
+        "_last_fetch_leader_end_offset",
+        "_last_fetch_ms",
+        "last_caught_up_ms",
+        "log_end_offset",
+        "log_start_offset",
+    )
+
+    def __init__(self) -> None:
+        self.log_end_offset = UNKNOWN_OFFSET
+        self.log_start_offset = UNKNOWN_OFFSET
+        self.last_caught_up_ms = 0
+        self._last_fetch_ms = 0
+        self._last_fetch_leader_end_offset = UNKNOWN_OFFSET
+
+    def reset(self, now_ms: int, leader_end_offset: int, *, is_new_leader: bool, in_sync: bool) -> None:
+        """A leader epoch begins. Those in sync get replica.lag.time.max.ms from now; the others must fetch
+        before they count.
+        """
+        self.last_caught_up_ms = now_ms if in_sync else 0
+        if is_new_leader:
+            self.log_end_offset = self.log_start_offset = UNKNOWN_OFFSET
+            self._last_fetch_leader_end_offset = UNKNOWN_OFFSET
+            self._last_fetch_ms = 0
+        else:
+            self._last_fetch_leader_end_offset = leader_end_offset
+            self._last_fetch_ms = now_ms if in_sync else 0
+
+    def fetched(self, fetch_offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int) -> None:
+        """It asked for records from `fetch_offset` when the leader's log ended at `leader_end_offset`.
+
+        Under steady small appends it never asks for the very end: so it also counts as caught up with the
+        time of its fetch before, once it has all that was there then.
+        """
+        if fetch_offset >= leader_end_offset:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
+        elif fetch_offset >= self._last_fetch_leader_end_offset:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, self._last_fetch_ms)
+        self.log_end_offset = fetch_offset
+        self.log_start_offset = log_start_offset
+        self._last_fetch_leader_end_offset = max(leader_end_offset, self._last_fetch_leader_end_offset)
+        self._last_fetch_ms = now_ms
+
+    def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
+        """See rule 2."""
+        return self.log_end_offset == leader_end_offset or now_ms - self.last_caught_up_ms <= lag_time_max_ms
+
+
+class InSyncReplicas:
+    """See the rules above."""
+
+    __slots__ = ("_is_alive", "_lag_time_max_ms", "committed", "followers", "local_id", "pending", "replicas")
+
+    def __init__(self, local_id: int, lag_time_max_ms: int, is_alive: Callable[[int], bool]) -> None:
+        self.local_id = local_id
+        self.committed: tuple[int, ...] = ()
+        self.pending: Proposal | None = None
+        self.replicas: tuple[int, ...] = ()
+        self.followers: dict[int, FollowerState] = {}
+        self._lag_time_max_ms = lag_time_max_ms
+        self._is_alive = is_alive
+
+    @property
+    def maximal(self) -> tuple[int, ...]:
+        """See rule 4."""
+        if self.pending is None:
+            return self.committed
+        return tuple(dict.fromkeys((*self.committed, *self.pending.isr)))
+
+    def lead(self, replicas: tuple[int, ...], isr: tuple[int, ...]) -> None:
+        """The controller says who holds the partition and who is in sync; what was proposed is void."""
+        others = [replica for replica in replicas if replica != self.local_id]
+        self.followers = {replica: self.followers.get(replica) or FollowerState() for replica in others}
+        self.replicas = replicas
+        self.committed = isr
+        self.pending = None
+
+    def begin_epoch(self, now_ms: int, leader_end_offset: int, *, is_new_leader: bool) -> None:
+        """A new leader epoch begins at `leader_end_offset`."""
+        for replica, state in self.followers.items():
+            state.reset(
+                now_ms, leader_end_offset, is_new_leader=is_new_leader, in_sync=replica in self.committed
+            )
+
+    def follow(self, replicas: tuple[int, ...]) -> None:
+        """Another broker leads: who is in sync is its business."""
+        self.followers = {}
+        self.replicas = replicas
+        self.committed = ()
+        self.pending = None
+
+    def committed_end(self, local_end: int, log_end: int, now_ms: int) -> int:
+        """The offset up to which all who count (rules 4 and 5) have the records; `local_end` is how far the
+        leader itself counts.
+        """
+        end = local_end
+        maximal = self.maximal
+        for replica, state in self.followers.items():
+            if state.log_end_offset < end and (
+                replica in maximal
+                or (state.is_caught_up(log_end, now_ms, self._lag_time_max_ms) and self._is_alive(replica))
+            ):
+                end = state.log_end_offset
+        return end
+
+    def expanded(
+        self, follower_id: int, high_watermark: int, epoch_start_offset: int
+    ) -> tuple[int, ...] | None:
+        """The ISR to propose because of that follower's progress (rule 3)."""
+        if self.pending is not None or follower_id in self.committed or not self._is_alive(follower_id):
+            return None
+        end = self.followers[follower_id].log_end_offset
+        if end < high_watermark or end < epoch_start_offset:
+            return None
+        return (*self.committed, follower_id)
+
+    def shrunk(self, log_end: int, now_ms: int) -> tuple[int, ...] | None:
+        """The ISR to propose because of followers that lag (rule 2)."""
+        if self.pending is not None:
+            return None
+        kept = tuple(self._kept(log_end, now_ms))
+        return kept if len(kept) < len(self.committed) else None
+
+    def _kept(self, log_end: int, now_ms: int) -> Iterable[int]:
+        for replica in self.committed:
+            state = self.followers.get(replica)
+            if replica == self.local_id or (
+                state is not None and state.is_caught_up(log_end, now_ms, self._lag_time_max_ms)
+            ):
+                yield replica
