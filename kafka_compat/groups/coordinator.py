@@ -68,6 +68,8 @@ class _Shard:
     index: int
     loading: bool = True
     hosted: dict[str, _Hosted] = field(default_factory=dict)
+    completed: list[tuple[int, bool]] = field(default_factory=list)
+    """Transactions that ended while the shard was loading."""
 
 
 class GroupCoordinator:
@@ -147,6 +149,8 @@ class GroupCoordinator:
         for loaded in loader.groups.values():
             self._restore(shard, loaded)
         shard.loading = False
+        for producer_id, committed in shard.completed:
+            self.complete_transaction(shard.index, producer_id, committed)
         if loader.record_count:
             log.info(
                 "__consumer_offsets-%d: loaded %d groups from %d records",
@@ -247,6 +251,7 @@ class GroupCoordinator:
                 member_id=request.member_id,
                 group_instance_id=request.group_instance_id,
                 offsets={key: value for key, value in request.offsets.items() if key not in refused},
+                producer=request.producer,
             )
             if not request.offsets:
                 respond(refused)
@@ -258,12 +263,27 @@ class GroupCoordinator:
         if not error and hosted is None:
             if request.generation_id < 0:
                 hosted = self._host(self._shards[self.shard_of(group_id)], group_id)
-            else:
+            elif request.producer is None:
                 error = ErrorCode.ILLEGAL_GENERATION
+            else:
+                error = ErrorCode.UNKNOWN_MEMBER_ID
         if error or hosted is None:
             respond(dict.fromkeys(request.offsets, error))
         else:
             self._carry_out(hosted, hosted.group.commit_offsets(request, respond, self._now()))
+
+    def complete_transaction(self, index: int, producer_id: int, committed: bool) -> None:
+        """The marker of a transaction is committed in a shard: the offsets that it committed there show, or
+        are gone.
+        """
+        shard = self._shards.get(index)
+        if shard is None:
+            return
+        if shard.loading:
+            shard.completed.append((producer_id, committed))
+            return
+        for hosted in shard.hosted.values():
+            hosted.group.offsets.complete_transaction(producer_id, committed)
 
     def fetch_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
@@ -319,7 +339,7 @@ class GroupCoordinator:
         gone = list(partitions)
         for hosted in list(self._hosted.values()):
             offsets = hosted.group.offsets
-            if any(partition in offsets.committed or partition in offsets.pending for partition in gone):
+            if any(item in offsets.committed or offsets.is_unstable(item) for item in gone):
                 self._carry_out(hosted, hosted.group.forget_partitions(gone))
 
     def _check_retention(self) -> None:
@@ -414,7 +434,8 @@ class GroupCoordinator:
     def _write(self, hosted: _Hosted, write: Write) -> None:
         shard = hosted.shard.index
         try:
-            end_offset = self._log.append(shard, [encode_record(record) for record in write.records])
+            records = [encode_record(record) for record in write.records]
+            end_offset = self._log.append(shard, records, write.producer)
         except KafkaError as error:
             self._written(hosted, write.purpose, -1, error.code)
         except ValueError as error:

@@ -1,4 +1,6 @@
-"""What a coordinator asks of the log: one log per shard, which is a partition of `__consumer_offsets`."""
+"""What a coordinator asks of the log: one log per shard, which is a partition of `__consumer_offsets` or
+`__transaction_state`.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,24 @@ class ReplayedBatch(NamedTuple):
     records: list[tuple[bytes, bytes | None]]
 
 
+class TransactionalProducer(NamedTuple):
+    """In whose transaction records are written: they count when it commits."""
+
+    producer_id: int
+    producer_epoch: int
+
+
 class CoordinatorLog(Protocol):
     @property
     def shard_count(self) -> int:
-        """Partitions of `__consumer_offsets`; 0 while the topic does not exist."""
+        """Partitions of the topic; 0 while it does not exist."""
 
-    def append(self, shard: int, records: Sequence[tuple[bytes, bytes | None]]) -> int:
+    def append(
+        self,
+        shard: int,
+        records: Sequence[tuple[bytes, bytes | None]],
+        producer: TransactionalProducer | None = None,
+    ) -> int:
         """Append (key, value) records as one batch; the offset after it. Raises KafkaError."""
 
     def when_committed(self, shard: int, offset: int, callback: Callable[[ErrorCode], None]) -> None:

@@ -10,7 +10,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from kafka_compat.errors import ErrorCode
@@ -56,15 +56,17 @@ class Group(RebalanceMachine):
         self.offsets = GroupOffsets()
 
     def commit_offsets(self, request: Commit, waiter: Waiter, now: Now) -> Output:
-        """OffsetCommit; a sign of life as well when it comes from a member."""
+        """OffsetCommit, a sign of life as well when it comes from a member; or TxnOffsetCommit (KIP-447),
+        which is none and may come in the middle of a rebalance.
+        """
         out = self._begin()
         error = self._check_commit(request)
-        if not error and self.state is COMPLETING_REBALANCE:
+        if not error and self.state is COMPLETING_REBALANCE and request.producer is None:
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error:
             self._respond(waiter, dict.fromkeys(request.offsets, error))
             return out
-        if self.state is not EMPTY:
+        if self.state is not EMPTY and request.producer is None:
             self._restart_session(self.roster.members[request.member_id], now)
         most = self._settings.offset_metadata_max_bytes
         fitting: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -77,19 +79,25 @@ class Group(RebalanceMachine):
         if not fitting:
             self._respond(waiter, errors)
             return out
-        self.offsets.stage(fitting)
+        if request.producer is None:
+            self.offsets.stage(fitting)
+        else:
+            self.offsets.stage_transactional(request.producer.producer_id, fitting)
         records: list[Record] = [
             OffsetRecord(self.group_id, topic, partition, value)
             for (topic, partition), value in fitting.items()
         ]
-        out.writes.append(Write(records, OffsetsStored(waiter, fitting, errors)))
+        stored = OffsetsStored(waiter, fitting, errors, request.producer)
+        out.writes.append(Write(records, stored, request.producer))
         return out
 
     def _check_commit(self, request: Commit) -> ErrorCode:
         if request.generation_id < 0 and self.state is EMPTY:
             return ErrorCode.NONE
         if request.generation_id < 0 and not request.member_id and request.group_instance_id is None:
-            return ErrorCode.NONE if self.state is EMPTY else ErrorCode.UNKNOWN_MEMBER_ID
+            # Transactional producers from before KIP-447 do not say who they are.
+            allowed = self.state is EMPTY or request.producer is not None
+            return ErrorCode.NONE if allowed else ErrorCode.UNKNOWN_MEMBER_ID
         error = self._check_member(request.member_id, request.group_instance_id)
         if not error and request.generation_id != self.generation_id:
             error = ErrorCode.ILLEGAL_GENERATION
@@ -122,9 +130,10 @@ class Group(RebalanceMachine):
             self._respond(waiter, ErrorCode.NON_EMPTY_GROUP)
         return out
 
-    def forget_partitions(self, partitions: Iterable[TopicPartition]) -> Output:
+    def forget_partitions(self, partitions: Collection[TopicPartition]) -> Output:
         """Their topic has been deleted: so are the offsets, subscribed or not."""
         out = self._begin()
+        self.offsets.drop_transactional(partitions)
         self._write_tombstones(partitions, None, ErrorCode.NONE)
         return out
 
@@ -173,11 +182,14 @@ class Group(RebalanceMachine):
         return out
 
     def _offsets_written(self, purpose: OffsetsStored, error: ErrorCode, log_offset: int) -> None:
-        if error:
+        if purpose.producer is not None:
+            producer_id = purpose.producer.producer_id
+            self.offsets.settle_transactional(producer_id, purpose.offsets, None if error else log_offset)
+        elif error:
             self.offsets.unstage(purpose.offsets)
-            error = _OFFSET_STORE_ERRORS.get(error, error)
         else:
             self.offsets.commit(purpose.offsets, log_offset)
+        error = _OFFSET_STORE_ERRORS.get(error, error)
         self._respond(purpose.waiter, purpose.errors | dict.fromkeys(purpose.offsets, error))
 
     def _tombstones_written(self, purpose: TombstonesStored, error: ErrorCode) -> None:

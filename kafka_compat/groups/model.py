@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.coordinator_log import TransactionalProducer
 
 Waiter = object
 """Whoever waits for an answer. The machine keeps it and hands it back with the answer; it never looks inside.
@@ -128,14 +129,15 @@ class OffsetAndMetadata(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """OffsetCommit of partitions that exist. A group-less ("simple") commit has generation -1 and no member
-    id.
+    """OffsetCommit of partitions that exist, or with a producer TxnOffsetCommit. A group-less ("simple")
+    commit has generation -1 and no member id.
     """
 
     generation_id: int
     member_id: str
     group_instance_id: str | None
     offsets: dict[TopicPartition, OffsetAndMetadata]
+    producer: TransactionalProducer | None = None
 
 
 # Answers
@@ -278,6 +280,7 @@ class OffsetsStored(NamedTuple):
     waiter: Waiter
     offsets: dict[TopicPartition, OffsetAndMetadata]
     errors: PartitionErrors
+    producer: TransactionalProducer | None
 
 
 class TombstonesStored(NamedTuple):
@@ -296,12 +299,13 @@ Purpose = AssignmentStored | StaticMemberStored | EmptyGroupStored | OffsetsStor
 
 
 class Write(NamedTuple):
-    """Append these records as one batch; once they are committed or have failed, call `Group.written(purpose,
-    …)`.
+    """Append these records as one batch, in a transaction when there is a producer; once they are committed
+    or have failed, call `Group.written(purpose, …)`.
     """
 
     records: list[Record]
     purpose: Purpose
+    producer: TransactionalProducer | None = None
 
 
 @dataclass(slots=True)

@@ -64,6 +64,40 @@ class GroupOffsets:
             if committed is None or committed.log_offset < log_offset:
                 self.committed[partition] = CommittedOffset(value, log_offset)
 
+    def stage_transactional(self, producer_id: int, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        staged = self.pending_transactional.setdefault(producer_id, {})
+        staged.update({partition: CommittedOffset(value, -1) for partition, value in offsets.items()})
+
+    def settle_transactional(
+        self, producer_id: int, offsets: dict[TopicPartition, OffsetAndMetadata], log_offset: int | None
+    ) -> None:
+        """The records of staged offsets are committed, below `log_offset`, or (None) are not."""
+        staged = self.pending_transactional.get(producer_id, {})
+        for partition, value in offsets.items():
+            found = staged.get(partition)
+            if found is None or found.value is not value:
+                continue
+            if log_offset is None:
+                del staged[partition]
+            else:
+                staged[partition] = CommittedOffset(value, log_offset)
+        if not staged:
+            self.pending_transactional.pop(producer_id, None)
+
+    def complete_transaction(self, producer_id: int, committed: bool) -> None:
+        """The marker of a transaction is committed: its offsets show, where no later commit does, or go."""
+        staged = self.pending_transactional.pop(producer_id, {})
+        for partition, offset in staged.items() if committed else ():
+            known = self.committed.get(partition)
+            if offset.log_offset >= 0 and (known is None or known.log_offset < offset.log_offset):
+                self.committed[partition] = offset
+
+    def drop_transactional(self, partitions: Iterable[TopicPartition]) -> None:
+        """These partitions are gone: open transactions have nothing to commit there."""
+        for partition in partitions:
+            for staged in self.pending_transactional.values():
+                staged.pop(partition, None)
+
     @property
     def partitions(self) -> list[TopicPartition]:
         """All with an offset, visible or not."""

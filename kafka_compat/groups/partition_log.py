@@ -1,4 +1,4 @@
-"""`__consumer_offsets` as group coordinators see it: the partitions of that topic on this broker."""
+"""An internal topic as coordinators see it: its partitions on this broker."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from kafka_compat.clock import Clock
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.groups.coordinator_log import ReplayedBatch
+from kafka_compat.groups.coordinator_log import ReplayedBatch, TransactionalProducer
 from kafka_compat.metadata_cache import MetadataCache
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.topic_names import OFFSETS_TOPIC
-from storage.batch import CompressionType, read_header
+from storage.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, CompressionType, read_header
 from storage.errors import StorageError
 from storage.log import Log
 from storage.records import ControlRecordType, Record, build_batch, control_record_type, iter_records
@@ -24,8 +24,14 @@ class PartitionCoordinatorLog:
     """CoordinatorLog over the partitions that this broker leads."""
 
     def __init__(
-        self, replicas: ReplicaManager, metadata: MetadataCache, clock: Clock, compression: CompressionType
+        self,
+        replicas: ReplicaManager,
+        metadata: MetadataCache,
+        clock: Clock,
+        compression: CompressionType,
+        topic: str = OFFSETS_TOPIC,
     ) -> None:
+        self._topic = topic
         self._compression = compression
         self._replicas = replicas
         self._metadata = metadata
@@ -33,14 +39,23 @@ class PartitionCoordinatorLog:
 
     @property
     def shard_count(self) -> int:
-        topic = self._metadata.topics.get(OFFSETS_TOPIC)
+        topic = self._metadata.topics.get(self._topic)
         return len(topic.partitions) if topic is not None else 0
 
-    def append(self, shard: int, records: Sequence[tuple[bytes, bytes | None]]) -> int:
+    def append(
+        self,
+        shard: int,
+        records: Sequence[tuple[bytes, bytes | None]],
+        producer: TransactionalProducer | None = None,
+    ) -> int:
         now_ms = self._clock.now_ms()
+        producer_id, producer_epoch = producer or (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         batch = build_batch(
             [Record(timestamp=now_ms, key=key, value=value) for key, value in records],
             compression=self._compression,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            transactional=producer is not None,
         )
         try:
             partition = self._partition(shard)
@@ -51,7 +66,7 @@ class PartitionCoordinatorLog:
         return info.last_offset + 1
 
     def when_committed(self, shard: int, offset: int, callback: Callable[[ErrorCode], None]) -> None:
-        partition = self._replicas.get(OFFSETS_TOPIC, shard)
+        partition = self._replicas.get(self._topic, shard)
         if partition is None:
             callback(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         else:
@@ -65,7 +80,7 @@ class PartitionCoordinatorLog:
             raise KafkaError(code_of(error), str(error)) from error
 
     def _partition(self, shard: int) -> Partition:
-        partition = self._replicas.get(OFFSETS_TOPIC, shard)
+        partition = self._replicas.get(self._topic, shard)
         if partition is None or not partition.is_leader:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return partition

@@ -9,7 +9,7 @@ from itertools import count
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.coordinator import GroupCoordinator
-from kafka_compat.groups.coordinator_log import ReplayedBatch
+from kafka_compat.groups.coordinator_log import ReplayedBatch, TransactionalProducer
 from kafka_compat.groups.model import GroupSettings, Join, JoinResult, OffsetAndMetadata, Sync, SyncResult
 from tests.groups.transcript import subscription
 
@@ -65,12 +65,18 @@ class MemoryLog:
     refuse: ErrorCode | None = None
     waiting: list[Callable[[ErrorCode], None]] = field(default_factory=list)
 
-    def append(self, shard: int, records: Sequence[tuple[bytes, bytes | None]]) -> int:
+    def append(
+        self,
+        shard: int,
+        records: Sequence[tuple[bytes, bytes | None]],
+        producer: TransactionalProducer | None = None,
+    ) -> int:
         if self.refuse is not None:
             raise KafkaError(self.refuse)
         log = self.batches.setdefault(shard, [])
         end_offset = (log[-1].end_offset if log else 0) + len(records)
-        log.append(ReplayedBatch(end_offset, -1, None, list(records)))
+        producer_id = -1 if producer is None else producer.producer_id
+        log.append(ReplayedBatch(end_offset, producer_id, None, list(records)))
         return end_offset
 
     def when_committed(self, shard: int, offset: int, callback: Callable[[ErrorCode], None]) -> None:

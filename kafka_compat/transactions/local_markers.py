@@ -1,0 +1,76 @@
+"""Markers in the partitions that this broker leads (WriteTxnMarkers, and its own coordinator's)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafka_compat.clock import Clock
+from kafka_compat.error_mapping import code_of
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.metadata_cache import MetadataCache
+from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.topic_names import OFFSETS_TOPIC
+from kafka_compat.transactions.marker_writer import Marker, MarkerCallback
+from kafka_compat.transactions.model import TopicPartition
+from storage.errors import StorageError
+from storage.records import ControlRecordType, EndTransactionMarker, build_marker
+
+if TYPE_CHECKING:
+    from kafka_compat.groups.coordinator import GroupCoordinator
+
+
+class LocalMarkerWriter:
+    """MarkerWriter of one broker. Where a marker ends a commit of offsets, `groups` is told."""
+
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        metadata: MetadataCache,
+        clock: Clock,
+        groups: Callable[[], GroupCoordinator],
+    ) -> None:
+        self._replicas = replicas
+        self._metadata = metadata
+        self._clock = clock
+        self._groups = groups
+
+    def exists(self, partition: TopicPartition) -> bool:
+        return self._metadata.partition(*partition) is not None
+
+    def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:
+        for partition in partitions:
+            self._write_one(marker, partition, done)
+
+    def _write_one(self, marker: Marker, partition: TopicPartition, done: MarkerCallback) -> None:
+        held = self._replicas.get(*partition)
+        if held is None:
+            done(partition, self._replicas.missing(*partition))
+            return
+        now_ms = self._clock.now_ms()
+        producer_id, producer_epoch = marker.identity
+        batch = build_marker(
+            EndTransactionMarker(
+                ControlRecordType.COMMIT if marker.committed else ControlRecordType.ABORT,
+                marker.coordinator_epoch,
+            ),
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            timestamp=now_ms,
+        )
+        try:
+            held.check_min_isr()
+            info = held.append(memoryview(bytearray(batch)), now_ms, internal=True)
+        except (StorageError, KafkaError) as error:
+            done(partition, code_of(error))
+            return
+        held.when_committed(info.last_offset + 1, partial(self._committed, marker, partition, done))
+
+    def _committed(
+        self, marker: Marker, partition: TopicPartition, done: MarkerCallback, error: ErrorCode
+    ) -> None:
+        topic, index = partition
+        if not error and topic == OFFSETS_TOPIC:
+            self._groups().complete_transaction(index, marker.identity.producer_id, marker.committed)
+        done(partition, error)

@@ -1,0 +1,364 @@
+"""One transactional id as its coordinator sees it (KIP-98, KIP-360, KIP-588). No I/O, no clock.
+
+Rules
+1. The status changes when its record is committed to `__transaction_state`, never before. Meanwhile a
+   transition is pending, and whoever else wants a change is told CONCURRENT_TRANSACTIONS.
+2. A transaction is decided once PrepareCommit or PrepareAbort is committed: the client is answered then, and
+   the markers follow until every partition has one, whatever happens to this broker.
+3. InitProducerId raises the epoch, so that older producers of the id are fenced. A producer that tells its
+   identity gets a new epoch only while nobody came after it (PRODUCER_FENCED otherwise); the same request
+   again gets the same answer (KIP-360). Past the last epoch but one the id is given up for a new one.
+4. An open transaction in the way of InitProducerId, or past its timeout, is aborted in an epoch of its own
+   (PrepareEpochFence), which no client ever gets. When that could not be written the epoch is used again.
+
+The transitions, each with the states that it may begin in, are `_BEFORE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.transactions.model import (
+    EPOCH_MAX,
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    NO_TIME,
+    InitResult,
+    Markers,
+    Output,
+    ProducerIdentity,
+    Result,
+    Status,
+    TopicPartition,
+    TransactionState,
+    Waiter,
+    Write,
+)
+
+EMPTY: Final = TransactionState.EMPTY
+ONGOING: Final = TransactionState.ONGOING
+PREPARE_COMMIT: Final = TransactionState.PREPARE_COMMIT
+PREPARE_ABORT: Final = TransactionState.PREPARE_ABORT
+COMPLETE_COMMIT: Final = TransactionState.COMPLETE_COMMIT
+COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
+DEAD: Final = TransactionState.DEAD
+
+_AT_REST: Final = frozenset({EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT})
+_BEFORE: Final[dict[TransactionState, frozenset[TransactionState]]] = {
+    EMPTY: _AT_REST,
+    ONGOING: _AT_REST | {ONGOING},
+    PREPARE_COMMIT: frozenset({ONGOING}),
+    PREPARE_ABORT: frozenset({ONGOING}),
+    COMPLETE_COMMIT: frozenset({PREPARE_COMMIT}),
+    COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
+    DEAD: _AT_REST,
+}
+_COMPLETED: Final = {PREPARE_COMMIT: COMPLETE_COMMIT, PREPARE_ABORT: COMPLETE_ABORT}
+_PREPARED: Final = (PREPARE_COMMIT, PREPARE_ABORT)
+
+_STORE_ERRORS: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+class _Pending(NamedTuple):
+    """A transition whose record is on its way to the log. `is_appended` is False while markers are awaited.
+
+    `answer` goes to `waiter` (None: nobody waits) once the record is committed.
+    """
+
+    status: Status
+    last_epoch: int
+    waiter: Waiter | None
+    answer: Result
+    is_fence: bool
+    is_appended: bool
+
+
+class Transaction:
+    """See the rules above. Whoever runs it carries out the `write` of each Output and reports to `written`,
+    and reports to `markers_written` when every partition of `markers` has its own.
+    """
+
+    __slots__ = (
+        "_epoch_fence_failed",
+        "_pending",
+        "last_epoch",
+        "last_producer_id",
+        "status",
+        "transactional_id",
+    )
+
+    def __init__(self, transactional_id: str, status: Status) -> None:
+        self.transactional_id = transactional_id
+        self.status = status
+        self.last_producer_id = NO_PRODUCER_ID
+        self.last_epoch = NO_EPOCH
+        self._pending: _Pending | None = None
+        self._epoch_fence_failed = False
+
+    @classmethod
+    def new(cls, transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:
+        """An id that was never seen; InitProducerId gives it epoch 0."""
+        status = Status(producer_id, NO_EPOCH, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms)
+        return cls(transactional_id, status)
+
+    @property
+    def state(self) -> TransactionState:
+        return self.status.state
+
+    @property
+    def needs_producer_id(self) -> bool:
+        """Whether InitProducerId will want a new producer id: all epochs of this one are used up."""
+        return self.status.producer_epoch >= EPOCH_MAX - 1
+
+    # Requests
+
+    def init_producer_id(
+        self,
+        timeout_ms: int,
+        expected: ProducerIdentity | None,
+        new_producer_id: int,
+        waiter: Waiter,
+        now_ms: int,
+    ) -> Output:
+        """InitProducerId; `expected` is who the producer believes it is, `new_producer_id` is -1 when
+        `needs_producer_id` was False a moment ago.
+        """
+        out = Output()
+        status = self.status
+        if self._pending is not None:
+            return _refused(out, waiter, InitResult(ErrorCode.CONCURRENT_TRANSACTIONS))
+        if expected is not None and not self._may_continue(expected):
+            return _refused(out, waiter, InitResult(ErrorCode.PRODUCER_FENCED))
+        if self.state in _PREPARED:
+            return _refused(out, waiter, InitResult(ErrorCode.CONCURRENT_TRANSACTIONS))
+        if self.state is ONGOING:
+            out.notes.append("a producer comes anew: its open transaction is aborted")
+            answer = InitResult(ErrorCode.CONCURRENT_TRANSACTIONS)
+            return self._fence(out, waiter, answer, now_ms)
+        if self.needs_producer_id and (expected is None or expected.producer_epoch == status.producer_epoch):
+            if new_producer_id == NO_PRODUCER_ID:
+                return _refused(out, waiter, InitResult(ErrorCode.CONCURRENT_TRANSACTIONS))
+            identity = ProducerIdentity(new_producer_id, 0)
+            last_epoch = NO_EPOCH if expected is None else status.producer_epoch
+        elif expected is None:
+            identity, last_epoch = self._next_identity, NO_EPOCH
+        elif status.producer_epoch in (NO_EPOCH, expected.producer_epoch):
+            identity, last_epoch = self._next_identity, status.producer_epoch
+        elif expected.producer_epoch == self.last_epoch:
+            # The answer to the same request was lost.
+            identity, last_epoch = self._identity, self.last_epoch
+        else:
+            return _refused(out, waiter, InitResult(ErrorCode.PRODUCER_FENCED))
+        begun = Status(*identity, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms)
+        return self._prepare(out, begun, waiter, InitResult(ErrorCode.NONE, identity), last_epoch=last_epoch)
+
+    def _may_continue(self, expected: ProducerIdentity) -> bool:
+        """Whether the producer is the one that holds the id, or held it until its epochs were used up."""
+        return (
+            self.status.producer_epoch == NO_EPOCH
+            or expected.producer_id == self.status.producer_id
+            or (expected.producer_id == self.last_producer_id and expected.producer_epoch >= EPOCH_MAX - 1)
+        )
+
+    def verify(self, identity: ProducerIdentity, partitions: Iterable[TopicPartition]) -> ErrorCode:
+        """Whether all of these partitions are in the open transaction (KIP-890 part 1); if not
+        TRANSACTION_ABORTABLE.
+        """
+        error = self._check_identity(identity)
+        if error:
+            return error
+        if self.state in _PREPARED:
+            return ErrorCode.CONCURRENT_TRANSACTIONS
+        if all(partition in self.status.partitions for partition in partitions):
+            return ErrorCode.NONE
+        return ErrorCode.TRANSACTION_ABORTABLE
+
+    def add_partitions(
+        self, identity: ProducerIdentity, partitions: frozenset[TopicPartition], waiter: Waiter, now_ms: int
+    ) -> Output:
+        """AddPartitionsToTxn; the first of a transaction opens it."""
+        out = Output()
+        error = self._check_identity(identity)
+        if not error and (self._pending is not None or self.state in _PREPARED):
+            error = ErrorCode.CONCURRENT_TRANSACTIONS
+        if error or (self.state is ONGOING and partitions <= self.status.partitions):
+            return _refused(out, waiter, error)
+        status = self.status
+        extended = status._replace(
+            state=ONGOING,
+            partitions=status.partitions | partitions,
+            start_ms=status.start_ms if self.state is ONGOING else now_ms,
+            last_update_ms=now_ms,
+        )
+        return self._prepare(out, extended, waiter, ErrorCode.NONE)
+
+    def end(self, identity: ProducerIdentity, committed: bool, waiter: Waiter, now_ms: int) -> Output:
+        """EndTxn; the same again is answered as before."""
+        out = Output()
+        error = self._check_identity(identity)
+        if not error and self._pending is not None:
+            error = ErrorCode.CONCURRENT_TRANSACTIONS
+        if not error and self.state is ONGOING:
+            prepared = self.status._replace(
+                state=PREPARE_COMMIT if committed else PREPARE_ABORT, last_update_ms=now_ms
+            )
+            return self._prepare(out, prepared, waiter, ErrorCode.NONE)
+        if not error and self.state is not (COMPLETE_COMMIT if committed else COMPLETE_ABORT):
+            error = ErrorCode.INVALID_TXN_STATE
+        return _refused(out, waiter, error)
+
+    def _check_identity(self, identity: ProducerIdentity) -> ErrorCode:
+        if identity.producer_id != self.status.producer_id:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        if identity.producer_epoch != self.status.producer_epoch:
+            return ErrorCode.PRODUCER_FENCED
+        return ErrorCode.NONE
+
+    # The clock
+
+    def is_timed_out(self, now_ms: int) -> bool:
+        """Whether the open transaction is past the timeout that its producer chose."""
+        return (
+            self.state is ONGOING
+            and self._pending is None
+            and self.status.start_ms + self.status.timeout_ms < now_ms
+        )
+
+    def abort_timed_out(self, now_ms: int) -> Output:
+        """transaction.timeout.ms is over: its producer is fenced."""
+        out = Output()
+        if self.is_timed_out(now_ms):
+            out.notes.append(f"aborted: it is past its timeout of {self.status.timeout_ms} ms")
+            return self._fence(out, None, ErrorCode.NONE, now_ms)
+        return out
+
+    def expire(self, now_ms: int, expiration_ms: int) -> Output:
+        """transactional.id.expiration.ms: an id at rest for that long is forgotten."""
+        out = Output()
+        status = self.status
+        if (
+            self._pending is None
+            and self.state in _AT_REST
+            and status.last_update_ms + expiration_ms <= now_ms
+        ):
+            self._prepare(out, status._replace(state=DEAD), None, ErrorCode.NONE)
+        return out
+
+    # Transitions
+
+    @property
+    def _identity(self) -> ProducerIdentity:
+        return ProducerIdentity(self.status.producer_id, self.status.producer_epoch)
+
+    @property
+    def _next_identity(self) -> ProducerIdentity:
+        return ProducerIdentity(self.status.producer_id, self.status.producer_epoch + 1)
+
+    def _fence(self, out: Output, waiter: Waiter | None, answer: Result, now_ms: int) -> Output:
+        epoch = self.status.producer_epoch
+        if not self._epoch_fence_failed:
+            epoch = min(epoch + 1, EPOCH_MAX)
+        self.status = self.status._replace(producer_epoch=epoch)
+        self.last_epoch = NO_EPOCH
+        prepared = self.status._replace(state=PREPARE_ABORT, last_update_ms=now_ms)
+        return self._prepare(out, prepared, waiter, answer, is_fence=True)
+
+    def _prepare(
+        self,
+        out: Output,
+        status: Status,
+        waiter: Waiter | None,
+        answer: Result,
+        *,
+        last_epoch: int | None = None,
+        is_fence: bool = False,
+    ) -> Output:
+        if self.state not in _BEFORE[status.state]:
+            raise AssertionError(f"{self.transactional_id}: {status.state} cannot follow {self.state}")
+        kept = self.last_epoch if last_epoch is None else last_epoch
+        self._pending = _Pending(status, kept, waiter, answer, is_fence, True)
+        out.write = Write(None if status.state is DEAD else status)
+        return out
+
+    def written(self, error: ErrorCode, now_ms: int) -> Output:
+        """The record of the pending transition is committed, or (error) it is not."""
+        out = Output()
+        pending = self._pending
+        if pending is None:
+            return out
+        self._pending = None
+        error = _STORE_ERRORS.get(error, error)
+        if error:
+            return self._write_failed(out, pending, error)
+        status = pending.status
+        if status.state is EMPTY:
+            self.last_producer_id = self.status.producer_id
+        self.last_epoch = pending.last_epoch
+        self.status = status
+        if status.state in _PREPARED:
+            self._await_markers(out, now_ms)
+        elif status.state in (COMPLETE_COMMIT, COMPLETE_ABORT):
+            self._epoch_fence_failed = False
+        _answer(out, pending.waiter, pending.answer)
+        return out
+
+    def _write_failed(self, out: Output, pending: _Pending, error: ErrorCode) -> Output:
+        out.notes.append(f"{pending.status.state} could not be written: {error.name}")
+        if pending.status.state in (COMPLETE_COMMIT, COMPLETE_ABORT):
+            self._pending = pending._replace(is_appended=False)
+            out.retry_completion = error is not ErrorCode.NOT_COORDINATOR
+            return out
+        if pending.is_fence:
+            self._epoch_fence_failed = True
+        if isinstance(pending.answer, InitResult):
+            _answer(out, pending.waiter, InitResult(error))
+        else:
+            _answer(out, pending.waiter, error)
+        return out
+
+    def _await_markers(self, out: Output, now_ms: int) -> None:
+        status = self.status
+        completed = status._replace(
+            state=_COMPLETED[status.state], partitions=frozenset(), last_update_ms=now_ms
+        )
+        self._pending = _Pending(completed, self.last_epoch, None, ErrorCode.NONE, False, False)
+        out.markers = Markers(self._identity, status.state is PREPARE_COMMIT, status.partitions)
+
+    def markers_written(self) -> Output:
+        """Every partition has its marker: the transaction is complete."""
+        out = Output()
+        pending = self._pending
+        if pending is not None and not pending.is_appended:
+            self._pending = pending._replace(is_appended=True)
+            out.write = Write(pending.status)
+        return out
+
+    def resume(self, now_ms: int) -> Output:
+        """After loading: send the markers of a transaction that was decided but not complete."""
+        out = Output()
+        if self.state in _PREPARED:
+            out.notes.append(f"found in state {self.state}: it is completed")
+            self._await_markers(out, now_ms)
+        return out
+
+
+def _refused(out: Output, waiter: Waiter, error: Result) -> Output:
+    """Answer without a change; NONE where nothing was left to do."""
+    out.responses.append((waiter, error))
+    return out
+
+
+def _answer(out: Output, waiter: Waiter | None, answer: Result) -> None:
+    if waiter is not None:
+        out.responses.append((waiter, answer))

@@ -1,0 +1,30 @@
+"""What the transaction coordinator asks of the partitions: to write the markers that end a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.transactions.model import ProducerIdentity, TopicPartition
+
+
+class Marker(NamedTuple):
+    """The end of one transaction. `coordinator_epoch` fences markers of coordinators that were replaced."""
+
+    identity: ProducerIdentity
+    committed: bool
+    coordinator_epoch: int
+
+
+MarkerCallback = Callable[[TopicPartition, ErrorCode], None]
+
+
+class MarkerWriter(Protocol):
+    def exists(self, partition: TopicPartition) -> bool:
+        """Whether the partition still exists in the cluster; a deleted one needs no marker."""
+
+    def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:
+        """Write the marker to each partition, and call back exactly once for each: when its marker is
+        committed, or with an error.
+        """

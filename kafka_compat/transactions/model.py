@@ -1,0 +1,103 @@
+"""What goes into a transaction's machine and what comes out of it: plain values, no behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from kafka_compat.errors import ErrorCode
+
+Waiter = object
+"""Whoever waits for an answer. The machine keeps it and hands it back with the answer; it never looks inside.
+"""
+
+TopicPartition = tuple[str, int]
+
+NO_PRODUCER_ID: Final = -1
+NO_EPOCH: Final = -1
+EPOCH_MAX: Final = 32_767
+NO_TIME: Final = -1
+
+
+class TransactionState(StrEnum):
+    """The states of a transactional id, by the names that DescribeTransactions shows."""
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+    DEAD = "Dead"
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionSettings:
+    """Broker settings that transactions obey, under Kafka's names and defaults."""
+
+    transaction_max_timeout_ms: int = 900_000
+    transactional_id_expiration_ms: int = 604_800_000
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
+
+
+class ProducerIdentity(NamedTuple):
+    """A producer id with its epoch."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class Status(NamedTuple):
+    """What the log holds of a transactional id. `start_ms` is -1 before the first transaction; the time of
+    day, as `last_update_ms`.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    state: TransactionState
+    partitions: frozenset[TopicPartition]
+    start_ms: int
+    last_update_ms: int
+
+
+class InitResult(NamedTuple):
+    """The answer to InitProducerId; no identity with an error."""
+
+    error: ErrorCode
+    identity: ProducerIdentity = ProducerIdentity(NO_PRODUCER_ID, NO_EPOCH)
+
+
+Result = InitResult | ErrorCode
+
+
+class Markers(NamedTuple):
+    """The end of a transaction, to be written to every partition that it wrote to."""
+
+    identity: ProducerIdentity
+    committed: bool
+    partitions: frozenset[TopicPartition]
+
+
+class Write(NamedTuple):
+    """Append this status (None: a tombstone); once it is committed or has failed, call `written`."""
+
+    status: Status | None
+
+
+@dataclass(slots=True)
+class Output:
+    """Everything one event leads to. `notes` are for the log.
+
+    With `retry_completion` the end of the transaction could not be noted for now: `markers_written` is to be
+    called again after a while.
+    """
+
+    responses: list[tuple[Waiter, Result]] = field(default_factory=list)
+    write: Write | None = None
+    markers: Markers | None = None
+    retry_completion: bool = False
+    notes: list[str] = field(default_factory=list)

@@ -1,0 +1,70 @@
+"""The status of transactional ids as the bytes of `__transaction_state`, in the versions that Kafka 3.9
+writes: TransactionLogKey v0 and TransactionLogValue v0. Version 1 of the value (KIP-890) is read as well.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_compat.protocol.codec import MalformedRequest, decode, decode_versioned, encode_versioned
+from kafka_compat.protocol.messages.transaction_state import (
+    PartitionsSchema,
+    TransactionLogKey,
+    TransactionLogValue,
+)
+from kafka_compat.transactions.model import Status, TransactionState
+
+_KEY_VERSION: Final = 0
+_VALUE_VERSION: Final = 0
+_STATES: Final = tuple(TransactionState)
+"""In the order of their numbers in a record."""
+
+
+def encode_record(transactional_id: str, status: Status | None) -> tuple[bytes, bytes | None]:
+    """(key, value); the value of a tombstone is None. Raises ValueError for an id too long for its field."""
+    key = encode_versioned(TransactionLogKey(transactional_id=transactional_id), _KEY_VERSION)
+    return key, None if status is None else _encode_status(status)
+
+
+def decode_record(key: bytes, value: bytes | None) -> tuple[str, Status | None] | None:
+    """The id and its status (None: forgotten); None for a key of another kind. Raises MalformedRequest."""
+    if int.from_bytes(key[:2], "big", signed=True) != _KEY_VERSION:
+        return None
+    transactional_id = decode(TransactionLogKey, _KEY_VERSION, key, 2).transactional_id
+    return transactional_id, None if value is None else _decode_status(value)
+
+
+def _encode_status(status: Status) -> bytes:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(status.partitions):
+        topics.setdefault(topic, []).append(partition)
+    partitions = [PartitionsSchema(topic=topic, partition_ids=ids) for topic, ids in topics.items()]
+    value = TransactionLogValue(
+        producer_id=status.producer_id,
+        producer_epoch=status.producer_epoch,
+        transaction_timeout_ms=status.timeout_ms,
+        transaction_status=_STATES.index(status.state),
+        transaction_partitions=None if status.state is TransactionState.EMPTY else partitions,
+        transaction_last_update_timestamp_ms=status.last_update_ms,
+        transaction_start_timestamp_ms=status.start_ms,
+    )
+    return encode_versioned(value, _VALUE_VERSION)
+
+
+def _decode_status(data: bytes) -> Status:
+    value, _ = decode_versioned(TransactionLogValue, data)
+    if not 0 <= value.transaction_status < len(_STATES):
+        raise MalformedRequest(f"there is no transaction status {value.transaction_status}")
+    return Status(
+        value.producer_id,
+        value.producer_epoch,
+        value.transaction_timeout_ms,
+        _STATES[value.transaction_status],
+        frozenset(
+            (topic.topic, partition)
+            for topic in value.transaction_partitions or ()
+            for partition in topic.partition_ids
+        ),
+        value.transaction_start_timestamp_ms,
+        value.transaction_last_update_timestamp_ms,
+    )
