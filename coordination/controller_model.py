@@ -240,7 +240,7 @@ class ReassignmentRequested:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentFound:
-    """/admin/reassign_partitions appeared or changed (legacy tool): all that it holds."""
+    """/admin/reassign_partitions appeared (legacy tool), not: changed. All that it holds."""
 
     targets: Mapping[TopicPartition, tuple[int, ...]]
 
