@@ -51,6 +51,15 @@ class LogConfig:
         return "compact" in self.cleanup_policy
 
     @property
+    def roll_ms(self) -> int:
+        """After what time a segment is closed: segment.ms, and where only closed ones can be compacted
+        max.compaction.lag.ms (KIP-354).
+        """
+        if self.compact and self.max_compaction_lag_ms > 0:
+            return min(self.segment_ms, self.max_compaction_lag_ms)
+        return self.segment_ms
+
+    @property
     def delete(self) -> bool:
         """Whether cleanup.policy asks for deletion by time and size."""
         return "delete" in self.cleanup_policy

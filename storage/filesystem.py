@@ -92,6 +92,8 @@ class Filesystem(Protocol):
 
     def modified_ms(self, path: str) -> int: ...
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None: ...
+
     def lock(self, path: str) -> FileLock | None:
         """Lock the file exclusively, creating it; None when another holder has it."""
 
@@ -212,6 +214,9 @@ class RealFilesystem:
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def lock(self, path: str) -> OsFileLock | None:
         import fcntl

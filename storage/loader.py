@@ -34,10 +34,12 @@ from storage.log_folder import LEADER_EPOCH_CHECKPOINT
 from storage.producers import ProducerState
 from storage.scan import scan_batches, scan_headers
 from storage.segment import (
+    CLEANED_SUFFIX,
     DELETED_SUFFIX,
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
     Segment,
     file_name,
 )
@@ -45,8 +47,6 @@ from storage.snapshots import load_producers, snapshot_offsets
 
 logger = logging.getLogger(__name__)
 
-CLEANED_SUFFIX = ".cleaned"
-SWAP_SUFFIX = ".swap"
 PROGRESS_STEP_BYTES = 64 * 1024 * 1024
 
 RecoveryProgress = Callable[[TopicPartition, int, int], None]
@@ -195,8 +195,9 @@ class LogLoader:
         cleaned = base_offsets(names, LOG_SUFFIX + CLEANED_SUFFIX)
         swapped = sorted(base_offsets(names, LOG_SUFFIX + SWAP_SUFFIX))
         if cleaned:
-            # The split of a segment had not finished; its source is still there.
-            leftovers += [
+            # A cleaning or the split of a segment had not got to its swap; the source is still there.
+            # Before the rest: without the `.cleaned` file they would count.
+            leftovers[:0] = [
                 name
                 for name in names
                 if name.endswith(SWAP_SUFFIX) and int(name.split(".")[0]) >= min(cleaned)
@@ -204,21 +205,25 @@ class LogLoader:
             swapped = [base for base in swapped if base < min(cleaned)]
         for name in leftovers:
             filesystem.unlink(f"{directory}/{name}")
-        if not swapped:
-            return
-        last = swapped[-1]
-        path = f"{directory}/{file_name(last, LOG_SUFFIX)}{SWAP_SUFFIX}"
-        file = filesystem.open(path)
-        end_offset = last
+        if swapped:
+            # The old log file at the first base offset goes last of its segment: while it is there, no other
+            # file at that offset is a new one (see LogFolder.replace).
+            end_offset = self._end_offset(directory, swapped[-1])
+            for base in base_offsets(names, LOG_SUFFIX):
+                if swapped[0] <= base < end_offset:
+                    for suffix in reversed(SEGMENT_SUFFIXES):
+                        filesystem.unlink(f"{directory}/{file_name(base, suffix)}")
+        waiting = [name for name in filesystem.listdir(directory) if name.endswith(SWAP_SUFFIX)]
+        for name in sorted(waiting, key=lambda name: name.endswith(LOG_SUFFIX + SWAP_SUFFIX)):
+            filesystem.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
+
+    def _end_offset(self, directory: str, base_offset: int) -> int:
+        """The end of the segment in a `.swap` file, whose place is taken even when it is empty."""
+        file = self._filesystem.open(f"{directory}/{file_name(base_offset, LOG_SUFFIX)}{SWAP_SUFFIX}")
+        end_offset = base_offset + 1
         for batch in scan_headers(file, 0, file.size()):
             end_offset = batch.header.next_offset
-        for base in base_offsets(names, LOG_SUFFIX):
-            if swapped[0] <= base < end_offset:
-                for suffix in SEGMENT_SUFFIXES:
-                    filesystem.unlink(f"{directory}/{file_name(base, suffix)}")
-        for name in filesystem.listdir(directory):
-            if name.endswith(SWAP_SUFFIX):
-                filesystem.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
+        return end_offset
 
 
 class _Opening:

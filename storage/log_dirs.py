@@ -250,6 +250,8 @@ class LogDirs:
         clean = checkpoints.CLEAN_SHUTDOWN in names
         recovery_points = directory.read_offsets(checkpoints.RECOVERY_POINTS)
         start_offsets = directory.read_offsets(checkpoints.LOG_START_OFFSETS)
+        # Compaction left gaps in these, whatever their topic's cleanup.policy says by now.
+        cleaned = directory.read_offsets(checkpoints.CLEANER_OFFSETS)
         report.high_watermarks.update(directory.read_offsets(checkpoints.HIGH_WATERMARKS))
         found: list[tuple[TopicPartition, str, LogConfig]] = []
         for name in names:
@@ -274,7 +276,7 @@ class LogDirs:
                 recovery_point=recovery_points.get(key, 0),
                 log_start_offset=start_offsets.get(key, 0),
                 clean=clean,
-                keep_gaps=keep_gaps,
+                keep_gaps=keep_gaps or key in cleaned,
                 progress=progress,
             )
 
@@ -398,11 +400,21 @@ class LogDirs:
         for directory in self._online():
             self._guarded(directory, "checkpoint", self._write_high_watermarks, high_watermarks)
 
-    def cleaned(self) -> set[TopicPartition]:
-        """The partitions that Kafka's log cleaner has compacted."""
+    def cleaned(self) -> dict[TopicPartition, int]:
+        """The partitions that were compacted, with the offsets up to which they are clean."""
         return {
-            key for directory in self._online() for key in directory.read_offsets(checkpoints.CLEANER_OFFSETS)
+            key: offset
+            for directory in self._online()
+            for key, offset in directory.read_offsets(checkpoints.CLEANER_OFFSETS).items()
         }
+
+    def checkpoint_cleaned(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Note up to where logs are clean. May run in a thread."""
+        for directory in self._online():
+            held = {key: offsets[key] for key in self._logs_in(directory) if key in offsets}
+            self._guarded(
+                directory, "checkpoint", LogDirectory.write_offsets, checkpoints.CLEANER_OFFSETS, held
+            )
 
     def _write_high_watermarks(
         self, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int]

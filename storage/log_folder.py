@@ -15,7 +15,15 @@ from storage.deletions import Deletions
 from storage.filesystem import Filesystem
 from storage.leader_epochs import LeaderEpochs
 from storage.producers import ProducerState
-from storage.segment import DELETED_SUFFIX, SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX, Segment, file_name
+from storage.segment import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    Segment,
+    file_name,
+)
 from storage.snapshots import load_producers, snapshot_offsets
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
@@ -62,10 +70,45 @@ class LogFolder:
         for segment in segments:
             segment.let_go()
             for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):
-                path = segment.path(suffix)
-                if self._filesystem.exists(path):
-                    self._filesystem.rename(path, path + DELETED_SUFFIX)
-                    self._deletions.schedule(path + DELETED_SUFFIX, due_ms)
+                self._take_away(segment.path(suffix), due_ms)
+
+    def file_size(self, path: str) -> int:
+        """Bytes of a file; 0 when it is not there."""
+        return self._filesystem.file_size(path) if self._filesystem.exists(path) else 0
+
+    def replace(
+        self, old: Sequence[Segment], suffixes: Sequence[str], size_bytes: int, config: LogConfig, due_ms: int
+    ) -> Segment:
+        """Put the durable `.cleaned` files at the first base offset in the place of `old`, the log file being
+        the last of `suffixes`; the new segment. Old files are removed when `due_ms` has come.
+
+        The order makes that a log file at the first base offset is the old one while any file of `old` is
+        there, and that a `.swap` of the log file stays until all other files are in place.
+        """
+        first = old[0]
+        rename = self._filesystem.rename
+        for suffix in suffixes:
+            rename(first.path(suffix) + CLEANED_SUFFIX, first.path(suffix) + SWAP_SUFFIX)
+        first.let_go()
+        for suffix in reversed(SEGMENT_SUFFIXES):
+            self._take_away(first.path(suffix), due_ms)
+        self.retire(old[1:], due_ms)
+        for suffix in suffixes:
+            rename(first.path(suffix) + SWAP_SUFFIX, first.path(suffix))
+        self.names_changed = True
+        return Segment(
+            self._filesystem,
+            self.path,
+            first.base_offset,
+            size_bytes=size_bytes,
+            index_interval_bytes=config.index_interval_bytes,
+            created_ms=first.created_ms,
+        )
+
+    def _take_away(self, path: str, due_ms: int) -> None:
+        if self._filesystem.exists(path):
+            self._filesystem.rename(path, path + DELETED_SUFFIX)
+            self._deletions.schedule(path + DELETED_SUFFIX, due_ms)
 
     def sync_segments(self, segments: Sequence[Segment], flushed_end_offset: int) -> None:
         """Make the segments durable that are not wholly below `flushed_end_offset`, with the snapshots

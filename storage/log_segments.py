@@ -45,6 +45,11 @@ class LogSegments:
             self.active = self.all[-1]
         return removed
 
+    def replace(self, first: int, end: int, segment: Segment) -> None:
+        """Put `segment` in the place of the sealed segments [first, end), of which it holds what is left."""
+        self.all[first:end] = [segment]
+        self.base_offsets[first:end] = [segment.base_offset]
+
     def number_of(self, offset: int) -> int:
         """Which segment holds `offset`; the first one for offsets before it."""
         return max(bisect_right(self.base_offsets, offset) - 1, 0)

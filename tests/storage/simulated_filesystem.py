@@ -332,6 +332,9 @@ class SimulatedFilesystem:
     def file_size(self, path: str) -> int:
         return len(self._file(path).content)
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        self._file(path).modified_ms = modified_ms
+
     def modified_ms(self, path: str) -> int:
         return self._file(path).modified_ms
 
