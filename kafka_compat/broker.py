@@ -33,7 +33,7 @@ from kafka_compat.replication.fetch_session import FetchSessionCache
 from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.server import Limits, Server
-from kafka_compat.topic_names import OFFSETS_TOPIC
+from kafka_compat.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kafka_compat.topic_nodes import new_topic_id
 from kafka_compat.topics import TopicManager
 from storage.batch import CompressionType
@@ -42,6 +42,8 @@ from storage.log_dirs import LogDirs, stored_meta_properties
 
 if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import GroupCoordinator
+    from kafka_compat.transactions.coordinator import TransactionCoordinator
+    from kafka_compat.transactions.local_markers import LocalMarkerWriter
 
 log = logging.getLogger(__name__)
 
@@ -114,6 +116,33 @@ class Broker:
         )
         groups.start()
         return groups
+
+    @cached_property
+    def markers(self) -> LocalMarkerWriter:
+        """Ends transactions in the partitions that this broker leads."""
+        from kafka_compat.transactions.local_markers import LocalMarkerWriter
+
+        return LocalMarkerWriter(self.replicas, self.metadata, self.clock, lambda: self.groups)
+
+    @cached_property
+    def transactions(self) -> TransactionCoordinator:
+        """Made when the first transactional producer asks, or is loaded."""
+        from kafka_compat.groups.partition_log import PartitionCoordinatorLog
+        from kafka_compat.groups.scheduler import LoopScheduler
+        from kafka_compat.transactions.coordinator import TransactionCoordinator
+        from kafka_compat.transactions.settings import transaction_settings
+
+        transactions = TransactionCoordinator(
+            coordinator_log=PartitionCoordinatorLog(
+                self.replicas, self.metadata, self.clock, CompressionType.NONE, TRANSACTIONS_TOPIC
+            ),
+            markers=self.markers,
+            scheduler=LoopScheduler(self.loop),
+            settings=transaction_settings(self.config),
+            now_ms=self.clock.now_ms,
+        )
+        transactions.start()
+        return transactions
 
     # --- start
 
@@ -273,10 +302,16 @@ class Broker:
     def _on_leading(self, topic: str, partition: int) -> None:
         if topic == OFFSETS_TOPIC:
             self.groups.load(partition)
+        elif topic == TRANSACTIONS_TOPIC:
+            held = self.replicas.get(topic, partition)
+            if held is not None:
+                self.transactions.load(partition, held.leader_epoch)
 
     def _on_stopping(self, topic: str, partition: int) -> None:
         if topic == OFFSETS_TOPIC:
             self.groups.unload(partition)
+        elif topic == TRANSACTIONS_TOPIC:
+            self.transactions.unload(partition)
 
     def _on_deleted(self, topic: str, partitions: list[int]) -> None:
         if "groups" in self.__dict__:
@@ -327,6 +362,8 @@ class Broker:
         if self._maintenance is not None:
             self._maintenance.stop()
         self.server.stop_accepting()
+        if "transactions" in self.__dict__:
+            self.transactions.close()
         if "groups" in self.__dict__:
             self.groups.close()
         self.replicas.resign_all()

@@ -128,7 +128,8 @@ class TransactionCoordinator:
             if shard.loading:
                 self._scheduler.call_later(0, step)
 
-        step()
+        # Not at once: a broker that starts leads this shard before the partitions that want markers.
+        self._scheduler.call_later(0, step)
 
     def _loading(self, shard: _Shard) -> Iterator[None]:
         """All the work of loading, in pieces of about one record."""

@@ -1,0 +1,39 @@
+"""DescribeTransactions (key 65): the state of transactional ids that this broker coordinates (KIP-664)."""
+
+from __future__ import annotations
+
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+
+
+@handler(ApiKey.DESCRIBE_TRANSACTIONS)
+def describe_transactions(
+    ctx: RequestContext, request: DescribeTransactionsRequest
+) -> DescribeTransactionsResponse:
+    return DescribeTransactionsResponse(
+        transaction_states=[_describe(ctx, name) for name in request.transactional_ids]
+    )
+
+
+def _describe(ctx: RequestContext, transactional_id: str) -> TransactionState:
+    error, status = ctx.broker.transactions.describe(transactional_id)
+    if error or status is None:
+        return TransactionState(transactional_id=transactional_id, error_code=error)
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(status.partitions):
+        topics.setdefault(topic, []).append(index)
+    return TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=status.state.value,
+        transaction_timeout_ms=status.timeout_ms,
+        transaction_start_time_ms=status.start_ms,
+        producer_id=status.producer_id,
+        producer_epoch=status.producer_epoch,
+        topics=[TopicData(topic=topic, partitions=indexes) for topic, indexes in topics.items()],
+    )

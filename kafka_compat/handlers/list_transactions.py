@@ -1,0 +1,38 @@
+"""ListTransactions (key 66): the transactional ids that this broker coordinates (KIP-664).
+
+Version 1 can ask for those that run for longer than so many ms (KIP-994).
+"""
+
+from __future__ import annotations
+
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+from kafka_compat.transactions import model
+
+_STATES = {state.value for state in model.TransactionState}
+
+
+@handler(ApiKey.LIST_TRANSACTIONS)
+def list_transactions(ctx: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
+    wanted = set(request.state_filters)
+    known = wanted & _STATES
+    response = ListTransactionsResponse(unknown_state_filters=sorted(wanted - known))
+    if wanted and not known:
+        return response
+    response.error_code, found = ctx.broker.transactions.list_transactions(
+        known, set(request.producer_id_filters), request.duration_filter
+    )
+    response.transaction_states = [
+        TransactionState(
+            transactional_id=transactional_id,
+            producer_id=status.producer_id,
+            transaction_state=status.state.value,
+        )
+        for transactional_id, status in found
+    ]
+    return response

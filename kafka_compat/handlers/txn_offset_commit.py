@@ -1,0 +1,85 @@
+"""TxnOffsetCommit (key 28): store offsets of a group as part of a transaction.
+
+They show when the transaction commits. From version 3 on the member's generation fences members that a
+rebalance has replaced (KIP-447); from version 4 on a client understands TRANSACTION_ABORTABLE (KIP-890).
+"""
+
+from __future__ import annotations
+
+from kafka_compat.dispatch import PENDING, RequestContext, handler
+from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.coordinator_log import TransactionalProducer
+from kafka_compat.groups.model import Commit, OffsetAndMetadata, PartitionErrors
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from kafka_compat.topic_names import OFFSETS_TOPIC
+from kafka_compat.transactions.model import ProducerIdentity
+from kafka_compat.transactions.verification import verify_partition
+
+_FIRST_VERSION_WITH_LOADING = 2
+_FIRST_VERSION_WITH_ABORTABLE = 4
+
+
+@handler(ApiKey.TXN_OFFSET_COMMIT)
+def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest) -> object:
+    now_ms = ctx.broker.clock.now_ms()
+    offsets = {
+        (topic.name, partition.partition_index): OffsetAndMetadata(
+            partition.committed_offset,
+            partition.committed_leader_epoch,
+            partition.committed_metadata or "",
+            now_ms,
+            -1,
+        )
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+    if not offsets:
+        return TxnOffsetCommitResponse()
+    error = _verify(ctx, request)
+    if error:
+        return _response(ctx, dict.fromkeys(offsets, error))
+    commit = Commit(
+        generation_id=request.generation_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        offsets=offsets,
+        producer=TransactionalProducer(request.producer_id, request.producer_epoch),
+    )
+    order = list(offsets)
+    ctx.broker.groups.commit_offsets(
+        request.group_id,
+        commit,
+        lambda errors: ctx.respond(_response(ctx, {key: errors[key] for key in order})),
+    )
+    return PENDING
+
+
+def _verify(ctx: RequestContext, request: TxnOffsetCommitRequest) -> ErrorCode:
+    """Whether the group's partition of `__consumer_offsets` is in the transaction."""
+    if OFFSETS_TOPIC not in ctx.broker.metadata.topics:
+        return ErrorCode.NOT_COORDINATOR
+    return verify_partition(
+        ctx.broker,
+        (OFFSETS_TOPIC, ctx.broker.groups.shard_of(request.group_id)),
+        request.transactional_id,
+        ProducerIdentity(request.producer_id, request.producer_epoch),
+        knows_abortable=ctx.api_version >= _FIRST_VERSION_WITH_ABORTABLE,
+    )
+
+
+def _response(ctx: RequestContext, errors: PartitionErrors) -> TxnOffsetCommitResponse:
+    topics: dict[str, TxnOffsetCommitResponseTopic] = {}
+    for (topic, partition), error in errors.items():
+        if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.api_version < _FIRST_VERSION_WITH_LOADING:
+            # Clients of that age crash upon the other error (KAFKA-7296).
+            error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        topics.setdefault(topic, TxnOffsetCommitResponseTopic(name=topic)).partitions.append(
+            TxnOffsetCommitResponsePartition(partition_index=partition, error_code=error)
+        )
+    return TxnOffsetCommitResponse(topics=list(topics.values()))
