@@ -27,8 +27,6 @@ from coordination.metadata_store import (
     NoNode,
     NotEmpty,
     Operation,
-    SessionExpired,
-    SessionState,
     SetData,
     TransactionFailed,
 )
@@ -62,57 +60,6 @@ async def test_nodes_survive_a_restart_with_their_versions(path: str) -> None:
     await store.close()
 
 
-async def test_each_refusal_has_its_name(path: str) -> None:
-    store = EmbeddedMetadataStore(path)
-    session = store.connect()
-    await session.create("/a")
-    await session.create("/a/b", ephemeral=True)
-    with pytest.raises(NodeExists):
-        await session.create("/a")
-    with pytest.raises(NoNode):
-        await session.create("/x/y")
-    with pytest.raises(NoChildrenForEphemerals):
-        await session.create("/a/b/c")
-    with pytest.raises(NotEmpty):
-        await session.delete("/a")
-    with pytest.raises(BadVersion):
-        await session.set("/a", b"", version=1)
-    with pytest.raises(BadVersion):
-        await session.delete("/a/b", version=7)
-    with pytest.raises(NoNode):
-        await session.get("/b")
-    with pytest.raises(NoNode):
-        await session.children("/b")
-    with pytest.raises(ValueError, match="is not a path"):
-        await session.create("a/")
-    await store.close()
-
-
-async def test_a_transaction_does_all_or_nothing(path: str) -> None:
-    store = EmbeddedMetadataStore(path)
-    session = store.connect()
-    await session.create("/epoch", b"4")
-    results = await session.multi([Create("/controller", b"me", ephemeral=True), SetData("/epoch", b"5", 0)])
-    assert results[0] == "/controller"
-    before = await session.exists("/epoch"), await session.exists("/")
-    with pytest.raises(TransactionFailed) as failed:
-        await session.multi(
-            [
-                SetData("/epoch", b"6"),
-                Create("/new"),
-                Delete("/controller"),
-                Check("/epoch", 9),
-                Create("/never"),
-            ]
-        )
-    assert failed.value.index == 3
-    assert isinstance(failed.value.cause, BadVersion)
-    assert (await session.get("/epoch"))[0] == b"5"
-    assert (await session.exists("/epoch"), await session.exists("/")) == before
-    assert await session.children("/") == ["controller", "epoch"]
-    await store.close()
-
-
 async def test_sequential_nodes_count_up_and_never_repeat(path: str) -> None:
     store = EmbeddedMetadataStore(path)
     session = store.connect()
@@ -129,25 +76,6 @@ async def test_sequential_nodes_count_up_and_never_repeat(path: str) -> None:
     await store.close()
 
 
-async def test_ephemerals_end_with_their_session_and_others_see_it(path: str) -> None:
-    store = EmbeddedMetadataStore(path)
-    one, two = store.connect(), store.connect()
-    await one.ensure("/brokers/ids")
-    await one.create("/brokers/ids/1", b"one", ephemeral=True)
-    await two.create("/brokers/ids/2", b"two", ephemeral=True)
-    events: list[Event] = []
-    states: list[SessionState] = []
-    one.on_state(states.append)
-    assert await two.children("/brokers/ids", events.append) == ["1", "2"]
-    await one.expire()
-    assert states == [SessionState.EXPIRED]
-    assert await two.children("/brokers/ids") == ["2"]
-    assert events == [Event(EventKind.CHILDREN, "/brokers/ids")]
-    with pytest.raises(SessionExpired):
-        await one.get("/brokers/ids")
-    await store.close()
-
-
 async def test_ephemerals_of_a_killed_process_are_gone_and_epochs_still_grow(path: str) -> None:
     killed = EmbeddedMetadataStore(path)
     session = killed.connect()
@@ -159,24 +87,6 @@ async def test_ephemerals_of_a_killed_process_are_gone_and_epochs_still_grow(pat
     assert await again.exists("/broker") is None
     await again.create("/broker", ephemeral=True)
     assert (await again.get("/broker"))[1].czxid > epoch
-    await store.close()
-
-
-async def test_a_watch_tells_once_and_before_the_change_can_be_read(path: str) -> None:
-    store = EmbeddedMetadataStore(path)
-    writer, reader = store.connect(), store.connect()
-    events: list[Event] = []
-    assert await reader.exists("/a", events.append) is None
-    await writer.create("/a", b"1")
-    assert events == [Event(EventKind.CREATED, "/a")]
-    await reader.get("/a", events.append)
-    await writer.set("/a", b"2")
-    await writer.set("/a", b"3")
-    assert events[1:] == [Event(EventKind.CHANGED, "/a")]
-    await reader.get("/a", events.append)
-    await reader.children("/a", events.append)
-    await writer.delete("/a")
-    assert events[2:] == [Event(EventKind.DELETED, "/a")] * 2
     await store.close()
 
 
@@ -276,19 +186,6 @@ async def test_compaction_keeps_everything_and_shrinks_the_file(
     store = EmbeddedMetadataStore(path)
     assert await store.connect().get("/counter") == before
     assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
-    await store.close()
-
-
-async def test_put_ensure_and_delete_tree(path: str) -> None:
-    store = EmbeddedMetadataStore(path)
-    session = store.connect()
-    await session.put("/config/topics/t", b"1")
-    await session.put("/config/topics/t", b"2")
-    await session.ensure("/config/topics/t/below")
-    assert (await session.get("/config/topics/t"))[0] == b"2"
-    await session.delete_tree("/config/topics")
-    await session.delete_tree("/config/topics")
-    assert await session.children("/config") == []
     await store.close()
 
 
