@@ -1,7 +1,7 @@
 """kazoo's threads in the service of an event loop.
 
-kazoo has one thread per connection, which reads what ZooKeeper sends. All that it reads is handed to the loop in
-its order: an event that came before an answer is told before it, which is ZooKeeper's promise about watches.
+kazoo has one thread per connection, which reads what ZooKeeper sends. All of it is handed to the loop in its
+order: an event that came before an answer is told before it, which is ZooKeeper's promise about watches.
 kazoo's usual handlers have a thread for events and one for answers, and so lose that order.
 """
 
