@@ -1,0 +1,356 @@
+"""A world for the controller: a store of topics and states with versions, and brokers that believe what they
+are told. No I/O, no time; what happens is told as lines."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from uuid import UUID
+
+from coordination.controller import Controller
+from coordination.controller_model import (
+    CREATE,
+    AlterPartitionReply,
+    AlterPartitionRequested,
+    Assignment,
+    BrokersChanged,
+    ClearDeletions,
+    ClearPreferredElection,
+    ControlledShutdownReply,
+    ControllerSettings,
+    DeleteTopicNodes,
+    DeletionsRequested,
+    Effect,
+    Elected,
+    ElectionReply,
+    Event,
+    IsrChange,
+    LeaderAndIsrPartition,
+    Note,
+    PartitionsChanged,
+    ReassignmentReply,
+    ReassignmentsReply,
+    Reply,
+    ReplyValue,
+    Resigned,
+    SendLeaderAndIsr,
+    SendStopReplica,
+    SendUpdateMetadata,
+    StatesWritten,
+    StopReplicaAnswered,
+    TopicPartition,
+    TopicsChanged,
+    WriteReassignments,
+    WriteStates,
+    WriteTopic,
+)
+from coordination.model import BrokerInfo, Endpoint, PartitionState, TopicState
+
+
+class World:
+    """The store, the brokers, and one controller at a time.
+
+    `beliefs` is what each living broker was told by LeaderAndIsr of its partitions; `metadata` what all were
+    told by UpdateMetadata. `unanswered` are the StopReplica requests that brokers have not answered yet.
+    """
+
+    def __init__(self, settings: ControllerSettings | None = None) -> None:
+        self.settings = settings or ControllerSettings()
+        self.controller = Controller(0, self.settings)
+        self.controller_epoch = 0
+        self.next_epoch = 0
+        self.next_topic_id = 1
+        self.brokers: dict[int, BrokerInfo] = {}
+        self.topics: dict[str, TopicState] = {}
+        self.states: dict[TopicPartition, PartitionState] = {}
+        self.deletions: set[str] = set()
+        self.unclean: dict[str, bool] = {}
+        self.unclean_requested = False
+        self.beliefs: dict[int, dict[TopicPartition, LeaderAndIsrPartition]] = {}
+        self.metadata: dict[int, dict[TopicPartition, PartitionState]] = {}
+        self.unanswered: deque[StopReplicaAnswered] = deque()
+        self.replies: dict[object, ReplyValue] = {}
+        self.leaders: dict[tuple[TopicPartition, UUID | None, int], int] = {}
+        self.hold_writes = False
+        self.held: WriteStates | None = None
+        self.lines: list[str] = []
+        self._watched: deque[Event] = deque()
+
+    # What happens
+
+    def send(self, event: Event) -> None:
+        """Tell the controller, do what it says, and tell it what its own writes have changed."""
+        self._watched.append(event)
+        while self._watched:
+            self._apply(self.controller.handle(self._watched.popleft()))
+
+    def elect(self) -> None:
+        """The next controller begins its reign with what the store holds."""
+        self.held = None
+        self.hold_writes = False
+        self.unanswered.clear()
+        self._apply(self.controller.handle(Resigned()))
+        self.controller = Controller(0, self.settings)
+        self.controller_epoch += 1
+        self.send(
+            Elected(
+                self.controller_epoch,
+                self.controller_epoch,
+                tuple(self.brokers.values()),
+                tuple(self.topics.values()),
+                dict(self.states),
+                tuple(self.deletions),
+                unclean_topics=dict(self.unclean),
+            )
+        )
+
+    def start_broker(self, broker: int) -> None:
+        """A broker registers, in a new life, whether the end of an earlier one was seen or not."""
+        self.next_epoch += 1
+        endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 9000 + broker)
+        self.brokers[broker] = BrokerInfo(broker, (endpoint,), epoch=self.next_epoch)
+        self.beliefs[broker] = {}
+        self.metadata[broker] = {}
+        self.send_brokers()
+
+    def stop_broker(self, broker: int) -> None:
+        """A broker's session ends."""
+        for known in (self.brokers, self.beliefs, self.metadata):
+            known.pop(broker)
+        self.send_brokers()
+
+    def send_brokers(self) -> None:
+        """The watch of /brokers/ids fires."""
+        self.unanswered = deque(answer for answer in self.unanswered if answer.broker_id in self.brokers)
+        self.send(BrokersChanged(tuple(self.brokers.values())))
+
+    def create_topic(self, name: str, replicas: Mapping[int, tuple[int, ...]]) -> None:
+        """A topic's node appears."""
+        self.topics[name] = TopicState(name, UUID(int=self.next_topic_id), dict(replicas))
+        self.next_topic_id += 1
+        self.send_topics()
+
+    def send_topics(self) -> None:
+        """The watch of /brokers/topics fires."""
+        self.send(TopicsChanged(frozenset(self.topics), tuple(self.topics.values())))
+
+    def add_partitions(self, name: str, replicas: Mapping[int, tuple[int, ...]]) -> None:
+        """A topic's node gets more partitions."""
+        topic = self.topics[name]
+        self.topics[name] = replace(topic, replicas={**topic.replicas, **replicas})
+        self.send(PartitionsChanged(self.topics[name]))
+
+    def delete_topic(self, name: str) -> None:
+        """A topic is marked for deletion."""
+        self.deletions.add(name)
+        self.send(DeletionsRequested(tuple(sorted(self.deletions))))
+
+    def propose_isr(self, partition: TopicPartition, isr: tuple[int, ...], **wrong: int) -> None:
+        """The leader, as far as it knows, asks for another ISR; `wrong` takes the place of what it knows."""
+        state = self.states[partition]
+        told = self.beliefs.get(state.leader, {}).get(partition)
+        believed = state if told is None else told.state
+        leader = wrong.get("by", state.leader)
+        epoch = self.brokers[leader].epoch if leader in self.brokers else -1
+        change = IsrChange(
+            wrong.get("leader_epoch", believed.leader_epoch),
+            isr,
+            wrong.get("partition_epoch", believed.partition_epoch),
+            bool(wrong.get("recovering", 0)),
+        )
+        self.replies.pop("isr", None)
+        self.send(
+            AlterPartitionRequested("isr", leader, wrong.get("broker_epoch", epoch), {partition: change})
+        )
+        reply = self.replies.get("isr")
+        if told is not None and isinstance(reply, AlterPartitionReply):
+            answer = reply.partitions.get(partition)
+            if isinstance(answer, PartitionState):
+                self.beliefs[state.leader][partition] = told._replace(state=answer)
+
+    def answer_stops(self, broker: int | None = None, *, error: int = 0) -> None:
+        """Brokers (or one) answer the StopReplica requests that wait."""
+        waiting, self.unanswered = self.unanswered, deque()
+        for answer in waiting:
+            if broker is not None and answer.broker_id != broker:
+                self.unanswered.append(answer)
+                continue
+            results = dict.fromkeys(answer.partitions, error)
+            self.send(replace(answer, partitions=results))
+
+    def meddle(self, partition: TopicPartition, isr: tuple[int, ...]) -> None:
+        """Somebody else writes the partition's state node."""
+        state = self.states[partition]
+        self.states[partition] = replace(state, isr=isr, partition_epoch=state.partition_epoch + 1)
+
+    def release(self) -> None:
+        """The write that was held is done."""
+        held, self.held = self.held, None
+        self.hold_writes = False
+        if held is not None:
+            self.send(self._write(held))
+
+    # What the controller wants done
+
+    def _apply(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case WriteStates():
+                    if self.hold_writes:
+                        self.held = effect
+                        self.lines.append("(the store does not answer)")
+                    else:
+                        self._watched.appendleft(self._write(effect))
+                case WriteTopic(topic):
+                    self.topics[topic.name] = topic
+                    self.lines.append(f"topic {topic.name}: {_topic(topic)}")
+                    self._watched.append(PartitionsChanged(topic))
+                case DeleteTopicNodes(topic_name):
+                    self._delete(topic_name)
+                case ClearDeletions(names):
+                    self.deletions -= set(names)
+                    self.lines.append(f"clear deletions {', '.join(names)}")
+                case ClearPreferredElection():
+                    self.lines.append("clear preferred election")
+                case WriteReassignments(targets):
+                    left = " ".join(f"{partition}={_ids(target)}" for partition, target in targets.items())
+                    self.lines.append(f"reassignment node: {left or 'removed'}")
+                case SendLeaderAndIsr():
+                    self._leader_and_isr(effect)
+                case SendUpdateMetadata():
+                    self._update_metadata(effect)
+                case SendStopReplica():
+                    self._stop_replica(effect)
+                case Reply(request_id, value):
+                    self.replies[request_id] = value
+                    self.lines.append(f"reply {request_id}: {_reply(value)}")
+                case Note(_, text):
+                    self.lines.append(f"note: {text}")
+
+    def _write(self, effect: WriteStates) -> StatesWritten:
+        assert effect.epoch_znode_version == self.controller_epoch
+        written: dict[TopicPartition, int] = {}
+        conflicts: dict[TopicPartition, PartitionState | None] = {}
+        for partition, state, expected in effect.writes:
+            known = self.states.get(partition)
+            version = CREATE if known is None else known.partition_epoch
+            if version != expected:
+                conflicts[partition] = known
+                self.lines.append(f"conflict {partition}")
+                continue
+            written[partition] = expected + 1
+            self._check(partition, known, state)
+            self.states[partition] = replace(state, partition_epoch=expected + 1)
+            self.lines.append(f"state {partition}: {_state(self.states[partition])}")
+        return StatesWritten(effect.write_id, written, conflicts)
+
+    def _check(self, partition: TopicPartition, before: PartitionState | None, after: PartitionState) -> None:
+        """What must hold of every write."""
+        identity = (partition, self.topics[partition.topic].topic_id, after.leader_epoch)
+        assert self.leaders.setdefault(identity, after.leader) == after.leader, "two leaders in one epoch"
+        assert after.isr
+        assert after.leader == -1 or after.leader in after.isr
+        if before is not None:
+            assert after.leader_epoch >= before.leader_epoch
+            assert after.controller_epoch >= before.controller_epoch
+            unclean = self.unclean.get(partition.topic, self.unclean_requested)
+            assert after.leader in (-1, *before.isr) or unclean, "unclean leader"
+
+    def _delete(self, topic: str) -> None:
+        self.lines.append(f"delete nodes of {topic}")
+        del self.topics[topic]
+        self.deletions.discard(topic)
+        for partition in [partition for partition in self.states if partition.topic == topic]:
+            del self.states[partition]
+        self._watched.append(TopicsChanged(frozenset(self.topics), tuple(self.topics.values())))
+
+    def _leader_and_isr(self, effect: SendLeaderAndIsr) -> None:
+        broker = effect.broker.broker_id
+        for each in effect.partitions:
+            new = " new" if each.is_new else ""
+            told = f"{_state(each.state)}, {_assignment(each.assignment)}{new}"
+            self.lines.append(f"-> {broker} leader {each.partition}: {told}")
+        if self._hears(broker, effect.broker.epoch):
+            for each in effect.partitions:
+                known = self.beliefs[broker].get(each.partition)
+                if known is None or known.state.leader_epoch <= each.state.leader_epoch:
+                    self.beliefs[broker][each.partition] = each
+
+    def _update_metadata(self, effect: SendUpdateMetadata) -> None:
+        brokers = _ids(address.broker_id for address in effect.brokers)
+        live = _ids(broker.broker_id for broker in effect.live_brokers)
+        told = "; ".join(
+            f"{each.partition} {each.state.leader}/{each.state.leader_epoch}"
+            + (f" offline {_ids(each.offline_replicas)}" if each.offline_replicas else "")
+            for each in effect.partitions
+        )
+        self.lines.append(f"-> {brokers} metadata: brokers {live}" + (f"; {told}" if told else ""))
+        for address in effect.brokers:
+            if self._hears(*address):
+                self.metadata[address.broker_id].update(
+                    {each.partition: each.state for each in effect.partitions}
+                )
+
+    def _stop_replica(self, effect: SendStopReplica) -> None:
+        broker = effect.broker.broker_id
+        for each in effect.partitions:
+            how = "delete" if each.delete else "stop"
+            self.lines.append(f"-> {broker} {how} {each.partition}: epoch {each.leader_epoch}")
+        if not self._hears(broker, effect.broker.epoch):
+            return
+        for each in effect.partitions:
+            known = self.beliefs[broker].get(each.partition)
+            if each.delete:
+                self.beliefs[broker].pop(each.partition, None)
+            elif known is not None and each.leader_epoch in (-2, known.state.leader_epoch):
+                del self.beliefs[broker][each.partition]
+        deleted = {each.partition: 0 for each in effect.partitions if each.delete}
+        if deleted:
+            self.unanswered.append(StopReplicaAnswered(broker, 0, deleted))
+
+    def _hears(self, broker: int, epoch: int) -> bool:
+        return broker in self.brokers and self.brokers[broker].epoch == epoch
+
+
+def _ids(brokers: Iterable[int]) -> str:
+    return ",".join(str(broker) for broker in brokers)
+
+
+def _state(state: PartitionState) -> str:
+    recovering = ", recovering" if state.recovering else ""
+    return f"leader {state.leader}/{state.leader_epoch}, isr {_ids(state.isr)}{recovering}"
+
+
+def _assignment(assignment: Assignment) -> str:
+    adding = f" adding {_ids(assignment.adding)}" if assignment.adding else ""
+    removing = f" removing {_ids(assignment.removing)}" if assignment.removing else ""
+    return f"replicas {_ids(assignment.replicas)}{adding}{removing}"
+
+
+def _topic(topic: TopicState) -> str:
+    return "; ".join(
+        f"{index} "
+        + _assignment(
+            Assignment(replicas, topic.adding_replicas.get(index, ()), topic.removing_replicas.get(index, ()))
+        )
+        for index, replicas in topic.replicas.items()
+    )
+
+
+def _reply(value: ReplyValue) -> str:
+    if value.error:
+        return value.error.name
+    match value:
+        case AlterPartitionReply(_, states):
+            parts = [
+                f"{partition} {_state(each) if isinstance(each, PartitionState) else each.name}"
+                for partition, each in states.items()
+            ]
+        case ControlledShutdownReply(_, remaining):
+            parts = [f"remaining {' '.join(map(str, remaining)) or 'none'}"]
+        case ElectionReply(_, outcomes) | ReassignmentReply(_, outcomes):
+            parts = [f"{partition} {outcome.error.name}" for partition, outcome in outcomes.items()]
+        case ReassignmentsReply(_, assignments):
+            parts = [f"{partition} {_assignment(each)}" for partition, each in assignments.items()]
+    return "; ".join(parts) or "nothing"

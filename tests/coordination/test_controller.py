@@ -1,0 +1,175 @@
+"""What the controller does, told by the transcripts in tests/transcripts/controller.
+
+After a change that is meant, KAFKA_COMPAT_REWRITE_TRANSCRIPTS=1 writes down what happens now, for `git diff`
+to show. A line of commands is what happens in the cluster; below the dashes is what the controller does.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from coordination.controller_model import (
+    ControlledShutdownRequested,
+    ControllerSettings,
+    ElectionRequested,
+    ElectionType,
+    LeaderAndIsrAnswered,
+    PreferredElectionFound,
+    ReassignmentFound,
+    ReassignmentRequested,
+    ReassignmentsListed,
+    RebalanceTick,
+    Resigned,
+    TopicPartition,
+    UncleanConfigChanged,
+)
+from tests.coordination.controller_world import World
+
+TRANSCRIPTS = Path(__file__).parent.parent / "transcripts" / "controller"
+SEPARATOR = "----"
+
+
+@pytest.mark.parametrize("path", sorted(TRANSCRIPTS.glob("*.txt")), ids=lambda path: path.stem)
+def test_transcript(path: Path) -> None:
+    told = path.read_text()
+    happened = _play(told)
+    if os.environ.get("KAFKA_COMPAT_REWRITE_TRANSCRIPTS"):
+        path.write_text(happened)
+    else:
+        assert happened == told
+
+
+def _play(told: str) -> str:
+    player = Player()
+    blocks = []
+    for block in told.rstrip("\n").split("\n\n"):
+        commands, separator, _ = block.partition(f"\n{SEPARATOR}")
+        only_comments = not separator and all(line.startswith("#") for line in block.splitlines())
+        blocks.append(
+            block if only_comments else f"{commands}\n{SEPARATOR}\n{player.play(commands)}".rstrip()
+        )
+    return "\n\n".join(blocks) + "\n"
+
+
+class Player:
+    """Plays commands in a world; those named as methods of it, others as events."""
+
+    def __init__(self) -> None:
+        self.world = World()
+
+    def play(self, commands: str) -> str:
+        """What the controller does because of the commands, a line each."""
+        self.world.lines.clear()
+        for line in commands.splitlines():
+            if not line.startswith("#"):
+                name, *words = line.split()
+                getattr(self, "do_" + name.replace("-", "_"))(*words)
+        return "\n".join(self.world.lines)
+
+    def do_settings(self, *words: str) -> None:
+        values = dict(word.split("=") for word in words)
+        self.world = World(
+            ControllerSettings(
+                delete_topic_enable=values.get("delete", "true") == "true",
+                leader_imbalance_per_broker_percentage=int(values.get("imbalance", "10")),
+            )
+        )
+
+    def do_brokers(self, *ids: str) -> None:
+        for broker in ids:
+            self.world.start_broker(int(broker))
+
+    def do_elected(self) -> None:
+        self.world.elect()
+
+    def do_resigned(self) -> None:
+        self.world.send(Resigned())
+
+    def do_up(self, broker: str) -> None:
+        self.world.start_broker(int(broker))
+
+    def do_down(self, broker: str) -> None:
+        self.world.stop_broker(int(broker))
+
+    def do_topic(self, name: str, *partitions: str) -> None:
+        self.world.create_topic(name, {int(index): ids for index, ids in map(_pair, partitions)})
+
+    def do_partitions(self, name: str, *partitions: str) -> None:
+        self.world.add_partitions(name, {int(index): ids for index, ids in map(_pair, partitions)})
+
+    def do_unclean(self, topic: str) -> None:
+        self.world.unclean[topic] = True
+        self.world.send(UncleanConfigChanged(False, self.world.unclean))
+
+    def do_delete(self, topic: str) -> None:
+        self.world.delete_topic(topic)
+
+    def do_stopped(self, broker: str, error: str = "0") -> None:
+        self.world.answer_stops(int(broker), error=int(error))
+
+    def do_isr(self, partition: str, isr: str, *wrong: str) -> None:
+        values = {name: int(value) for name, value in (word.split("=") for word in wrong)}
+        self.world.propose_isr(_partition(partition), _ids(isr), **values)
+
+    def do_meddle(self, partition: str, isr: str) -> None:
+        self.world.meddle(_partition(partition), _ids(isr))
+
+    def do_hold(self) -> None:
+        self.world.hold_writes = True
+
+    def do_release(self) -> None:
+        self.world.release()
+
+    def do_shutdown(self, broker: str, epoch: str = "") -> None:
+        known = self.world.brokers[int(broker)].epoch if broker in map(str, self.world.brokers) else -1
+        self.world.send(ControlledShutdownRequested("shutdown", int(broker), int(epoch or known)))
+
+    def do_elect(self, kind: str, *partitions: str) -> None:
+        wanted = None if partitions == ("all",) else tuple(map(_partition, partitions))
+        self.world.unclean_requested = kind == "unclean"
+        self.world.send(ElectionRequested("elect", ElectionType[kind.upper()], wanted))
+        self.world.unclean_requested = False
+
+    def do_preferred_node(self, *partitions: str) -> None:
+        self.world.send(PreferredElectionFound(tuple(map(_partition, partitions))))
+
+    def do_rebalance(self) -> None:
+        self.world.send(RebalanceTick())
+
+    def do_reassign(self, *targets: str) -> None:
+        pairs = [target.split("=") for target in targets]
+        self.world.send(
+            ReassignmentRequested(
+                "reassign",
+                {_partition(name): None if ids == "cancel" else _ids(ids) for name, ids in pairs},
+            )
+        )
+
+    def do_reassign_node(self, *targets: str) -> None:
+        pairs = [target.split("=") for target in targets]
+        self.world.send(ReassignmentFound({_partition(name): _ids(ids) for name, ids in pairs}))
+
+    def do_list(self, *partitions: str) -> None:
+        wanted = tuple(map(_partition, partitions)) or None
+        self.world.send(ReassignmentsListed("list", wanted))
+
+    def do_disk_failed(self, broker: str, *partitions: str) -> None:
+        errors = {_partition(name): 56 for name in partitions}
+        self.world.send(LeaderAndIsrAnswered(int(broker), 0, errors))
+
+
+def _ids(text: str) -> tuple[int, ...]:
+    return tuple(int(broker) for broker in text.split(",") if broker)
+
+
+def _pair(text: str) -> tuple[str, tuple[int, ...]]:
+    index, _, ids = text.partition("=")
+    return index, _ids(ids)
+
+
+def _partition(text: str) -> TopicPartition:
+    topic, _, index = text.rpartition("-")
+    return TopicPartition(topic, int(index))
