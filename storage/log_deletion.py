@@ -50,6 +50,10 @@ def apply_retention(log: Log, now_ms: int, high_watermark: int) -> list[int]:
 def truncate_to(log: Log, offset: int) -> None:
     """Drop every batch that holds `offset` or more."""
     if offset >= log.log_end_offset:
+        # An epoch in which this replica led and appended nothing: its next leader does not know it.
+        if log.leader_epochs.truncate_from_end(log.log_end_offset):
+            log.latest_leader_epoch = log.leader_epochs.latest_epoch
+            log.leader_epochs_changed = True
         return
     offset = log.segments.batch_start(offset)
     if offset <= log.first_base_offset:

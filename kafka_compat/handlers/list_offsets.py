@@ -3,6 +3,9 @@
 Timestamps below zero name places: -1 latest (with read_committed the last stable offset), -2 earliest, -3 the
 record with the greatest timestamp (7+, KIP-734), -4 earliest on this disk (8+), -5 latest in tiered storage
 (9+, never any here). Version 0 answers with a list of segment starts, as the oldest clients expect.
+
+A follower (replica id from 0 on) sees the log to its end. For others a leader that was just elected does not
+know what is committed until its followers have come to the start of its epoch: OFFSET_NOT_AVAILABLE.
 """
 
 from __future__ import annotations
@@ -31,6 +34,9 @@ MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 READ_COMMITTED = 1
+_CONSUMER = -1
+_DEBUGGER = -2
+_FIRST_VERSION_OF_OFFSET_NOT_AVAILABLE = 5
 _FIRST_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
 
@@ -65,7 +71,9 @@ def _answer(
     partition = replicas.get(topic, wanted.partition_index)
     if partition is None:
         return _error(wanted, replicas.missing(topic, wanted.partition_index))
-    code = partition.check_leader_epoch(wanted.current_leader_epoch)
+    code = partition.check_leader_epoch(
+        wanted.current_leader_epoch, leader_only=request.replica_id != _DEBUGGER
+    )
     if code != ErrorCode.NONE:
         return _error(wanted, code)
     try:
@@ -76,9 +84,20 @@ def _answer(
             )
         if wanted.timestamp < 0 and ctx.api_version < _FIRST_VERSION.get(wanted.timestamp, 1 << 15):
             return _error(wanted, ErrorCode.UNSUPPORTED_VERSION)
-        timestamp, offset, epoch = _find(
-            partition, wanted.timestamp, request.isolation_level == READ_COMMITTED
-        )
+        if request.replica_id != _CONSUMER:
+            end = partition.log.log_end_offset
+        elif request.isolation_level == READ_COMMITTED:
+            end = partition.last_stable_offset
+        else:
+            end = partition.high_watermark
+        timestamp, offset, epoch = _find(partition, wanted.timestamp, end)
+        if offset < 0 or wanted.timestamp == LATEST:
+            unsure = partition.is_leader and partition.epoch_start_offset > partition.high_watermark
+            if unsure and request.replica_id == _CONSUMER and wanted.timestamp != LATEST_TIERED:
+                new = ctx.api_version >= _FIRST_VERSION_OF_OFFSET_NOT_AVAILABLE
+                return _error(
+                    wanted, ErrorCode.OFFSET_NOT_AVAILABLE if new else ErrorCode.LEADER_NOT_AVAILABLE
+                )
     except StorageError as error:
         return _error(wanted, code_of(error))
     return ListOffsetsPartitionResponse(
@@ -86,10 +105,9 @@ def _answer(
     )
 
 
-def _find(partition: Partition, timestamp: int, committed_only: bool) -> tuple[int, int, int]:
-    """(timestamp, offset, leader epoch) of a place, -1 for what is not there."""
+def _find(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int]:
+    """(timestamp, offset, leader epoch) of a place below `end`, -1 for what is not there."""
     log = partition.log
-    end = partition.last_stable_offset if committed_only else partition.high_watermark
     if timestamp == LATEST:
         return -1, end, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):

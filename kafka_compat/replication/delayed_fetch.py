@@ -6,7 +6,10 @@ Rules
 2. The answer goes out at once when min_bytes are there, when max_wait_ms is 0, when nothing is asked for, or
    when a partition has an error or has diverged: the client must hear of those soon.
 3. Else the request listens to its partitions, and looks again when they committed as many bytes as were
-   missing.
+   missing; a follower's, when as many were appended.
+4. A follower (replica id from 0 on) reads to the end of the log, and with its fetch offset tells how far it
+   has come; only the first look counts for that. A consumer reads what is committed, from version 11 on also
+   from a follower, and is sent to a nearer one where replica.selector.class says so (KIP-392).
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from kafka_compat.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
+from kafka_compat.replication.nearest_replica import LEADER, nearest_replica
 from storage.errors import OffsetOutOfRange, StorageError
 from storage.legacy import down_convert
 
@@ -35,6 +39,11 @@ if TYPE_CHECKING:
     from kafka_compat.replication.partition import Partition
 
 READ_COMMITTED = 1
+CONSUMER = -1
+"""The replica id of consumers; below it are tools that look at the whole log."""
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+_FIRST_VERSION_FROM_FOLLOWERS = 11
+_FIRST_VERSION_WITH_REPLICA_STATE = 15
 _FIRST_VERSION_WITH_FORMAT_2 = 4
 _EMPTY = b""
 
@@ -46,12 +55,15 @@ class DelayedFetch:
         "_committed_only",
         "_ctx",
         "_done",
+        "_leader_only",
         "_max_bytes",
         "_max_wait_ms",
         "_min_bytes",
         "_missing_bytes",
         "_partitions",
         "_plan",
+        "_rack",
+        "_replica_id",
         "_seen_sizes",
         "_timer",
     )
@@ -61,7 +73,17 @@ class DelayedFetch:
         self._plan = plan
         self._committed_only = request.isolation_level == READ_COMMITTED
         self._max_wait_ms = request.max_wait_ms
+        version = ctx.api_version
+        self._replica_id = (
+            request.replica_state.replica_id
+            if version >= _FIRST_VERSION_WITH_REPLICA_STATE
+            else request.replica_id
+        )
+        self._leader_only = self._replica_id >= 0 or version < _FIRST_VERSION_FROM_FOLLOWERS
+        self._rack = request.rack_id
         self._max_bytes = min(request.max_bytes, ctx.broker.fetch_max_bytes)
+        if self._replica_id >= 0:
+            self._max_bytes = request.max_bytes
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._missing_bytes = 0
         self._partitions: list[Partition] = []
@@ -70,7 +92,7 @@ class DelayedFetch:
         self._done = False
 
     def start(self) -> FetchResponse | _Pending:
-        found, total_bytes, urgent = self._read()
+        found, total_bytes, urgent = self._read(first_look=True)
         if urgent or total_bytes >= self._min_bytes or self._max_wait_ms <= 0 or not self._plan.targets:
             return self._response(found)
         self._park(total_bytes)
@@ -83,7 +105,8 @@ class DelayedFetch:
         """A partition has more to show, or is led elsewhere."""
         if self._done:
             return
-        if partition.is_leader:
+        if partition.is_leader and (self._replica_id >= 0 or not partition.in_sync.followers):
+            # All that was appended is there to be read.
             size = partition.log.size_bytes
             self._missing_bytes -= max(size - self._seen_sizes[partition], 0)
             self._seen_sizes[partition] = size
@@ -99,7 +122,7 @@ class DelayedFetch:
         self._missing_bytes = self._min_bytes - total_bytes
         for partition in self._partitions:
             self._seen_sizes[partition] = partition.log.size_bytes
-            partition.listeners.add(self)
+            (partition.append_listeners if self._replica_id >= 0 else partition.listeners).add(self)
 
     def _time_out(self) -> None:
         if not self._done:
@@ -111,13 +134,15 @@ class DelayedFetch:
         if self._timer is not None:
             self._timer.cancel()
         for partition in self._seen_sizes:
-            partition.listeners.discard(self)
+            (partition.append_listeners if self._replica_id >= 0 else partition.listeners).discard(self)
         if not self._ctx.connection.closed:
             self._ctx.respond(self._response(found))
 
     # --- reading
 
-    def _read(self) -> tuple[list[tuple[FetchTarget, PartitionData, int]], int, bool]:
+    def _read(
+        self, first_look: bool = False
+    ) -> tuple[list[tuple[FetchTarget, PartitionData, int]], int, bool]:
         """(what each partition has, bytes in all, whether the client must hear of it now)."""
         broker = self._ctx.broker
         replicas = broker.replicas
@@ -141,7 +166,7 @@ class DelayedFetch:
                 continue
             self._partitions.append(partition)
             data, size_bytes, notable = self._read_partition(
-                partition, target, self._max_bytes - total_bytes, total_bytes == 0
+                partition, target, self._max_bytes - total_bytes, total_bytes == 0, first_look
             )
             total_bytes += size_bytes
             urgent = urgent or notable
@@ -149,10 +174,17 @@ class DelayedFetch:
         return found, total_bytes, urgent
 
     def _read_partition(
-        self, partition: Partition, target: FetchTarget, bytes_left: int, first: bool
+        self, partition: Partition, target: FetchTarget, bytes_left: int, first: bool, first_look: bool
     ) -> tuple[PartitionData, int, bool]:
         """(the answer, its bytes of records, whether it is urgent)."""
-        code = partition.check_leader_epoch(target.current_leader_epoch)
+        code = partition.check_leader_epoch(target.current_leader_epoch, leader_only=self._leader_only)
+        replica_id = self._replica_id
+        if code == ErrorCode.NONE and replica_id >= 0 and not partition.has_follower(replica_id):
+            code = (
+                ErrorCode.UNKNOWN_LEADER_EPOCH
+                if target.current_leader_epoch >= 0
+                else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            )
         if code != ErrorCode.NONE:
             return _failed_read(target.partition, code), 0, True
         log = partition.log
@@ -166,14 +198,22 @@ class DelayedFetch:
             aborted_transactions=None,
             records=_EMPTY,
         )
+        if self._rack and first_look and partition.is_leader and replica_id == CONSUMER:
+            data.preferred_read_replica = self._nearest(partition, target.fetch_offset)
+            if data.preferred_read_replica != LEADER:
+                return data, 0, True
         if target.last_fetched_epoch >= 0:
             epoch, end_offset = log.end_offset_for_epoch(target.last_fetched_epoch)
-            if end_offset < 0:  # an epoch that this log has not come to
+            if end_offset < 0 or target.fetch_offset < log.log_start_offset:
+                # An epoch that this log has not come to, or no longer has.
                 return _failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
             if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
                 data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
                 return data, 0, True
-        upper_bound = stable_end if self._committed_only else high_watermark
+        if replica_id != CONSUMER:
+            upper_bound = log.log_end_offset
+        else:
+            upper_bound = stable_end if self._committed_only else high_watermark
         max_bytes = min(target.max_bytes, bytes_left)
         try:
             found = log.read(
@@ -183,6 +223,14 @@ class DelayedFetch:
             return _failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
         except StorageError as error:
             return _failed_read(target.partition, code_of(error)), 0, True
+        if first_look and replica_id >= 0:
+            partition.follower_fetched(
+                replica_id,
+                target.fetch_offset,
+                target.log_start_offset,
+                log.log_end_offset,
+                self._ctx.broker.clock.now_ms(),
+            )
         if self._committed_only:
             data.aborted_transactions = [
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
@@ -201,6 +249,13 @@ class DelayedFetch:
         else:
             data.records = found
         return data, found.size_bytes, False
+
+    def _nearest(self, partition: Partition, fetch_offset: int) -> int:
+        broker = self._ctx.broker
+        if broker.config.str("replica.selector.class") != RACK_AWARE_SELECTOR:
+            return LEADER
+        racks = {broker_id: known.rack for broker_id, known in broker.metadata.brokers.items()}
+        return nearest_replica(partition, self._rack, racks, fetch_offset)
 
     def _response(self, found: list[tuple[FetchTarget, PartitionData, int]]) -> FetchResponse:
         plan = self._plan

@@ -1,0 +1,361 @@
+"""What a broker that follows asks of one leader, and what it does with the answers. No I/O but on its logs.
+
+States of a partition, and what leads out of them
+
+    fetching    an answer with records → append, fetching
+                an answer with a diverging epoch → truncate to where the logs agree, fetching
+                OFFSET_OUT_OF_RANGE → looking up the leader's end
+    end         the leader's log ends before ours → truncate to its end, fetching; else → start
+    start       the leader's log starts behind our end → drop everything and start there; then fetching
+    any         another error, or a lost connection → the same state after replica.fetch.backoff.ms
+    any         FENCED_LEADER_EPOCH, or our disk fails → gone, until the controller speaks of it again
+
+Rules
+1. A request names the end of the log as the offset, and the epoch of its last record: so the leader notices
+   where the two logs part (KIP-595), and no exchange of its own is needed before the first fetch. A log that
+   knows no epochs is truncated to its high watermark first.
+2. Nothing is asked for a partition while records of it wait for the flush that flush.messages asks for: with
+   its fetch offset a follower vouches for what it has.
+3. An answer counts only for partitions that stand as they stood when it was asked.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from uuid import UUID
+
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+    ReplicaState,
+)
+from kafka_compat.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from kafka_compat.replication.fetch_session import PartitionKey
+from kafka_compat.replication.follower_session import FollowerSession, Wanted
+from kafka_compat.replication.partition import Partition
+from kafka_compat.replication.truncation import truncation_offset
+from storage.errors import LogDirFailure, StorageError
+
+log = logging.getLogger(__name__)
+
+FETCH_VERSION = 17
+FETCH_VERSION_WITH_NAMES = 12
+"""For leaders of topics that have no id, which are older than Kafka 2.8."""
+LIST_OFFSETS_VERSION = 8
+_LATEST = -1
+_EARLIEST = -2
+_NO_TOPIC_ID = UUID(int=0)
+
+
+class State(Enum):
+    """See the table above."""
+
+    FETCHING = "fetching"
+    END = "end"
+    START = "start"
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerSettings:
+    """replica.fetch.* of the broker."""
+
+    fetch_max_bytes: int = 1024 * 1024
+    response_max_bytes: int = 10 * 1024 * 1024
+    min_bytes: int = 1
+    wait_max_ms: int = 500
+    backoff_ms: int = 1000
+
+
+class _Followed:
+    """One partition in one leader epoch."""
+
+    __slots__ = ("delayed_until_ms", "leader_epoch", "partition", "state", "topic_id")
+
+    def __init__(self, partition: Partition, topic_id: UUID) -> None:
+        self.partition = partition
+        self.topic_id = topic_id
+        self.leader_epoch = partition.leader_epoch
+        self.state = State.FETCHING
+        self.delayed_until_ms = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SentFetch:
+    """A Fetch that is under way."""
+
+    request: FetchRequest
+    version: int
+    asked: dict[PartitionKey, tuple[_Followed, int]]
+    """What was asked for, and from which offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentLookup:
+    """A ListOffsets that is under way."""
+
+    request: ListOffsetsRequest
+    asked: dict[tuple[str, int], _Followed]
+
+
+class Follower:
+    """The partitions that follow one leader. `wake` is called when there is something to ask that was not
+    there before.
+    """
+
+    def __init__(self, local_id: int, settings: FollowerSettings, wake: Callable[[], None]) -> None:
+        self._local_id = local_id
+        self._settings = settings
+        self._wake = wake
+        self._followed: dict[tuple[str, int], _Followed] = {}
+        self._session = FollowerSession()
+        self._version = FETCH_VERSION
+
+    def __len__(self) -> int:
+        return len(self._followed)
+
+    def add(self, partition: Partition, topic_id: UUID) -> None:
+        """Fetch for `partition` in its present leader epoch, in place of an earlier one."""
+        item = _Followed(partition, topic_id)
+        self._followed[partition.topic, partition.partition] = item
+        if partition.log.latest_leader_epoch < 0:
+            self._guarded(item, 0, lambda: partition.truncate_to(partition.high_watermark))
+        self._wake()
+
+    def remove(self, partition: Partition) -> None:
+        """Write no more to its log; whether it was followed does not matter."""
+        self._followed.pop((partition.topic, partition.partition), None)
+
+    def wait_ms(self, now_ms: int) -> int | None:
+        """How long nothing is to be asked, unless `wake` is called; None: for ever."""
+        delayed = [
+            item.delayed_until_ms for item in self._followed.values() if item.delayed_until_ms > now_ms
+        ]
+        return min(delayed) - now_ms if delayed else None
+
+    # --- fetching
+
+    def next_fetch(self, now_ms: int) -> SentFetch | None:
+        """The next Fetch to send, None when there is none; one at a time."""
+        ready = [
+            item
+            for item in self._followed.values()
+            if item.state is State.FETCHING
+            and item.delayed_until_ms <= now_ms
+            and item.partition.durable_end_offset == item.partition.log.log_end_offset
+        ]
+        if not ready:
+            return None
+        by_id = all(item.topic_id != _NO_TOPIC_ID for item in ready)
+        version = FETCH_VERSION if by_id else FETCH_VERSION_WITH_NAMES
+        if version != self._version:
+            self._version = version
+            self._session.lost()
+        asked: dict[PartitionKey, tuple[_Followed, int]] = {}
+        wanted: dict[PartitionKey, Wanted] = {}
+        for item in ready:
+            own = item.partition.log
+            key: PartitionKey = (item.topic_id if by_id else own.topic, own.partition)
+            asked[key] = (item, own.log_end_offset)
+            wanted[key] = Wanted(
+                item.leader_epoch, own.log_end_offset, own.latest_leader_epoch, own.log_start_offset
+            )
+        session_id, epoch = self._session.session_id, self._session.epoch
+        named, forgotten = self._session.changes(wanted)
+        settings = self._settings
+        request = FetchRequest(
+            replica_id=self._local_id,
+            replica_state=ReplicaState(replica_id=self._local_id),
+            max_wait_ms=settings.wait_max_ms,
+            min_bytes=settings.min_bytes,
+            max_bytes=settings.response_max_bytes,
+            session_id=session_id,
+            session_epoch=epoch,
+            topics=self._named(named),
+            forgotten_topics_data=_forgotten(forgotten),
+        )
+        return SentFetch(request, version, asked)
+
+    def _named(self, wanted: dict[PartitionKey, Wanted]) -> list[FetchTopic]:
+        topics: dict[str | UUID, FetchTopic] = {}
+        for (topic, index), item in wanted.items():
+            held = topics.get(topic)
+            if held is None:
+                held = FetchTopic(topic_id=topic) if isinstance(topic, UUID) else FetchTopic(topic=topic)
+                topics[topic] = held
+            held.partitions.append(
+                FetchPartition(
+                    partition=index,
+                    current_leader_epoch=item.leader_epoch,
+                    fetch_offset=item.fetch_offset,
+                    last_fetched_epoch=item.last_fetched_epoch,
+                    log_start_offset=item.log_start_offset,
+                    partition_max_bytes=self._settings.fetch_max_bytes,
+                )
+            )
+        return list(topics.values())
+
+    def fetched(self, sent: SentFetch, response: FetchResponse, now_ms: int) -> None:
+        """Take over what the leader answered."""
+        if response.error_code != ErrorCode.NONE:
+            self._session.lost(unknown=response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            if response.error_code not in (
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+            ):
+                log.warning("a fetch was answered with error %d", response.error_code)
+                self._delay([item for item, _ in sent.asked.values()], now_ms)
+            return
+        self._session.answered(response.session_id)
+        by_id = sent.version > FETCH_VERSION_WITH_NAMES
+        for topic in response.responses:
+            for data in topic.partitions:
+                asked = sent.asked.get((topic.topic_id if by_id else topic.topic, data.partition_index))
+                if asked is None:
+                    continue
+                item, fetch_offset = asked
+                own = item.partition.log
+                if self._is_current(item) and own.log_end_offset == fetch_offset:
+                    self._guarded(item, now_ms, lambda: self._take(item, data, now_ms))  # noqa: B023
+
+    def _take(self, item: _Followed, data: PartitionData, now_ms: int) -> None:
+        partition = item.partition
+        if data.error_code != ErrorCode.NONE:
+            self._refused(item, data.error_code, now_ms)
+            return
+        if data.diverging_epoch.end_offset >= 0:
+            offset = truncation_offset(partition, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+            log.info("%r: parts from its leader's log, truncated to %d", partition, offset)
+            partition.truncate_to(offset)
+            return
+        records = data.records
+        assert records is None or isinstance(records, (bytes, memoryview))
+        partition.append_as_follower(memoryview(records or b""), data.high_watermark, data.log_start_offset)
+        end = partition.log.log_end_offset
+        if partition.durable_end_offset != end:
+            partition.when_durable(end, lambda code: self._flushed(item, code))
+
+    def _flushed(self, item: _Followed, code: ErrorCode) -> None:
+        if code == ErrorCode.NONE:
+            self._wake()
+        else:
+            self._drop(item)
+
+    def lost(self, now_ms: int) -> None:
+        """There is no connection to the leader, or it broke under a request."""
+        self._session.lost()
+        self._delay(list(self._followed.values()), now_ms)
+
+    # --- looking up the ends of the leader's log
+
+    def next_lookup(self, now_ms: int) -> SentLookup | None:
+        """The next ListOffsets to send, None when there is none."""
+        asked: dict[tuple[str, int], _Followed] = {}
+        topics: dict[str, ListOffsetsTopic] = {}
+        for (topic, index), item in self._followed.items():
+            if item.state is not State.FETCHING and item.delayed_until_ms <= now_ms:
+                asked[topic, index] = item
+                topics.setdefault(topic, ListOffsetsTopic(name=topic)).partitions.append(
+                    ListOffsetsPartition(
+                        partition_index=index,
+                        current_leader_epoch=item.leader_epoch,
+                        timestamp=_LATEST if item.state is State.END else _EARLIEST,
+                    )
+                )
+        if not asked:
+            return None
+        return SentLookup(ListOffsetsRequest(replica_id=self._local_id, topics=list(topics.values())), asked)
+
+    def looked_up(self, sent: SentLookup, response: ListOffsetsResponse, now_ms: int) -> None:
+        """Take over where the leader's log ends or starts."""
+        for topic in response.topics:
+            for answer in topic.partitions:
+                item = sent.asked.get((topic.name, answer.partition_index))
+                if item is not None and self._is_current(item):
+                    self._guarded(item, now_ms, lambda: self._place(item, answer, now_ms))  # noqa: B023
+
+    def _place(self, item: _Followed, answer: ListOffsetsPartitionResponse, now_ms: int) -> None:
+        partition = item.partition
+        if answer.error_code != ErrorCode.NONE:
+            self._refused(item, answer.error_code, now_ms)
+        elif item.state is State.END:
+            if answer.offset < partition.log.log_end_offset:
+                log.warning(
+                    "%r: ends at %d, behind the end %d of its leader, elected uncleanly: truncated",
+                    partition,
+                    partition.log.log_end_offset,
+                    answer.offset,
+                )
+                partition.truncate_to(answer.offset)
+                item.state = State.FETCHING
+            else:
+                item.state = State.START
+        else:
+            if answer.offset > partition.log.log_end_offset:
+                log.warning(
+                    "%r: ends at %d, before the start %d of its leader: starts anew",
+                    partition,
+                    partition.log.log_end_offset,
+                    answer.offset,
+                )
+                partition.truncate_fully_and_start_at(answer.offset)
+            item.state = State.FETCHING
+
+    # --- what goes wrong
+
+    def _is_current(self, item: _Followed) -> bool:
+        return self._followed.get((item.partition.topic, item.partition.partition)) is item
+
+    def _refused(self, item: _Followed, code: int, now_ms: int) -> None:
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            item.state = State.END
+        elif code == ErrorCode.FENCED_LEADER_EPOCH:
+            log.info("%r: its leader is in a later epoch than %d", item.partition, item.leader_epoch)
+            self._drop(item)
+        else:
+            log.info("%r: its leader answered with error %d", item.partition, code)
+            self._delay([item], now_ms)
+
+    def _guarded(self, item: _Followed, now_ms: int, step: Callable[[], None]) -> None:
+        """The failure of one partition is not that of the others."""
+        try:
+            step()
+        except (LogDirFailure, KafkaError) as error:
+            log.error("%r: follows no more: %s", item.partition, error)
+            self._drop(item)
+        except StorageError as error:
+            log.error("%r: cannot store what its leader sent: %s", item.partition, error)
+            self._delay([item], now_ms)
+
+    def _drop(self, item: _Followed) -> None:
+        if self._is_current(item):
+            self.remove(item.partition)
+
+    def _delay(self, items: list[_Followed], now_ms: int) -> None:
+        for item in items:
+            item.delayed_until_ms = now_ms + self._settings.backoff_ms
+
+
+def _forgotten(keys: list[PartitionKey]) -> list[ForgottenTopic]:
+    topics: dict[str | UUID, ForgottenTopic] = {}
+    for topic, index in keys:
+        held = topics.get(topic)
+        if held is None:
+            held = ForgottenTopic(topic_id=topic) if isinstance(topic, UUID) else ForgottenTopic(topic=topic)
+            topics[topic] = held
+        held.partitions.append(index)
+    return list(topics.values())
