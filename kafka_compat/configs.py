@@ -244,7 +244,7 @@ class ConfigManager:
         await self._store.put(znodes.config_path("brokers", entity), znodes.encode_config(settings))
         whom = f"broker {name}" if name else "all brokers"
         for item, value in _different(old, settings).items():
-            if not broker_setting_has_effect(item, value):
+            if not broker_setting_has_effect(item):
                 log.warning("%s=%s of %s is stored and has no effect in this version", item, value, whom)
         changes = self._config.set_dynamic(*layers)
         for listener in self.on_broker_config_changed:
@@ -298,7 +298,7 @@ class ConfigManager:
 def tell_of_no_effect(topic: str, settings: Mapping[str, str]) -> None:
     """Say in the log which of the settings that a topic was given do nothing yet."""
     for name, value in settings.items():
-        if not topic_setting_has_effect(name, value):
+        if not topic_setting_has_effect(name):
             log.warning("%s=%s of topic %s is stored and has no effect in this version", name, value, topic)
 
 

@@ -1,5 +1,5 @@
-"""What a broker does by the clock: retention, rolling, timed flushes, checkpoints, deletions, and the
-collector of garbage.
+"""What a broker does by the clock: retention, compaction, rolling, timed flushes, checkpoints, deletions, and
+the collector of garbage.
 
 One timer, one short look each second; work that a disk could hold up goes to the flusher's thread.
 """
@@ -17,6 +17,7 @@ from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
+    from kafka_compat.cleaning import LogCleaner
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,9 @@ class Maintenance:
             (self._checkpoint_start_offsets, config.int("log.flush.start.offset.checkpoint.interval.ms")),
             (self._collect_garbage, GC_INTERVAL_MS),
         ]
+        self._cleaner: LogCleaner | None = None
+        if config.bool("log.cleaner.enable"):
+            self._jobs.append((self._clean, config.int("log.cleaner.backoff.ms")))
         now_ms = broker.clock.now_ms()
         self._due_ms = [now_ms + interval_ms for _, interval_ms in self._jobs]
         # The first look at retention comes soon after the start (Kafka: log.initial.task.delay.ms).
@@ -57,6 +61,8 @@ class Maintenance:
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if self._cleaner is not None:
+            self._cleaner.stop()
 
     def _tick(self) -> None:
         now_ms = self._broker.clock.now_ms()
@@ -94,6 +100,15 @@ class Maintenance:
                     error,
                     code_of(error).name,
                 )
+
+    def _clean(self, now_ms: int) -> None:
+        if self._cleaner is None:
+            if not any(partition.log.config.compact for partition in self._broker.replicas):
+                return
+            from kafka_compat.cleaning import LogCleaner
+
+            self._cleaner = LogCleaner(self._broker)
+        self._cleaner.look(now_ms)
 
     def _expire_producers(self, now_ms: int) -> None:
         for partition in self._broker.replicas:

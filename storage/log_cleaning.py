@@ -145,9 +145,17 @@ def swap(log: Log, job: CleaningJob, group: CleanedGroup) -> bool:
     return True
 
 
+def discard(log: Log) -> None:
+    """Remove the files of a cleaning that has ended too early. Raises LogDirFailure."""
+    try:
+        log.folder.remove_cleaned()
+    except OSError as error:
+        raise log.disk.fail(error, f"cleaning of {log.topic}-{log.partition}") from error
+
+
 def _sources(log: Log, job: CleaningJob, group: CleanedGroup) -> Sequence[Segment] | None:
     """The segments that `group` came from, while they are what they were."""
-    if log.closed or log.directory != job.directory:
+    if log.closed or log.disk.failure is not None or log.directory != job.directory:
         return None
     first = log.segments.number_of(group.sources[0])
     found = log.segments.all[first : first + len(group.sources)]

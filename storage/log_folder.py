@@ -105,6 +105,12 @@ class LogFolder:
             created_ms=first.created_ms,
         )
 
+    def remove_cleaned(self) -> None:
+        """Remove every `.cleaned` file."""
+        for name in self._filesystem.listdir(self.path):
+            if name.endswith(CLEANED_SUFFIX):
+                self._filesystem.unlink(f"{self.path}/{name}")
+
     def _take_away(self, path: str, due_ms: int) -> None:
         if self._filesystem.exists(path):
             self._filesystem.rename(path, path + DELETED_SUFFIX)

@@ -109,9 +109,7 @@ class BrokerConfig:
         return [
             name
             for name, value in self.static.items()
-            if name in self._keys
-            and name not in self.ignored_kraft
-            and not broker_setting_has_effect(name, value)
+            if name in self._keys and name not in self.ignored_kraft and not broker_setting_has_effect(name)
         ]
 
     @property

@@ -8,15 +8,19 @@ TOPIC_SETTINGS = frozenset(
     {
         "cleanup.policy",
         "compression.type",
+        "delete.retention.ms",
         "file.delete.delay.ms",
         "flush.messages",
         "flush.ms",
         "index.interval.bytes",
+        "max.compaction.lag.ms",
         "max.message.bytes",
         "message.timestamp.after.max.ms",
         "message.timestamp.before.max.ms",
         "message.timestamp.difference.max.ms",
         "message.timestamp.type",
+        "min.cleanable.dirty.ratio",
+        "min.compaction.lag.ms",
         "min.insync.replicas",
         "retention.bytes",
         "retention.ms",
@@ -47,6 +51,11 @@ BROKER_SETTINGS = frozenset(
         "kafka.compat.record.validation.enable",
         "listener.security.protocol.map",
         "listeners",
+        "log.cleaner.backoff.ms",
+        "log.cleaner.dedupe.buffer.size",
+        "log.cleaner.enable",
+        "log.cleaner.io.max.bytes.per.second",
+        "log.cleaner.threads",
         "log.dir",
         "log.dirs",
         "log.flush.offset.checkpoint.interval.ms",
@@ -92,6 +101,8 @@ _NOT_MISSED = frozenset(
         "fetch.purgatory.purge.interval.requests",
         "producer.purgatory.purge.interval.requests",
         "delete.records.purgatory.purge.interval.requests",
+        "log.cleaner.io.buffer.load.factor",
+        "log.cleaner.io.buffer.size",
         "log.message.format.version",
         "message.format.version",
         "auto.include.jmx.reporter",
@@ -101,18 +112,15 @@ _NOT_MISSED = frozenset(
 )
 
 
-def topic_setting_has_effect(name: str, value: str) -> bool:
-    """Whether a topic that has this setting behaves otherwise for it, or nobody would expect it to."""
-    if name == "cleanup.policy" and "compact" in value:
-        return False
+def topic_setting_has_effect(name: str) -> bool:
+    """Whether topics behave otherwise for this setting, or nobody would expect them to."""
     return name in TOPIC_SETTINGS or name in _NOT_MISSED
 
 
-def broker_setting_has_effect(name: str, value: str) -> bool:
-    """Whether a broker that has this setting behaves otherwise for it, or nobody would expect it to."""
+def broker_setting_has_effect(name: str) -> bool:
+    """Whether a broker behaves otherwise for this setting, or nobody would expect it to."""
     if name in BROKER_SETTINGS or name in _NOT_MISSED:
         return True
     return any(
-        name in SERVER_SYNONYMS.get(topic, ()) and topic_setting_has_effect(topic, value)
-        for topic in TOPIC_SETTINGS
+        name in SERVER_SYNONYMS.get(topic, ()) and topic_setting_has_effect(topic) for topic in TOPIC_SETTINGS
     )

@@ -102,6 +102,9 @@ def _replay(log: Log) -> Iterator[ReplayedBatch]:
             records = list(iter_records(batch))
             committed = None
             if header.is_control:
+                if not records:
+                    # Compaction took the marker, and before it all records of its transaction.
+                    continue
                 committed = control_record_type(records[0]) is ControlRecordType.COMMIT
                 records = []
             yield ReplayedBatch(

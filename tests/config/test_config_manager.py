@@ -229,9 +229,9 @@ async def test_a_stored_setting_that_cannot_be_is_left_out_and_said(
 async def test_a_setting_without_effect_is_kept_and_said(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await world.set(TOPIC, "t", min_cleanable_dirty_ratio="0.1", retention_ms="5000")
-    assert await world.value(TOPIC, "t", "min.cleanable.dirty.ratio") == ("0.1", ConfigSource.TOPIC)
-    assert "min.cleanable.dirty.ratio=0.1 of topic t" in caplog.text
+    await world.set(TOPIC, "t", preallocate="true", retention_ms="5000")
+    assert await world.value(TOPIC, "t", "preallocate") == ("true", ConfigSource.TOPIC)
+    assert "preallocate=true of topic t" in caplog.text
     assert "retention.ms" not in caplog.text
 
 

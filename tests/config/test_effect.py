@@ -29,11 +29,11 @@ def test_settings_with_an_effect_exist() -> None:
     assert TOPIC_SETTINGS.issubset(topic_keys())
 
 
-def test_compaction_is_said_to_come_later() -> None:
-    assert broker_setting_has_effect("log.cleanup.policy", "delete")
-    assert not broker_setting_has_effect("log.cleanup.policy", "compact")
-    assert broker_setting_has_effect("log.retention.minutes", "5")
-    assert not broker_setting_has_effect("log.cleaner.threads", "5")
+def test_settings_of_compaction_have_an_effect_and_remote_storage_has_none() -> None:
+    assert broker_setting_has_effect("log.cleanup.policy")
+    assert broker_setting_has_effect("log.cleaner.threads")
+    assert broker_setting_has_effect("log.retention.minutes")
+    assert not broker_setting_has_effect("log.local.retention.ms")
 
 
 def test_every_setting_is_documented() -> None:
