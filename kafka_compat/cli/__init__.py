@@ -11,6 +11,7 @@ from collections.abc import Sequence
 #: subcommand -> module with `add_parser(subparsers)` and `run(args) -> exit code`.
 COMMANDS = {
     "serve": "kafka_compat.cli.serve",
+    "health": "kafka_compat.cli.health",
     "pipeline": "kafka_compat.cli.pipeline",
     "spark": "kafka_compat.cli.spark",
 }

@@ -1,0 +1,71 @@
+"""kafka-compat health: does the broker of these settings answer? For health checks of containers."""
+
+import argparse
+import os
+import socket
+import struct
+import sys
+from typing import Any
+
+from kafka_compat.config import ConfigFileError, load
+from kafka_compat.config.listeners import Listener
+
+EXIT_UNHEALTHY = 1
+EXIT_USAGE = 2
+
+_API_VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+"""ApiVersions v0, correlation id 1, no client id: a broker answers it to everyone, also before SASL."""
+
+_ANSWER = struct.Struct(">iih")
+"""Size, correlation id and error code, with which the answer begins."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `health` to the command line."""
+    parser = subparsers.add_parser(
+        "health",
+        help="ask whether a broker on this machine answers",
+        description="Ask the broker that runs with these settings on this machine which APIs it has.",
+        epilog="exit codes: 0 when it answers; 1 when it does not; 2 when the settings are wrong",
+    )
+    parser.add_argument("properties", nargs="?", metavar="server.properties", help="the broker's settings")
+    parser.add_argument("--override", action="append", default=[], metavar="NAME=VALUE", help="a setting")
+    parser.add_argument(
+        "--env", action="store_true", help="take settings from the environment, as serve does"
+    )
+    parser.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help="how long to wait (5)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask once. Returns the exit code."""
+    try:
+        listeners = load(args.properties, args.override, os.environ if args.env else None).listeners
+    except ConfigFileError as error:
+        print(f"kafka-compat: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    # A listener with TLS can only be asked whether it accepts a connection.
+    listener = next(
+        (each for each in listeners if each.security_protocol.endswith("PLAINTEXT")), listeners[0]
+    )
+    host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(listener.host, listener.host)
+    try:
+        _ask(host, listener, args.timeout)
+    except (OSError, EOFError, ValueError) as error:
+        print(f"kafka-compat: no broker answers at {host}:{listener.port}: {error}", file=sys.stderr)
+        return EXIT_UNHEALTHY
+    return 0
+
+
+def _ask(host: str, listener: Listener, timeout_s: float) -> None:
+    with socket.create_connection((host, listener.port), timeout_s) as connection:
+        if not listener.security_protocol.endswith("PLAINTEXT"):
+            return
+        connection.settimeout(timeout_s)
+        connection.sendall(_API_VERSIONS_REQUEST)
+        with connection.makefile("rb") as stream:
+            start = stream.read(_ANSWER.size)
+    if len(start) < _ANSWER.size:
+        raise EOFError("it closed the connection")
+    _, correlation_id, error_code = _ANSWER.unpack(start)
+    if (correlation_id, error_code) != (1, 0):
+        raise ValueError("what answers is no broker")
