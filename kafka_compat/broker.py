@@ -26,6 +26,7 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.configs import ConfigManager
 from kafka_compat.connection import Connection
 from kafka_compat.dispatch import Dispatcher
+from kafka_compat.handlers import SERVED
 from kafka_compat.maintenance import Maintenance
 from kafka_compat.metadata_cache import BrokerMetadata, MetadataCache
 from kafka_compat.producer_ids import ProducerIds
@@ -38,7 +39,7 @@ from kafka_compat.topic_nodes import new_topic_id
 from kafka_compat.topics import TopicManager
 from storage.batch import CompressionType
 from storage.errors import StorageError
-from storage.log_dirs import LogDirs, stored_meta_properties
+from storage.log_dirs import LoadReport, LogDirs, stored_meta_properties
 
 if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import GroupCoordinator
@@ -74,6 +75,9 @@ class Broker:
     fetch_sessions: FetchSessionCache
     flusher: Flusher
     dispatcher: Dispatcher
+
+    served = SERVED
+    """The APIs and versions that it serves, and tells clients of."""
 
     def __init__(self, config: BrokerConfig, clock: Clock | None = None) -> None:
         self.config = config
@@ -160,6 +164,7 @@ class Broker:
             await self._open_store()
             await self._lead()
             await self.server.start()
+            await self._join()
         except BaseException:
             await self._abandon()
             raise
@@ -245,33 +250,34 @@ class Broker:
         self.metadata.controller_id = self.broker_id
         await self._register()
 
-    async def _register(self) -> None:
-        endpoints = {name: self._told_address(name) for name in self.server.bound}
-        rack = self.config.str("broker.rack")
-        info = BrokerInfo(
+    def _own_registration(self) -> BrokerInfo:
+        told = {name: self._told_address(name) for name in self.server.bound}
+        return BrokerInfo(
             self.broker_id,
-            tuple(Endpoint(name, host, port) for name, (host, port) in endpoints.items()),
-            rack,
+            tuple(Endpoint(name, host, port) for name, (host, port) in told.items()),
+            self.config.str("broker.rack"),
         )
+
+    async def _register(self) -> None:
+        info = self._own_registration()
         payload = znodes.encode_broker(info, self.clock.now_ms())
         try:
             await self.store.create(znodes.broker_path(self.broker_id), payload, ephemeral=True)
         except NodeExists as error:
             raise StartupError(f"another broker with broker.id={self.broker_id} is registered") from error
-        self.metadata.brokers[self.broker_id] = BrokerMetadata(self.broker_id, endpoints, rack)
+        endpoints = {end.listener: (end.host, end.port) for end in info.endpoints}
+        self.metadata.brokers[self.broker_id] = BrokerMetadata(self.broker_id, endpoints, info.rack)
 
     async def _lead(self) -> None:
         config = self.config
-        self.topics = TopicManager(config, self.store, self.metadata, self.log_dirs)
-        self.replicas = ReplicaManager(
-            self.broker_id, self.log_dirs, self.metadata, self.flusher, self.loop.call_soon
-        )
+        self.topics = self._new_topics()
+        self.replicas = self._new_replicas()
         self.topics.replicas = self.replicas
         self.configs = ConfigManager(config, self.store, self.metadata)
         await self.configs.load()
         self.configs.on_topic_config_changed.append(self.topics.apply_overrides)
         self.configs.on_broker_config_changed.append(self._broker_config_changed)
-        self.producer_ids = ProducerIds(self.store, self.broker_id)
+        self.producer_ids = self._new_producer_ids()
         self.fetch_sessions = FetchSessionCache(
             config.int("max.incremental.fetch.session.cache.slots"),
             FETCH_SESSION_EVICTION_MS,
@@ -292,12 +298,28 @@ class Broker:
             )
         for directory in report.offline:
             log.error("log directory %s is offline", directory)
+        await self._take_up(report)
+
+    def _new_topics(self) -> TopicManager:
+        return TopicManager(self.config, self.store, self.metadata, self.log_dirs)
+
+    def _new_replicas(self) -> ReplicaManager:
+        return ReplicaManager(self.broker_id, self.log_dirs, self.metadata, self.flusher, self.loop.call_soon)
+
+    def _new_producer_ids(self) -> ProducerIds:
+        return ProducerIds(self.store, self.broker_id)
+
+    async def _take_up(self, report: LoadReport) -> None:
+        """Lead all that was found on disk and in the tree."""
         known = [producer for held in self.log_dirs.logs.values() for producer in held.producers.entries]
         await self.producer_ids.skip(max(known, default=-1))
         await self.topics.load(self._tree_was_new)
         if self._tree_was_new:
             # Last, because it ends the tree's being new: an adoption cut short is taken up again.
             await self.store.put(znodes.CLUSTER_ID, znodes.encode_cluster_id(self.metadata.cluster_id))
+
+    async def _join(self) -> None:
+        """What is left to do once connections are accepted: nothing for a broker that is alone."""
 
     def _on_leading(self, topic: str, partition: int) -> None:
         if topic == OFFSETS_TOPIC:
@@ -371,14 +393,16 @@ class Broker:
         self.server.stop()
         await asyncio.sleep(0)
         self.flusher.close()
-        assert self._tree is not None
-        await self._tree.close()
+        await self._close_store()
         self.log_dirs.close(self.replicas.high_watermarks())
+
+    async def _close_store(self) -> None:
+        if self._tree is not None:
+            await self._tree.close()
 
     async def _abandon(self) -> None:
         """Give back what a start that failed had claimed."""
         self.server.stop()
-        if self._tree is not None:
-            await self._tree.close()
+        await self._close_store()
         if hasattr(self, "log_dirs"):
             self.log_dirs.unlock()

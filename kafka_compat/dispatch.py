@@ -22,7 +22,6 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from kafka_compat.connection import Connection, Part, Slot
-from kafka_compat.handlers import SERVED
 from kafka_compat.protocol import codec, messages
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
@@ -146,7 +145,7 @@ class Dispatcher:
     def api(self, key: int) -> _Api | None:
         api = self._apis.get(key)
         if api is None:
-            versions = SERVED.get(key)  # type: ignore[call-overload]
+            versions = self._broker.served.get(key)  # type: ignore[call-overload]
             if versions is None:
                 return None
             api = self._apis[key] = _Api(ApiKey(key), *versions)

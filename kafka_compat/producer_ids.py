@@ -44,16 +44,22 @@ class ProducerIds:
             await self._store.set(path, znodes.encode_producer_id_block(block), stat.version)
 
     async def _claim(self) -> tuple[int, int]:
-        """Compare-and-set on /latest_producer_id_block; returns the first id and the one after the last."""
-        path = znodes.PRODUCER_ID_BLOCK
-        while True:
-            await self._store.ensure(path)
-            data, stat = await self._store.get(path)
-            last = znodes.decode_producer_id_block(data)
-            first = last.last + 1 if last is not None else 0
-            block = znodes.ProducerIdBlock(self._broker_id, first, first + BLOCK_SIZE - 1)
-            try:
-                await self._store.set(path, znodes.encode_producer_id_block(block), stat.version)
-            except BadVersion:
-                continue
-            return block.first, block.last + 1
+        """The next block: its first id and the one after its last."""
+        block = await claim_block(self._store, self._broker_id)
+        return block.first, block.last + 1
+
+
+async def claim_block(store: MetadataStore, broker_id: int) -> znodes.ProducerIdBlock:
+    """Give a broker the next block, by compare-and-set on /latest_producer_id_block."""
+    path = znodes.PRODUCER_ID_BLOCK
+    while True:
+        await store.ensure(path)
+        data, stat = await store.get(path)
+        last = znodes.decode_producer_id_block(data)
+        first = last.last + 1 if last is not None else 0
+        block = znodes.ProducerIdBlock(broker_id, first, first + BLOCK_SIZE - 1)
+        try:
+            await store.set(path, znodes.encode_producer_id_block(block), stat.version)
+        except BadVersion:
+            continue
+        return block

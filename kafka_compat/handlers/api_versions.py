@@ -10,7 +10,6 @@ import re
 
 from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
-from kafka_compat.handlers import SERVED
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 
@@ -23,7 +22,7 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> Api
     response = ApiVersionsResponse(finalized_features_epoch=0)
     if request is None:
         response.error_code = ErrorCode.UNSUPPORTED_VERSION
-        low, high = SERVED[ApiKey.API_VERSIONS]
+        low, high = ctx.broker.served[ApiKey.API_VERSIONS]
         response.api_keys = [ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=low, max_version=high)]
         return response
     if ctx.api_version >= 3:
@@ -33,6 +32,6 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> Api
             return response
         ctx.connection.software = (name, version)
     response.api_keys = [
-        ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in SERVED.items()
+        ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in ctx.broker.served.items()
     ]
     return response
