@@ -54,6 +54,12 @@ class ArchiveReport:
     seconds: float
     complete: bool
     behind: Offsets = field(default_factory=dict)
+    continuous: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 130 when a signal ended the run before all was archived, unless it was to end so."""
+        return 0 if self.complete or self.continuous else 130
 
     def as_json(self) -> dict[str, Any]:
         """The report as plain values, one entry per partition."""
@@ -178,6 +184,7 @@ def _archive(
         progress.seconds,
         complete,
         _behind(view, state),
+        job.continuous_interval_s is not None,
     )
 
 

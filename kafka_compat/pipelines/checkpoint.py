@@ -26,6 +26,13 @@ def next_offsets(checkpoint: Path) -> Offsets:
     return _logged(checkpoint, max(batches)) if batches else {}
 
 
+def committed_offsets(checkpoint: Path) -> Offsets:
+    """Where the last finished batch ended; empty before the first."""
+    folder = checkpoint / "commits"
+    batches = [int(path.name) for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
+    return _logged(checkpoint, max(batches)) if batches else {}
+
+
 def _logged(checkpoint: Path, batch_id: int) -> Offsets:
     """The offset log's entry: a version, the query's metadata, then one JSON line per source."""
     return _json_at_end((checkpoint / "offsets" / str(batch_id)).read_bytes().rstrip(b"\n").splitlines()[-1])

@@ -57,3 +57,14 @@ def client_properties(options: dict[str, str]) -> dict[str, str]:
     return {
         name.removeprefix("kafka."): value for name, value in options.items() if name.startswith("kafka.")
     }
+
+
+def named_values(pairs: Iterable[str]) -> dict[str, str]:
+    """Parse `name=value` strings as they are; NotStarted for one that is malformed."""
+    values = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise NotStarted(f"{pair}: expected name=value.")
+        values[name] = value
+    return values

@@ -9,9 +9,13 @@ class Progress:
     """Counts rows against the offsets that were there at the start. A context manager.
 
     `total` is the number of offsets to cover; a topic with transactions has fewer records than that.
+    `unit` says what else is counted, for jobs whose steps are not offsets.
     """
 
-    def __init__(self, name: str, total: int, stream: TextIO | None = None) -> None:
+    def __init__(
+        self, name: str, total: int, stream: TextIO | None = None, *, unit: str = "offsets to read"
+    ) -> None:
+        self._unit = unit
         self._name = name
         self._total = total
         self._stream = stream or sys.stderr
@@ -42,7 +46,7 @@ class Progress:
             )
             self._bar.start()
         else:
-            self._say(f"{self._name}: {self._total:,} offsets to read")
+            self._say(f"{self._name}: {self._total:,} {self._unit}")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -54,7 +58,8 @@ class Progress:
         self.rows += rows
         self.batches += 1
         rate = self.rows / max(self.seconds, 1e-3)
-        text = f"{self.rows:,} rows, {rate:,.0f} rows/s, {behind:,} offsets behind"
+        left = f"{behind:,} {self._unit.split()[0]} behind"
+        text = f"{self.rows:,} rows, {rate:,.0f} rows/s, {left}"
         if self._bar is None:
             self._say(f"{self._name}: batch {batch_id}: {text}")
         else:

@@ -1,14 +1,12 @@
 """Runs one Spark streaming query to its end; every job shares this."""
 
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from .cluster import cause
 from .errors import JobFailed, PipelineError, RecordsLost
+from .stop_signals import stop_signals
 
 POLL_S = 0.5
 
@@ -54,7 +52,7 @@ def run_batches(
     else:
         trigger = {"processingTime": f"{int(continuous_interval_s * 1000)} milliseconds"}
     writer = stream.writeStream.foreachBatch(guarded).option("checkpointLocation", str(checkpoint.resolve()))
-    with _stop_signals() as stopped:
+    with stop_signals() as stopped:
         query = None
         try:
             query = writer.trigger(**trigger).start()
@@ -93,20 +91,3 @@ def _stop(query: Any) -> None:
     except Exception as error:
         # The query has its own error by now, or the JVM is gone; either is reported by the caller.
         del error
-
-
-@contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
-    """SIGINT and SIGTERM set the event; outside of the main thread signals stay as they are."""
-    stopped = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stopped
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, lambda *_: stopped.set())
-    try:
-        yield stopped
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,6 +115,19 @@ class Cluster:
             messages += batch
         consumer.close()
         return messages
+
+    def ends(self, topic: str) -> Counter[int]:
+        """Partition → next offset; partitions without records are left out, as counters compare."""
+        consumer = Consumer({"bootstrap.servers": self.address, "group.id": f"g-{uuid.uuid4().hex}"})
+        partitions = consumer.list_topics(topic, 30).topics[topic].partitions
+        ends = Counter(
+            {
+                p: consumer.get_watermark_offsets(TopicPartition(topic, p), 30, cached=False)[1]
+                for p in partitions
+            }
+        )
+        consumer.close()
+        return ends
 
 
 @pytest.fixture(scope="session")

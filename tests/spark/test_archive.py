@@ -1,12 +1,9 @@
 """kafka-compat pipeline archive: killed with -9, run again, read by pyarrow and kafka-python."""
 
 import json
-import os
 import random
 import re
 import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -25,60 +22,13 @@ from kafka_compat.pipelines.archive import ArchiveJob, ArchiveReport, run_archiv
 from kafka_compat.pipelines.errors import NotStarted, RecordsLost
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS
+from tests.spark.job import Job
 from tests.support.campaign import rounds
 from tests.support.ports import free_port
-from tests.support.servers import PROJECT, GenuineKafka
+from tests.support.servers import GenuineKafka
 
 COLUMNS = ["key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType"]
 FILE_NAME = re.compile(r"topic_dir=([^/]+)/day_utc=(\d{4}-\d\d-\d\d)/(\d+)-(\d+)-(\d+)\.parquet")
-
-
-class Job:
-    """`kafka-compat pipeline archive …` as a process of its own, in a process group of its own."""
-
-    def __init__(self, *arguments: str) -> None:
-        line = [sys.executable, "-m", "kafka_compat", "pipeline", "archive", *arguments]
-        self.process = subprocess.Popen(
-            line,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=PROJECT,
-            start_new_session=True,
-        )
-        self.messages: list[str] = []
-        self._news = threading.Condition()
-        self._reader = threading.Thread(target=self._read_messages, daemon=True)
-        self._reader.start()
-
-    def _read_messages(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            with self._news:
-                self.messages.append(line)
-                self._news.notify_all()
-
-    def await_message(self, text: str, timeout_s: float = 240) -> None:
-        with self._news:
-            arrived = self._news.wait_for(lambda: any(text in line for line in self.messages), timeout_s)
-        assert arrived, f"no {text!r} within {timeout_s} s: {''.join(self.messages)}"
-
-    def finish(self, exit_code: int = 0, timeout_s: float = 400) -> str:
-        """Wait for the end; its standard output."""
-        assert self.process.stdout is not None
-        output = self.process.stdout.read()
-        code = self.process.wait(timeout_s)
-        self._reader.join(10)
-        assert code == exit_code, f"exit code {code}: {''.join(self.messages)}"
-        return output
-
-    def kill(self, whole_group: bool) -> None:
-        """kill -9 of Python and Java at once, or of Python alone, which leaves its JVM to notice."""
-        if whole_group:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        else:
-            self.process.kill()
-        self.process.wait()
 
 
 def archive_of(directory: Path) -> Any:
@@ -154,7 +104,7 @@ def test_killed_with_9_and_run_again(
     arguments = ["--bootstrap-server", kafka.address, "--topic", flights_topic, "--to", str(archive)]
     arguments += ["--jars", str(connector_jars), "--offsets-per-batch", "90000", "--master", "local[2]"]
     for kill in range(rounds(2, 10)):
-        job = Job(*arguments)
+        job = Job("archive", *arguments)
         job.await_message("offsets to read")
         if kill % 3 == 0:
             job.await_message(": batch ")
@@ -162,7 +112,7 @@ def test_killed_with_9_and_run_again(
         threading.Event().wait(random.uniform(0, 3))
         job.kill(whole_group=kill % 2 == 1)
         assert_none_twice(archive)
-    job = Job(*arguments, "--json")
+    job = Job("archive", *arguments, "--json")
     job.await_message("offsets to read")
     kafka.server.restart(kill=True)
     report = json.loads(job.finish())
@@ -314,7 +264,9 @@ def test_continuous_until_sigterm_and_one_job_at_a_time(
 ) -> None:
     topic, target = kafka.create_topic(), tmp_path / "archive"
     arguments = ["--bootstrap-server", kafka.address, "--topic", topic, "--to", str(target)]
-    job = Job(*arguments, "--jars", str(connector_jars), "--continuous", "--interval-s", "0.5", "--json")
+    job = Job(
+        "archive", *arguments, "--jars", str(connector_jars), "--continuous", "--interval-s", "0.5", "--json"
+    )
     job.await_message("offsets to read")
     kafka.fill(topic, 1, [(None, b"v", 1_700_000_000_000, [])] * 5)
     job.await_message(" 5 rows")

@@ -1,0 +1,53 @@
+"""kafka-compat pipeline archive."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from kafka_compat.cli.pipelines import common
+
+HELP = "archive topics to Parquet files, each record exactly once"
+DESCRIPTION = """\
+Archive topics to DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet, each record exactly once,
+also when killed at any moment. Run again, it goes on where it stopped."""
+EPILOG = """\
+exit codes: 0 all archived; 1 Spark or Kafka failed in mid-run, run again to go on; 2 nothing was started;
+3 records are gone from the topic that the archive would need (see --accept-loss)"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The job's own arguments."""
+    common.add_cluster(parser)
+    common.add_topics(parser)
+    parser.add_argument(
+        "--to", required=True, type=Path, metavar="DIR", help="the archive's folder, shared with --master"
+    )
+    common.add_batches(parser, 1_000_000)
+    parser.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="go on after records that Kafka deleted before they were archived",
+    )
+    common.add_spark(parser)
+
+
+def run_job(args: argparse.Namespace) -> Any:
+    """Run it; the report. Raises PipelineError."""
+    from kafka_compat.pipelines.archive import ArchiveJob, run_archive
+
+    return run_archive(
+        ArchiveJob(
+            bootstrap_servers=args.bootstrap_server,
+            directory=args.to,
+            topics=common.topics_of(args),
+            pattern=args.topic_pattern,
+            kafka_options=args.kafka_option,
+            master=args.master,
+            jars=args.jars,
+            driver_memory=args.driver_memory,
+            offsets_per_batch=args.offsets_per_batch,
+            continuous_interval_s=args.interval_s if args.continuous else None,
+            accept_loss=args.accept_loss,
+            verbose=args.verbose,
+        )
+    )

@@ -1,0 +1,99 @@
+"""Arguments that several jobs have."""
+
+import argparse
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """--bootstrap-server and --kafka-option of the cluster that is read."""
+    parser.add_argument(
+        "--bootstrap-server", required=True, metavar="HOST:PORT[,...]", help="any Kafka cluster"
+    )
+    parser.add_argument(
+        "--kafka-option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a property of Kafka's consumer (security.protocol=SSL) or an option of Spark's Kafka source "
+        "(minPartitions=8); may be given several times",
+    )
+
+
+def add_topics(parser: argparse.ArgumentParser) -> None:
+    """--topic, several times, or --topic-pattern."""
+    topics = parser.add_mutually_exclusive_group(required=True)
+    topics.add_argument("--topic", action="append", metavar="T", help="a topic; may be given several times")
+    topics.add_argument("--topic-pattern", metavar="REGEX", help="all topics whose whole name matches")
+
+
+def topics_of(args: argparse.Namespace) -> list[str]:
+    """The names given with --topic, commas split."""
+    return [name for given in args.topic or [] for name in given.split(",") if name]
+
+
+def add_batches(parser: argparse.ArgumentParser, default: int) -> None:
+    """--continuous, --interval-s and --offsets-per-batch."""
+    parser.add_argument("--continuous", action="store_true", help="go on until SIGINT or SIGTERM")
+    parser.add_argument(
+        "--interval-s", type=float, default=10.0, help="time between batches of --continuous (10)"
+    )
+    parser.add_argument(
+        "--offsets-per-batch", type=int, default=default, help=f"upper bound of one batch ({default})"
+    )
+
+
+def add_spark(parser: argparse.ArgumentParser) -> None:
+    """--master, --driver-memory and --jars."""
+    parser.add_argument("--master", default="local[*]", help="Spark's master (local[*])")
+    parser.add_argument("--driver-memory", default="1g", help="memory of Spark's driver (1g)")
+    parser.add_argument(
+        "--jars",
+        type=Path,
+        metavar="DIR",
+        help="folder filled by `kafka-compat spark jars DIR` (default: fetched from Maven Central)",
+    )
+
+
+def millis(text: str) -> int:
+    """Milliseconds since 1970 of an ISO 8601 time, UTC unless it says otherwise, or of a number."""
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text} is neither a time like 2013-01-31T12:00Z nor a number"
+        ) from None
+    return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def add_stream(parser: argparse.ArgumentParser) -> None:
+    """What all jobs have that stream from topics with a folder of their own."""
+    add_cluster(parser)
+    add_topics(parser)
+    parser.add_argument(
+        "--to", required=True, type=Path, metavar="DIR", help="the job's folder, shared with --master"
+    )
+    add_batches(parser, 200_000)
+    add_spark(parser)
+
+
+def stream_job(args: argparse.Namespace) -> Any:
+    """The StreamJob that the arguments of `add_stream` say."""
+    from kafka_compat.pipelines.stream_job import StreamJob
+
+    return StreamJob(
+        bootstrap_servers=args.bootstrap_server,
+        directory=args.to,
+        topics=topics_of(args),
+        pattern=args.topic_pattern,
+        kafka_options=args.kafka_option,
+        master=args.master,
+        jars=args.jars,
+        driver_memory=args.driver_memory,
+        offsets_per_batch=args.offsets_per_batch,
+        continuous_interval_s=args.interval_s if args.continuous else None,
+        verbose=args.verbose,
+    )

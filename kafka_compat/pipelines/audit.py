@@ -1,0 +1,273 @@
+"""audit: counts per topic, partition and hour at every tier, compared; what LinkedIn's Kafka audit does.
+
+A tier is a place that should hold the same records: a broker's topic, an archive, a mirror, or counts that a
+producer kept. The first tier is the one that the others are held against. Beside the count stands the sum of
+a hash of each record's key and value, so that a loss and a duplicate in one bucket do not cancel out.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .cluster import cause, look
+from .errors import JobFailed, NotStarted
+from .kafka_options import client_properties, source_options
+from .progress import Progress, text_table
+from .session import create_session
+
+Bucket = tuple[int, int]
+"""(partition, start of the bucket in ms since 1970)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Where to count: `kind` kafka (place: bootstrap servers), archive (a folder), or counts (a CSV file).
+
+    `topic` is the topic's name in that place; ignored for counts.
+    """
+
+    name: str
+    kind: str
+    place: str
+    topic: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditJob:
+    """Tiers that should hold the same; buckets of `bucket_ms` by the records' timestamps.
+
+    `since_ms` and `until_ms` (exclusive) bound the timestamps: leave out what is still being written.
+    `by_partition` False adds the partitions up, for mirrors with another number of them.
+    """
+
+    tiers: Sequence[Tier]
+    bucket_ms: int = 3_600_000
+    since_ms: int | None = None
+    until_ms: int | None = None
+    by_partition: bool = True
+    kafka_options: Sequence[str] = ()
+    plot: Path | None = None
+    master: str = "local[*]"
+    jars: Path | None = None
+    driver_memory: str = "1g"
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Records of a bucket; `checksum` None where only counts are known."""
+
+    rows: int
+    checksum: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A bucket in which a tier is not as the first. `verdict`: lost, duplicated, or changed."""
+
+    tier: str
+    partition: int
+    bucket_ms: int
+    expected: int
+    found: int
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """Counts by tier, in the tiers' order, and what differs."""
+
+    counts: dict[str, dict[Bucket, Count]]
+    differences: list[Difference]
+    by_partition: bool
+    bucket_ms: int
+    seconds: float
+    plots: tuple[Path, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0 when all tiers hold the same, else 1."""
+        return 1 if self.differences else 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain values."""
+        return {
+            "job": "audit",
+            "equal": not self.differences,
+            "seconds": round(self.seconds, 3),
+            "bucket_ms": self.bucket_ms,
+            "plots": [str(path) for path in self.plots],
+            "tiers": [
+                {"tier": tier, "rows": sum(c.rows for c in counts.values()), "buckets": len(counts)}
+                for tier, counts in self.counts.items()
+            ],
+            "differences": [
+                {
+                    "tier": d.tier,
+                    "partition": d.partition if self.by_partition else None,
+                    "bucket": utc(d.bucket_ms),
+                    "expected": d.expected,
+                    "found": d.found,
+                    "verdict": d.verdict,
+                }
+                for d in self.differences
+            ],
+        }
+
+    def as_text(self) -> str:
+        """Totals by tier, then a line per bucket that differs."""
+        report = self.as_json()
+        tiers = [[t["tier"], str(t["rows"]), str(t["buckets"])] for t in report["tiers"]]
+        text = text_table(["TIER", "ROWS", "BUCKETS"], tiers)
+        if not self.differences:
+            return f"{text}\nAll tiers hold the same."
+        keys = ("tier", "partition", "bucket", "expected", "found", "verdict")
+        lines = [["-" if d[key] is None else str(d[key]) for key in keys] for d in report["differences"]]
+        return f"{text}\n\n{text_table([key.upper() for key in keys], lines)}"
+
+
+def count_rows(rows: Any, bucket_ms: int, *, by_partition: bool = True) -> Any:
+    """Records with the source's columns → partition, bucket (ms), rows, checksum; one line per bucket."""
+    from pyspark.sql import functions as f
+
+    millis = f.unix_millis("timestamp")
+    bucket = millis - f.pmod(millis, f.lit(bucket_ms))
+    missing = f.lit("a null, told apart from an empty value").cast("binary")
+    parts = [f.coalesce(f.col(name), missing) for name in ("key", "value")]
+    checksum = f.xxhash64(*parts, f.col("key").isNull(), f.col("value").isNull())
+    partition = f.col("partition") if by_partition else f.lit(-1)
+    return rows.groupBy(partition.alias("partition"), bucket.alias("bucket")).agg(
+        f.count(f.lit(1)).alias("rows"), f.sum(checksum.cast("decimal(20,0)")).alias("checksum")
+    )
+
+
+def differences_between(
+    reference: Mapping[Bucket, Count], tier: str, counts: Mapping[Bucket, Count]
+) -> list[Difference]:
+    """What `counts` has otherwise than `reference`, in the order of time."""
+    nothing = Count(0, 0)
+    found = []
+    for bucket in sorted({*reference, *counts}, key=lambda b: (b[1], b[0])):
+        expected, actual = reference.get(bucket, nothing), counts.get(bucket, nothing)
+        if actual.rows != expected.rows:
+            verdict = "lost" if actual.rows < expected.rows else "duplicated"
+        elif None not in (actual.checksum, expected.checksum) and actual.checksum != expected.checksum:
+            verdict = "changed"
+        else:
+            continue
+        found.append(Difference(tier, bucket[0], bucket[1], expected.rows, actual.rows, verdict))
+    return found
+
+
+def run_audit(job: AuditJob) -> AuditReport:
+    """Count at every tier and compare; raises PipelineError when a tier cannot be read."""
+    names = [tier.name for tier in job.tiers]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise NotStarted("Give at least two tiers, with different names.")
+    options = source_options(job.kafka_options)
+    spark = create_session(
+        "kafka-compat audit",
+        master=job.master,
+        jars=job.jars,
+        driver_memory=job.driver_memory,
+        verbose=job.verbose,
+    )
+    counts: dict[str, dict[Bucket, Count]] = {}
+    rows_of = {tier.name: _reader(spark, tier, options) for tier in job.tiers if tier.kind != "counts"}
+    with Progress("audit", len(job.tiers), unit="tiers to count") as progress:
+        for number, tier in enumerate(job.tiers):
+            try:
+                if tier.kind == "counts":
+                    counts[tier.name] = read_counts(Path(tier.place), job)
+                else:
+                    counts[tier.name] = _collect(rows_of[tier.name], job)
+            except NotStarted:
+                raise
+            except Exception as error:
+                raise JobFailed(f"Tier {tier.name}: {cause(error)}", "Run it again.") from error
+            rows = sum(count.rows for count in counts[tier.name].values())
+            progress.batch(number, rows, len(job.tiers) - number - 1)
+    reference = counts[names[0]]
+    differences = [d for name in names[1:] for d in differences_between(reference, name, counts[name])]
+    plots: tuple[Path, ...] = ()
+    if job.plot is not None:
+        from .audit_plot import plot
+
+        plots = plot(job.plot, counts, differences, job.bucket_ms)
+    return AuditReport(counts, differences, job.by_partition, job.bucket_ms, progress.seconds, plots)
+
+
+def utc(millis: int) -> str:
+    """A time in ISO 8601, to the second; years outside of 1 to 9999 stay a number of ms."""
+    try:
+        return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return f"{millis} ms"
+
+
+def read_counts(path: Path, job: AuditJob) -> dict[Bucket, Count]:
+    """A CSV file with the columns `partition`, `time_ms` and `rows`: what a producer counted, in any buckets
+    that are at most as long as the audit's."""
+    import csv
+
+    counts: dict[Bucket, int] = {}
+    try:
+        with path.open(newline="") as file:
+            for line in csv.DictReader(file):
+                when = int(line["time_ms"])
+                if (job.since_ms is None or when >= job.since_ms) and (
+                    job.until_ms is None or when < job.until_ms
+                ):
+                    partition = int(line["partition"]) if job.by_partition else -1
+                    bucket = (partition, when - when % job.bucket_ms)
+                    counts[bucket] = counts.get(bucket, 0) + int(line["rows"])
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise NotStarted(
+            f"{path}: {error!r}", "Counts are CSV with the columns partition, time_ms and rows."
+        ) from None
+    return {bucket: Count(rows, None) for bucket, rows in counts.items()}
+
+
+def _reader(spark: Any, tier: Tier, options: dict[str, str]) -> Any:
+    """The tier's records; NotStarted when there is no such place."""
+    if tier.kind == "kafka":
+        # Ends are asked for here, so that all tiers are looked at as of about the same moment.
+        view = look(
+            spark, {"bootstrap.servers": tier.place, **client_properties(options)}, topics=[tier.topic]
+        )
+        ends = {topic: {str(p): end for p, end in parts.items()} for topic, parts in view.latest.items()}
+        own = {
+            "kafka.bootstrap.servers": tier.place,
+            "subscribe": tier.topic,
+            "startingOffsets": "earliest",
+            "endingOffsets": _json(ends),
+            "kafka.max.poll.records": "10000",
+        }
+        return spark.read.format("kafka").options(**{**options, **own}).load()
+    folder = Path(tier.place)
+    if not (folder / "_archive.json").exists():
+        raise NotStarted(f"Tier {tier.name}: {folder} is not an archive.")
+    if not any((folder / f"topic_dir={tier.topic}").glob("*/*.parquet")):
+        raise NotStarted(f"Tier {tier.name}: {folder} holds no records of {tier.topic}.")
+    from .replay import archive_schema
+
+    return spark.read.schema(archive_schema()).parquet(str(folder / f"topic_dir={tier.topic}"))
+
+
+def _json(value: Any) -> str:
+    import json
+
+    return json.dumps(value)
+
+
+def _collect(rows: Any, job: AuditJob) -> dict[Bucket, Count]:
+    from pyspark.sql import functions as f
+
+    if job.since_ms is not None:
+        rows = rows.where(f.unix_millis("timestamp") >= job.since_ms)
+    if job.until_ms is not None:
+        rows = rows.where(f.unix_millis("timestamp") < job.until_ms)
+    counted = count_rows(rows, job.bucket_ms, by_partition=job.by_partition).collect()
+    return {(row["partition"], row["bucket"]): Count(row["rows"], int(row["checksum"])) for row in counted}

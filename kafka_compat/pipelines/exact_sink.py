@@ -1,0 +1,146 @@
+"""Writes batches of rows to Kafka so that each row arrives exactly once, whatever is killed when.
+
+Spark's own Kafka sink writes a batch again after a failure, and cannot set timestamps. This one can do both,
+without transactions, by reading back what is there. The rules:
+
+1. Each record carries the id of the job and its origin in two headers, so that it can be recognised.
+2. Before a batch writes anything, the ends of the target partitions are recorded (JobFolder.begin).
+3. One task owns a target partition, holding a file lock in the job's folder while it lives. It first reads
+   the partition from the recorded end to the end of now, and leaves out the rows that are there already.
+4. It writes the others in their order with an idempotent producer, so that an attempt that dies leaves a
+   beginning of what it was to write, without holes and without doubles.
+5. The batch is committed when all was acknowledged by all in-sync replicas.
+
+The lock keeps two attempts apart. Between the death of a writer and the reading back lie the seconds in which
+Spark starts again; the broker must within them have done with what it had received from the dead.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from . import exact_sink_writer
+from .errors import NotStarted
+
+Ends = dict[str, dict[str, int]]
+"""topic → partition (a string, for JSON) → next offset."""
+
+REQUEST_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The cluster to write to: `properties` of librdkafka, with bootstrap.servers."""
+
+    properties: Mapping[str, str]
+
+    @property
+    def address(self) -> str:
+        return self.properties["bootstrap.servers"]
+
+    def partitions(self) -> dict[str, int]:
+        """topic → number of partitions. NotStarted when the cluster does not answer."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+
+        try:
+            topics = AdminClient(dict(self.properties)).list_topics(timeout=REQUEST_TIMEOUT_S).topics
+        except KafkaException as error:
+            raise NotStarted(
+                f"The cluster at {self.address} does not answer: {error.args[0].str()}",
+                "Is the broker up, and the address right?",
+            ) from None
+        return {name: len(topic.partitions) for name, topic in topics.items()}
+
+    def require(self, wanted: Mapping[str, int]) -> None:
+        """NotStarted unless each topic exists with at least so many partitions."""
+        there = self.partitions()
+        for topic, count in wanted.items():
+            if there.get(topic, 0) < count:
+                state = f"has {there[topic]} partitions" if topic in there else "does not exist"
+                raise NotStarted(
+                    f"The topic {topic} on {self.address} {state}; {count} are needed.",
+                    "Create it with as many, and with retention.ms=-1 if old timestamps are to stay.",
+                )
+
+    def create(self, topic: str, partitions: int) -> None:
+        """Create a topic that keeps its records however old they are, unless it exists."""
+        from confluent_kafka import KafkaError, KafkaException
+        from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+        new = NewTopic(topic, partitions, config={"retention.ms": "-1"})
+        admin = AdminClient(dict(self.properties))
+        try:
+            admin.create_topics([new])[topic].result(REQUEST_TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise NotStarted(f"{topic} cannot be created: {error.args[0].str()}") from None
+
+    def ends(self, topics: list[str]) -> Ends:
+        """Where the next record of each partition will go. Raises KafkaException."""
+        from confluent_kafka import Consumer, TopicPartition
+
+        there = self.partitions()
+        consumer = Consumer({"log_level": "2", **self.properties, "group.id": "kafka-compat-ends"})
+        try:
+            return {
+                topic: {
+                    str(partition): consumer.get_watermark_offsets(
+                        TopicPartition(topic, partition), REQUEST_TIMEOUT_S, cached=False
+                    )[1]
+                    for partition in range(there.get(topic, 0))
+                }
+                for topic in topics
+            }
+        finally:
+            consumer.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a batch did: rows written now, and rows that an earlier attempt of it had written."""
+
+    written: int
+    found: int
+
+
+def write_exactly_once(rows: Any, target: Target, job_id: str, begun: Ends, folder: Path) -> Written:
+    """Write rows with exact_sink_writer.COLUMNS; `begun` are the ends when the batch began.
+
+    Rows of one target partition are written in the order of (topic_from, partition_from, offset_from).
+    """
+    import sys
+
+    from pyspark import cloudpickle
+
+    # Executors on other machines have pyarrow and confluent-kafka, but not this package.
+    cloudpickle.register_pickle_by_value(sys.modules[__package__])
+    plan = exact_sink_writer.Plan(dict(target.properties), job_id, begun, str(folder.resolve() / "_locks"))
+    parts = rows.sparkSession.sparkContext.defaultParallelism
+    sorted_rows = (
+        rows.select(*exact_sink_writer.COLUMNS)
+        .repartition(parts, "to_topic", "to_partition")
+        .sortWithinPartitions("to_topic", "to_partition", "topic_from", "partition_from", "offset_from")
+    )
+    write = partial(exact_sink_writer.write_rows, plan=plan)
+    done = sorted_rows.mapInArrow(write, exact_sink_writer.DONE_SCHEMA).collect()
+    return Written(sum(row["written"] for row in done), sum(row["found"] for row in done))
+
+
+def producer_properties(pairs: Mapping[str, str]) -> dict[str, str]:
+    """Properties of Kafka's Java client → those of librdkafka, as far as the names differ."""
+    import re
+
+    renamed = {"ssl.truststore.location": "ssl.ca.location", "ssl.keystore.location": "ssl.keystore.location"}
+    result: dict[str, str] = {}
+    for name, value in pairs.items():
+        if name == "sasl.jaas.config":
+            for ours, theirs in (("sasl.username", "username"), ("sasl.password", "password")):
+                found = re.search(rf"""{theirs}=["']([^"']*)["']""", value)
+                if found:
+                    result[ours] = found[1]
+        elif name.startswith(("ssl.", "sasl.", "security.")) or name in ("bootstrap.servers", "client.id"):
+            result[renamed.get(name, name)] = value
+    return result

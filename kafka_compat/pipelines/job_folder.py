@@ -1,0 +1,117 @@
+"""A job's own folder: what the job is, what each batch began with, and what it ended with.
+
+    _job.json           id and settings; a folder serves one job with the same settings for ever
+    _log/N.begin.json   written before batch N has any effect; its first version stays
+    _log/N.json         written after the last effect of batch N: the commit
+    _checkpoint         Spark's, for jobs that stream
+    _lock               see folder_lock
+
+A batch with a begin entry alone was cut short: whoever runs it again knows from the entry where to look for
+what the first attempt did.
+"""
+
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .errors import NotStarted
+
+BATCHES_KEPT = 100
+
+
+class JobFolder:
+    """The folder of one job; `settings` are those that must stay the same from run to run."""
+
+    def __init__(self, directory: Path, settings: Mapping[str, Any]) -> None:
+        self.directory = directory
+        self.checkpoint = directory / "_checkpoint"
+        self._marker = directory / "_job.json"
+        self._log = directory / "_log"
+        self._settings = json.loads(json.dumps(dict(settings)))
+
+    def check(self) -> None:
+        """NotStarted when the folder is another job's, or somebody's; touches nothing."""
+        if self._marker.exists():
+            before = {k: v for k, v in json.loads(self._marker.read_text()).items() if k != "id"}
+            different = [k for k in self._settings | before if before.get(k) != self._settings.get(k)]
+            if different:
+                told = ", ".join(f"{k}: {before.get(k)}, now {self._settings.get(k)}" for k in different)
+                raise NotStarted(
+                    f"{self.directory} belongs to a job with other settings ({told}).",
+                    "Go on with the settings as they were, or choose a new folder.",
+                )
+        elif self.directory.exists() and (
+            not self.directory.is_dir() or any(p.name != "_lock" for p in self.directory.iterdir())
+        ):
+            raise NotStarted(
+                f"{self.directory} is not empty and not a job's folder.", "Choose an empty or a new folder."
+            )
+
+    def open(self) -> str:
+        """Create the folder, or take it up; the job's id, the same for ever."""
+        self.check()
+        self._log.mkdir(parents=True, exist_ok=True)
+        if not self._marker.exists():
+            write_json(self._marker, {"id": uuid.uuid4().hex, **self._settings})
+        if self._settings.get("streams", True) and self.last() is not None:
+            self._require_checkpoint()
+        return str(json.loads(self._marker.read_text())["id"])
+
+    def begun(self, batch_id: int) -> dict[str, Any] | None:
+        """What the first attempt of the batch recorded; None when there was none."""
+        path = self._log / f"{batch_id:012d}.begin.json"
+        found: dict[str, Any] | None = json.loads(path.read_text()) if path.exists() else None
+        return found
+
+    def begin(self, batch_id: int, value: dict[str, Any]) -> dict[str, Any]:
+        """Record what a batch begins with, before it has any effect; the first attempt's record stays."""
+        begun = self.begun(batch_id)
+        if begun is None:
+            write_json(self._log / f"{batch_id:012d}.begin.json", value)
+        return value if begun is None else begun
+
+    def commit(self, batch_id: int, value: dict[str, Any]) -> None:
+        """All effects of the batch have happened."""
+        write_json(self._entry(batch_id), value)
+        for name in (f"{batch_id - BATCHES_KEPT:012d}.json", f"{batch_id - BATCHES_KEPT:012d}.begin.json"):
+            (self._log / name).unlink(missing_ok=True)
+
+    def last(self) -> tuple[int, dict[str, Any]] | None:
+        """The last committed batch, and what its commit recorded."""
+        batches = sorted(int(path.stem) for path in self._log.glob("[0-9]*.json") if path.stem.isdigit())
+        if not batches:
+            return None
+        return batches[-1], json.loads(self._entry(batches[-1]).read_text())
+
+    def is_committed(self, batch_id: int) -> bool:
+        """Whether the batch is done; Spark runs its last batch again after a kill."""
+        last = self.last()
+        return last is not None and batch_id <= last[0]
+
+    def _entry(self, batch_id: int) -> Path:
+        return self._log / f"{batch_id:012d}.json"
+
+    def _require_checkpoint(self) -> None:
+        if not (self.checkpoint / "offsets").is_dir():
+            raise NotStarted(
+                f"{self.directory} has finished batches, but its checkpoint is gone.",
+                f"Restore {self.checkpoint}, or start in a new folder: here, batches would be skipped.",
+            )
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON so that the name appears with its whole content or not at all, also after a power cut."""
+    scratch = path.with_name(f"_{path.name}.new")
+    scratch.write_text(json.dumps(value, indent=1))
+    for name in (scratch, None, path.parent):
+        if name is None:
+            os.replace(scratch, path)
+            continue
+        descriptor = os.open(name, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,230 @@
+"""lag: a streaming query's position, committed to a consumer group, so that Kafka's tools show Spark's lag.
+
+Spark keeps its positions in its checkpoint and commits none to Kafka. In one's own job, one import:
+
+    from kafka_compat.pipelines.lag import show_lag
+    show_lag(spark, "127.0.0.1:9092", group="billing")
+
+From outside of a job, `kafka-compat pipeline lag` reads the checkpoint. The group only shows: Spark never
+resumes from it.
+"""
+
+import json
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .checkpoint import Offsets, committed_offsets
+from .errors import JobFailed, NotStarted
+from .kafka_options import named_values
+from .progress import text_table
+from .stop_signals import stop_signals
+
+ANSWER_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class LagJob:
+    """Show the query with this checkpoint as `group`; every `interval_s` seconds, or once when None."""
+
+    bootstrap_servers: str
+    checkpoint: Path
+    group: str
+    kafka_options: Sequence[str] = ()
+    interval_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LagReport:
+    """What was committed last, and the ends of the partitions then."""
+
+    group: str
+    committed: Offsets
+    ends: Offsets
+    exit_code: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain values, one entry per partition."""
+        return {
+            "job": "lag",
+            "group": self.group,
+            "partitions": [
+                {
+                    "topic": topic,
+                    "partition": partition,
+                    "committed_offset": offset,
+                    "end_offset": self.ends[topic][partition],
+                    "lag": max(0, self.ends[topic][partition] - offset),
+                }
+                for topic, partitions in sorted(self.committed.items())
+                for partition, offset in sorted(partitions.items())
+            ],
+        }
+
+    def as_text(self) -> str:
+        """A table like that of kafka-consumer-groups."""
+        keys = ("topic", "partition", "committed_offset", "end_offset", "lag")
+        rows = [[self.group, *(str(entry[key]) for key in keys)] for entry in self.as_json()["partitions"]]
+        return text_table(["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"], rows)
+
+
+class GroupCommitter:
+    """Commits offsets to a group without joining it. `properties` are librdkafka's."""
+
+    def __init__(self, bootstrap_servers: str, group: str, properties: Mapping[str, str]) -> None:
+        from confluent_kafka import Consumer
+
+        own = {"bootstrap.servers": bootstrap_servers, "group.id": group, "enable.auto.commit": "false"}
+        # librdkafka's own complaints, several a second, would drown the one line that callers give.
+        self._consumer = Consumer({"log_level": "2", **properties, **own})
+        self._lock = threading.Lock()
+
+    def commit(self, offsets: Offsets) -> None:
+        """Commit next offsets, and wait for the answer. Raises KafkaException."""
+        from confluent_kafka import TopicPartition
+
+        positions = [
+            TopicPartition(topic, partition, offset)
+            for topic, partitions in offsets.items()
+            for partition, offset in partitions.items()
+        ]
+        if positions:
+            with self._lock:
+                # A commit alone would wait a minute for a cluster that does not answer.
+                self._consumer.list_topics(next(iter(offsets)), timeout=ANSWER_TIMEOUT_S)
+                self._consumer.commit(offsets=positions, asynchronous=False)
+
+    def ends(self, offsets: Offsets) -> Offsets:
+        """The ends of the same partitions. Raises KafkaException."""
+        from confluent_kafka import TopicPartition
+
+        with self._lock:
+            return {
+                topic: {
+                    partition: self._consumer.get_watermark_offsets(
+                        TopicPartition(topic, partition), ANSWER_TIMEOUT_S, cached=False
+                    )[1]
+                    for partition in partitions
+                }
+                for topic, partitions in offsets.items()
+            }
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def show_lag(
+    spark: Any, bootstrap_servers: str, *, group: str | None = None, **properties: str
+) -> "LagListener":
+    """Commit the end offsets of every Kafka query of `spark` after each of its batches.
+
+    `group` None names each query's group `spark-NAME` after its `queryName` (or id). `properties` are
+    librdkafka's, with `_` for `.` (security_protocol="SSL"). A commit that fails is a warning of Python's
+    logging, and never stops the query. Returns the listener, for `spark.streams.removeListener`.
+    """
+    named = {name.replace("_", "."): value for name, value in properties.items()}
+    listener = LagListener(bootstrap_servers, group, named)
+    spark.streams.addListener(listener.as_listener())
+    return listener
+
+
+class LagListener:
+    """Follows the queries of a session; `as_listener()` is what Spark takes."""
+
+    def __init__(self, bootstrap_servers: str, group: str | None, properties: Mapping[str, str]) -> None:
+        self._servers = bootstrap_servers
+        self._group = group
+        self._properties = dict(properties)
+        self._committers: dict[str, GroupCommitter] = {}
+        self._listener: Any = None
+
+    def as_listener(self) -> Any:
+        """A StreamingQueryListener; the same one at every call."""
+        if self._listener is None:
+            self._listener = _listener_class()(self)
+        return self._listener
+
+    def close(self) -> None:
+        """Close the connections; after the listener was removed."""
+        for committer in self._committers.values():
+            committer.close()
+        self._committers.clear()
+
+    def progressed(self, query: str, sources: Sequence[Any]) -> None:
+        """A batch of a query is done; `sources` have `description` and `endOffset` (JSON)."""
+        import logging
+
+        offsets: Offsets = {}
+        for source in sources:
+            if source.description.startswith("KafkaV") and source.endOffset:
+                for topic, partitions in json.loads(source.endOffset).items():
+                    offsets.setdefault(topic, {}).update({int(p): o for p, o in partitions.items()})
+        group = self._group or f"spark-{query}"
+        try:
+            if group not in self._committers:
+                self._committers[group] = GroupCommitter(self._servers, group, self._properties)
+            self._committers[group].commit(offsets)
+        except Exception as error:
+            logging.getLogger(__name__).warning("Lag of %s not committed to %s: %s", query, group, error)
+
+
+def _listener_class() -> Any:
+    """Made on demand, since pyspark is imported only by jobs that run."""
+    from pyspark.sql.streaming import StreamingQueryListener
+
+    class Listener(StreamingQueryListener):  # type: ignore[misc]
+        def __init__(self, lag: LagListener) -> None:
+            super().__init__()
+            self._lag = lag
+
+        def onQueryStarted(self, event: Any) -> None: ...
+
+        def onQueryIdle(self, event: Any) -> None: ...
+
+        def onQueryTerminated(self, event: Any) -> None: ...
+
+        def onQueryProgress(self, event: Any) -> None:
+            progress = event.progress
+            self._lag.progressed(progress.name or str(progress.id), progress.sources)
+
+    return Listener
+
+
+def run_lag(job: LagJob) -> LagReport:
+    """Commit the checkpoint's finished offsets once, or until SIGINT or SIGTERM; raises PipelineError."""
+    if not (job.checkpoint / "offsets").is_dir():
+        raise NotStarted(
+            f"{job.checkpoint} is not the checkpoint of a streaming query.",
+            "Give the folder of the query's option checkpointLocation.",
+        )
+    committer = GroupCommitter(job.bootstrap_servers, job.group, named_values(job.kafka_options))
+    committed: Offsets = {}
+    try:
+        with stop_signals() as stopped:
+            while True:
+                now = committed_offsets(job.checkpoint)
+                if now != committed and _committed(committer, now, keep_going=job.interval_s is not None):
+                    committed = now
+                if job.interval_s is None or stopped.wait(job.interval_s):
+                    return LagReport(job.group, committed, committer.ends(committed))
+    except Exception as error:
+        raise JobFailed(
+            f"{job.bootstrap_servers}: {error}", "Is the broker up, and the group without members?"
+        ) from None
+    finally:
+        committer.close()
+
+
+def _committed(committer: GroupCommitter, offsets: Offsets, *, keep_going: bool) -> bool:
+    """Commit; when that fails and the job keeps going, say so, and let the next round try again."""
+    try:
+        committer.commit(offsets)
+    except Exception as error:
+        if not keep_going:
+            raise
+        print(f"lag: not committed, will try again: {error}", file=sys.stderr, flush=True)
+        return False
+    return True

@@ -1,0 +1,130 @@
+"""What jobs that stream from topics share: their common settings, and the way from there to batches."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .checkpoint import Offsets, batch_range, next_offsets
+from .cluster import look, lost_since
+from .errors import NotStarted, RecordsLost
+from .folder_lock import FolderLock
+from .job_folder import JobFolder
+from .kafka_options import client_properties, source_options
+from .progress import Progress
+from .runner import kafka_stream, run_batches
+from .session import create_session
+
+
+@dataclass(frozen=True, slots=True)
+class StreamJob:
+    """What to read, and with which Spark. `topics` or `pattern` (for whole names), not both.
+
+    `offsets_per_batch` bounds a batch. `continuous_interval_s` None ends the job when all that was there at
+    its start is done.
+    """
+
+    bootstrap_servers: str
+    directory: Path
+    topics: Sequence[str] = ()
+    pattern: str | None = None
+    kafka_options: Sequence[str] = ()
+    master: str = "local[*]"
+    jars: Path | None = None
+    driver_memory: str = "1g"
+    offsets_per_batch: int = 200_000
+    continuous_interval_s: float | None = None
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRun:
+    """A run: rows read, batches, seconds, whether it reached its end, and its exit code."""
+
+    rows: int
+    batches: int
+    seconds: float
+    complete: bool
+    exit_code: int
+
+
+Process = Callable[[Any, int], dict[str, Any]]
+"""(rows of a batch, its id) → what its commit shall record; `rows` among it for the progress."""
+
+
+def run_stream(
+    name: str,
+    job: StreamJob,
+    folder: JobFolder,
+    process: Callable[[Any, str], Process],
+    committed: Callable[[], None] | None = None,
+) -> StreamRun:
+    """Read from where the folder's checkpoint ends; raises PipelineError.
+
+    `process(spark, job_id)` is called once, and its result for each batch that is not committed yet, at least
+    once, and with the same offsets each time. `committed()` follows each commit, and a kill in between may skip
+    it. The job's folder is locked meanwhile.
+    """
+    options = source_options(job.kafka_options)
+    options.setdefault("maxOffsetsPerTrigger", str(job.offsets_per_batch))
+    options["failOnDataLoss"] = "true"
+    if bool(job.topics) == bool(job.pattern):
+        raise NotStarted("Give either --topic or --topic-pattern.")
+    lock = FolderLock(folder.directory)
+    lock.await_free()
+    folder.check()
+    spark = create_session(
+        f"kafka-compat {name}",
+        master=job.master,
+        jars=job.jars,
+        driver_memory=job.driver_memory,
+        verbose=job.verbose,
+    )
+    properties = {"bootstrap.servers": job.bootstrap_servers, **client_properties(options)}
+    view = look(spark, properties, topics=job.topics, pattern=job.pattern)
+    if not view.topic_ids:
+        raise NotStarted(f"No topic on {job.bootstrap_servers} matches {job.pattern}.")
+    lock.hold(spark._jvm)
+    try:
+        work = process(spark, folder.open())
+        last = folder.last()
+        topic_ids = last[1]["topic_ids"] if last else {}
+        lost = lost_since(view, next_offsets(folder.checkpoint), topic_ids)
+        if lost:
+            raise RecordsLost("\n".join(lost), "Start in a new folder with the topic as it is now.")
+        stream = kafka_stream(
+            spark, job.bootstrap_servers, options, topics=",".join(job.topics) or None, pattern=job.pattern
+        )
+
+        def behind() -> int:
+            done = next_offsets(folder.checkpoint)
+            return _behind(view.earliest, view.latest, done)
+
+        with Progress(name, behind()) as progress:
+
+            def batch(rows: Any, batch_id: int) -> None:
+                if folder.is_committed(batch_id):
+                    return
+                value = work(rows, batch_id)
+                _, end = batch_range(folder.checkpoint, batch_id)
+                folder.commit(batch_id, {**value, "topic_ids": {**topic_ids, **view.topic_ids}})
+                if committed is not None:
+                    committed()
+                progress.batch(batch_id, value["rows"], _behind(view.earliest, view.latest, end))
+
+            complete = run_batches(
+                stream, batch, folder.checkpoint, continuous_interval_s=job.continuous_interval_s
+            )
+    finally:
+        lock.release()
+    well = complete or job.continuous_interval_s is not None
+    return StreamRun(progress.rows, progress.batches, progress.seconds, complete, 0 if well else 130)
+
+
+def _behind(earliest: Offsets, latest: Offsets, done: Offsets) -> int:
+    """Offsets up to `latest` that lie behind `done`."""
+    return sum(
+        max(0, end - done.get(topic, {}).get(partition, earliest[topic][partition]))
+        for topic, partitions in latest.items()
+        for partition, end in partitions.items()
+    )

@@ -1,0 +1,106 @@
+"""Spark's lag, as a client that is not Spark sees it in the consumer group."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from kafka_compat.pipelines import lag
+from kafka_compat.pipelines.errors import JobFailed, NotStarted
+from kafka_compat.pipelines.lag import LagJob, run_lag, show_lag
+from tests.spark.conftest import Cluster
+from tests.spark.job import Job
+from tests.support.ports import free_port
+from tests.support.process import wait_until
+
+PARTITIONS = 3
+
+
+def committed(kafka: Cluster, group: str, topic: str) -> dict[int, int]:
+    consumer = Consumer({"bootstrap.servers": kafka.address, "group.id": group})
+    answer = consumer.committed([TopicPartition(topic, p) for p in range(PARTITIONS)], 30)
+    consumer.close()
+    return {entry.partition: entry.offset for entry in answer}
+
+
+def start(spark: Any, kafka: Cluster, topic: str, checkpoint: Path, **options: str) -> Any:
+    source = {"kafka.bootstrap.servers": kafka.address, "subscribe": topic, "startingOffsets": "earliest"}
+    frame = spark.readStream.format("kafka").options(**{**source, **options}).load()
+    writer = frame.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+    return writer.queryName("billing").trigger(processingTime="200 milliseconds").start()
+
+
+def fill(kafka: Cluster, topic: str, count: int) -> None:
+    kafka.fill(topic, PARTITIONS, [(None, b"v", 1_700_000_000_000, [])] * count)
+
+
+def test_one_import_in_a_users_own_job(spark: Any, kafka: Cluster, tmp_path: Path) -> None:
+    """After each batch the group stands where Spark stands, and stays there when the query stops."""
+    topic = kafka.create_topic(partitions=PARTITIONS)
+    fill(kafka, topic, 3000)
+    listener = show_lag(spark, kafka.address)
+    query = start(spark, kafka, topic, tmp_path, maxOffsetsPerTrigger="600")
+    try:
+        group = "spark-billing"
+        wait_until(lambda: committed(kafka, group, topic) == {0: 1000, 1: 1000, 2: 1000}, 60, "all shown")
+        fill(kafka, topic, 30)
+        wait_until(lambda: committed(kafka, group, topic) == {0: 1010, 1: 1010, 2: 1010}, 60, "more shown")
+    finally:
+        query.stop()
+        spark.streams.removeListener(listener.as_listener())
+        listener.close()
+    fill(kafka, topic, 9)
+    assert committed(kafka, group, topic) == {0: 1010, 1: 1010, 2: 1010}
+
+
+def test_a_broker_that_is_gone_does_not_stop_the_query(
+    spark: Any, kafka: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lag, "ANSWER_TIMEOUT_S", 1.0)
+    topic = kafka.create_topic(partitions=PARTITIONS)
+    fill(kafka, topic, 30)
+    listener = show_lag(spark, f"127.0.0.1:{free_port()}", group="g")
+    query = start(spark, kafka, topic, tmp_path)
+    try:
+        query.processAllAvailable()
+        assert query.isActive
+    finally:
+        query.stop()
+        spark.streams.removeListener(listener.as_listener())
+        listener.close()
+
+
+def test_from_the_checkpoint_of_another_process(spark: Any, kafka: Cluster, tmp_path: Path) -> None:
+    """kafka-compat pipeline lag, killed with -9 and started again: right to the record, from files alone."""
+    topic = kafka.create_topic(partitions=PARTITIONS)
+    fill(kafka, topic, 300)
+    query = start(spark, kafka, topic, tmp_path)
+    query.processAllAvailable()
+    arguments = ["--bootstrap-server", kafka.address, "--checkpoint", str(tmp_path), "--group", "outside"]
+    job = Job("lag", *arguments, "--continuous", "--interval-s", "0.1")
+    wait_until(lambda: committed(kafka, "outside", topic) == {0: 100, 1: 100, 2: 100}, 60, "shown")
+    job.kill(whole_group=True)
+    fill(kafka, topic, 3)
+    query.processAllAvailable()
+    query.stop()
+    fill(kafka, topic, 6)
+    report = json.loads(Job("lag", *arguments, "--json").finish())
+    assert [
+        (e["partition"], e["committed_offset"], e["end_offset"], e["lag"]) for e in report["partitions"]
+    ] == [(partition, 101, 103, 2) for partition in range(PARTITIONS)]
+    assert committed(kafka, "outside", topic) == {0: 101, 1: 101, 2: 101}
+
+
+def test_what_is_wrong_is_said(kafka: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lag, "ANSWER_TIMEOUT_S", 1.0)
+    with pytest.raises(NotStarted, match="not the checkpoint"):
+        run_lag(LagJob(kafka.address, tmp_path, "g"))
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "0").write_text('v1\n{}\n{"t":{"0":5}}')
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "0").write_text("v1\n{}")
+    closed = LagJob(f"127.0.0.1:{free_port()}", tmp_path, "g")
+    with pytest.raises(JobFailed, match=r"127\.0\.0\.1"):
+        run_lag(closed)
