@@ -1,8 +1,7 @@
 """FindCoordinator (key 10): which broker speaks for a group or a transactional id.
 
 Version 1 brings transactional ids, 4 several keys at once (KIP-699). `__consumer_offsets` is made when a
-group's coordinator is first looked for. Transactional ids are answered with this broker: it is who refuses
-them.
+group's coordinator is first looked for, `__transaction_state` when a transactional id's is.
 """
 
 from __future__ import annotations
@@ -20,11 +19,10 @@ from kafka_compat.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from kafka_compat.topic_names import OFFSETS_TOPIC
+from kafka_compat.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
-_GROUP: Final = 0
-_TRANSACTION: Final = 1
-
+_TOPICS: Final = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
+"""By the type of key: 0 a group, 1 a transactional id."""
 
 _MESSAGES: Final = {
     ErrorCode.NONE: "NONE",
@@ -45,15 +43,18 @@ class _Found(NamedTuple):
 def find_coordinator(
     ctx: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
-    if request.key_type == _GROUP and OFFSETS_TOPIC not in ctx.broker.metadata.topics:
-        return _after_creation(ctx, request)
+    topic = _TOPICS.get(request.key_type)
+    if topic is not None and topic not in ctx.broker.metadata.topics:
+        return _after_creation(ctx, request, topic)
     return _answer(ctx, request)
 
 
-async def _after_creation(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+async def _after_creation(
+    ctx: RequestContext, request: FindCoordinatorRequest, topic: str
+) -> FindCoordinatorResponse:
     # A failure is told as COORDINATOR_NOT_AVAILABLE, upon which clients ask again.
     with suppress(KafkaError):
-        await ctx.broker.topics.ensure_internal(OFFSETS_TOPIC)
+        await ctx.broker.topics.ensure_internal(topic)
     return _answer(ctx, request)
 
 
@@ -85,13 +86,11 @@ def _answer(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordin
 
 def _find(ctx: RequestContext, key_type: int, key: str) -> _Found:
     metadata = ctx.broker.metadata
-    if key_type == _TRANSACTION:
-        leader = metadata.local_id
-    elif key_type == _GROUP:
-        topic = metadata.topics.get(OFFSETS_TOPIC)
-        leader = -1 if topic is None else topic.partitions[shard_of(key, len(topic.partitions))].leader
-    else:
+    name = _TOPICS.get(key_type)
+    if name is None:
         return _Found(ErrorCode.INVALID_REQUEST)
+    topic = metadata.topics.get(name)
+    leader = -1 if topic is None else topic.partitions[shard_of(key, len(topic.partitions))].leader
     broker = metadata.brokers.get(leader)
     if broker is None:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -1,37 +1,54 @@
-"""InitProducerId (key 22): an id for an idempotent producer, with epoch 0 (KIP-98; 3+ takes the producer's
-own, KIP-360).
+"""InitProducerId (key 22): an id with an epoch for an idempotent or a transactional producer (KIP-98).
 
-Transactional ids are refused until there is a transaction coordinator: no client is left believing that it
-can commit.
+Without a transactional id any new producer id does. With one the epoch is raised, which fences every older
+producer of that id, and a transaction that is still open is aborted first. From version 3 on a producer may
+tell who it is (KIP-360); from version 4 on one that was replaced is told PRODUCER_FENCED (KIP-588).
 """
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
+import asyncio
 
 from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
+_FIRST_VERSION_WITH_PRODUCER_FENCED = 4
+
 
 @handler(ApiKey.INIT_PRODUCER_ID)
-def init_producer_id(
-    ctx: RequestContext, request: InitProducerIdRequest
-) -> InitProducerIdResponse | Coroutine[Any, Any, InitProducerIdResponse]:
-    if request.transactional_id == "":
-        return _error(ErrorCode.INVALID_REQUEST)
-    if request.transactional_id is not None:
-        return _error(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if (request.producer_id == -1) != (request.producer_epoch == -1):
-        return _error(ErrorCode.INVALID_REQUEST)
-    return _allocate(ctx)
+def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> object:
+    if request.transactional_id == "" or (request.producer_id == -1) != (request.producer_epoch == -1):
+        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
+    if request.transactional_id is None:
+        return _idempotent(ctx)
+    return _transactional(ctx, request, request.transactional_id)
 
 
-async def _allocate(ctx: RequestContext) -> InitProducerIdResponse:
+async def _idempotent(ctx: RequestContext) -> InitProducerIdResponse:
     return InitProducerIdResponse(producer_id=await ctx.broker.producer_ids.next(), producer_epoch=0)
 
 
-def _error(code: ErrorCode) -> InitProducerIdResponse:
-    return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+async def _transactional(
+    ctx: RequestContext, request: InitProducerIdRequest, transactional_id: str
+) -> InitProducerIdResponse:
+    from kafka_compat.transactions.model import NO_PRODUCER_ID, InitResult, ProducerIdentity
+
+    coordinator = ctx.broker.transactions
+    new_producer_id = NO_PRODUCER_ID
+    if coordinator.needs_producer_id(transactional_id):
+        new_producer_id = await ctx.broker.producer_ids.next()
+    expected = None
+    if request.producer_id != NO_PRODUCER_ID:
+        expected = ProducerIdentity(request.producer_id, request.producer_epoch)
+    answer: asyncio.Future[InitResult] = ctx.broker.loop.create_future()
+    coordinator.init_producer_id(
+        transactional_id, request.transaction_timeout_ms, expected, new_producer_id, answer.set_result
+    )
+    error, identity = await answer
+    if error is ErrorCode.PRODUCER_FENCED and ctx.api_version < _FIRST_VERSION_WITH_PRODUCER_FENCED:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    return InitProducerIdResponse(
+        error_code=error, producer_id=identity.producer_id, producer_epoch=identity.producer_epoch
+    )

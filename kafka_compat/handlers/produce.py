@@ -3,6 +3,9 @@
 acks=0 gets no answer, and a connection that is closed when something failed; acks=1 is answered once this
 replica has the records; acks=all (-1) once every in-sync replica has. Versions: 3 brings format 2, 8 the
 errors per record (KIP-467), 10 the current leader (KIP-951), 13 topic ids (KIP-516).
+
+Records of a transaction are taken only where the transaction's coordinator knows that it writes (KIP-890); a
+client that speaks version 11 is told TRANSACTION_ABORTABLE otherwise, others INVALID_TXN_STATE.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from kafka_compat.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kafka_compat.topic_names import is_internal
+from storage.batch import HEADER_SIZE, read_header
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -34,6 +38,13 @@ ADMIN_CLIENT_ID = "__admin_client"
 _MAGIC_POSITION = 16
 _ATTRIBUTES_LOW_BYTE = 22
 _TRANSACTIONAL_FLAG = 0x10
+_FIRST_VERSION_WITH_ABORTABLE = 11
+_VERIFY_AGAIN = (
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
 _ERRORS_WITHOUT_LOG_START = (
     ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -48,6 +59,7 @@ _ERRORS_WITHOUT_LOG_START = (
 @handler(ApiKey.PRODUCE)
 def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | _Pending | None:
     acks = request.acks
+    transactional_id = request.transactional_id
     refusal = _refusal(request)
     parked: _ParkedProduce | None = None
     failed = False
@@ -59,7 +71,7 @@ def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | _
             if refusal is not None:
                 answer = _error(data.index, refusal)
             else:
-                answer, partition, needed = _append(ctx, name, data, acks)
+                answer, partition, needed = _append(ctx, name, data, acks, transactional_id)
                 if partition is not None:
                     if parked is None:
                         parked = _ParkedProduce(ctx)
@@ -83,11 +95,12 @@ def _refusal(request: ProduceRequest) -> ErrorCode | None:
     """A reason to refuse the whole request."""
     if request.acks not in (-1, 0, 1):
         return ErrorCode.INVALID_REQUIRED_ACKS
+    if request.transactional_id is not None:
+        return None
     for topic in request.topic_data:
         for data in topic.partition_data:
             if _is_transactional(data.records):
-                # Transactional ids are granted to nobody here: InitProducerId refuses them with the same
-                # error.
+                # Nobody may write in the name of no transactional id.
                 return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return None
 
@@ -101,8 +114,40 @@ def _is_transactional(records: Records | None) -> bool:
     )
 
 
+def _verify(
+    ctx: RequestContext, partition: Partition, records: memoryview, transactional_id: str
+) -> PartitionProduceResponse | None:
+    """The refusal of a batch whose transaction does not include the partition."""
+    from kafka_compat.transactions.model import ProducerIdentity
+    from kafka_compat.transactions.verification import verify_partition
+
+    if len(records) < HEADER_SIZE:
+        return None
+    header = read_header(records)
+    error = verify_partition(
+        ctx.broker,
+        (partition.topic, partition.partition),
+        transactional_id,
+        ProducerIdentity(header.producer_id, header.producer_epoch),
+        knows_abortable=ctx.api_version >= _FIRST_VERSION_WITH_ABORTABLE,
+    )
+    if not error:
+        return None
+    message: str | None = None
+    if error in _VERIFY_AGAIN:
+        # Clients that know nothing of verification try again upon this one.
+        message = (
+            "Unable to verify the partition has been added to the transaction. "
+            f"Underlying error: {error.name}"
+        )
+        error = ErrorCode.NOT_ENOUGH_REPLICAS
+    elif error is ErrorCode.INVALID_TXN_STATE:
+        message = "Partition was not added to the transaction"
+    return _error(partition.partition, error, message)
+
+
 def _append(
-    ctx: RequestContext, name: str | None, data: PartitionProduceData, acks: int
+    ctx: RequestContext, name: str | None, data: PartitionProduceData, acks: int, transactional_id: str | None
 ) -> tuple[PartitionProduceResponse, Partition | None, int]:
     """The answer so far; with a partition and an offset when acks must wait until that offset is reached."""
     broker = ctx.broker
@@ -116,6 +161,10 @@ def _append(
     records = data.records
     if not isinstance(records, memoryview):
         return _error(data.index, ErrorCode.INVALID_RECORD), None, 0
+    if transactional_id is not None and _is_transactional(records):
+        refused = _verify(ctx, partition, records, transactional_id)
+        if refused is not None:
+            return refused, None, 0
     try:
         if acks == -1:
             partition.check_min_isr()

@@ -304,6 +304,8 @@ class Transaction:
         status = pending.status
         if status.state is EMPTY:
             self.last_producer_id = self.status.producer_id
+            # The record has none, and yet DescribeTransactions goes on to show the last one's, as Kafka's.
+            status = status._replace(start_ms=self.status.start_ms)
         self.last_epoch = pending.last_epoch
         self.status = status
         if status.state in _PREPARED:

@@ -57,6 +57,9 @@ _ORDER = (
     "partition_responses",
     "groups",
     "results",
+    "results_by_partition",
+    "results_by_topic_v3_and_below",
+    "topic_results",
 )
 """Lists whose order means nothing."""
 

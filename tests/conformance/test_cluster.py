@@ -20,11 +20,6 @@ OURS_ELSEWHERE = {
     ApiKey.CONTROLLED_SHUTDOWN,
     ApiKey.SASL_HANDSHAKE,
     ApiKey.SASL_AUTHENTICATE,
-    ApiKey.ADD_PARTITIONS_TO_TXN,
-    ApiKey.ADD_OFFSETS_TO_TXN,
-    ApiKey.END_TXN,
-    ApiKey.TXN_OFFSET_COMMIT,
-    ApiKey.WRITE_TXN_MARKERS,
     ApiKey.ALTER_REPLICA_LOG_DIRS,
     ApiKey.CREATE_DELEGATION_TOKEN,
     ApiKey.RENEW_DELEGATION_TOKEN,
@@ -38,14 +33,11 @@ OURS_ELSEWHERE = {
     ApiKey.ALTER_PARTITION,
     ApiKey.UPDATE_FEATURES,
     ApiKey.ENVELOPE,
-    ApiKey.DESCRIBE_PRODUCERS,
-    ApiKey.DESCRIBE_TRANSACTIONS,
-    ApiKey.LIST_TRANSACTIONS,
     ApiKey.ALLOCATE_PRODUCER_IDS,
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ApiKey.CONSUMER_GROUP_DESCRIBE,
 }
-"""What a single broker without transactions and security does not serve."""
+"""What a single broker without security does not serve."""
 
 
 SOFTWARE = {"client_software_name": "conformance", "client_software_version": "1.0"}

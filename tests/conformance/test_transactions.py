@@ -1,0 +1,339 @@
+"""The APIs of transactions, asked of both brokers in the same order: same answers in every state."""
+
+from __future__ import annotations
+
+import secrets
+
+from kafka_compat.protocol.api_keys import ApiKey
+from tests.conformance.batches import batch
+from tests.conformance.differential import Pair
+from tests.conformance.test_records import await_producer_ids, produce_request
+from tests.conformance.wire import Plain
+from tests.support.process import wait_until
+
+
+class Transactional:
+    """One transactional id on both sides, each with the producer id and epoch that its broker gave."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self.id = f"txn-{secrets.token_hex(4)}"
+        self.given: dict[str, tuple[int, int]] = {}
+        await_producer_ids(pair)
+        self._await_coordinator()
+
+    def _await_coordinator(self) -> None:
+        def ready() -> bool:
+            asked = {"key": self.id, "key_type": 1}
+            found = self.pair.both(ApiKey.FIND_COORDINATOR, 2, asked)
+            described = self.pair.both(ApiKey.DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": [self.id]})
+            return all(answer["error_code"] == 0 for answer in found) and all(
+                answer["transaction_states"][0]["error_code"] == 105 for answer in described
+            )
+
+        wait_until(ready, 30, "the transaction coordinators")
+
+    def init(self, *, tell: bool = False, version: int = 4, timeout_ms: int = 60_000) -> None:
+        """InitProducerId again until no transaction is in the way, with the identity when `tell`."""
+        answers: list[Plain] = []
+
+        def sided(side: str) -> Plain:
+            request: Plain = {"transactional_id": self.id, "transaction_timeout_ms": timeout_ms}
+            if tell:
+                request |= {"producer_id": self.given[side][0], "producer_epoch": self.given[side][1]}
+            return request
+
+        def settled() -> bool:
+            answers[:] = self.pair.both(ApiKey.INIT_PRODUCER_ID, version, sided)
+            return not any(answer["error_code"] == 51 for answer in answers)
+
+        wait_until(settled, 30, "InitProducerId")
+        shown = [(answer["error_code"], answer["producer_epoch"]) for answer in answers]
+        assert shown[0] == shown[1]
+        if shown[0][0] == 0:
+            for side, answer in zip(self.pair.sides, answers, strict=True):
+                self.given[side] = (answer["producer_id"], answer["producer_epoch"])
+
+    def identity(self, side: str, *, epoch_delta: int = 0, other: bool = False) -> Plain:
+        producer_id, epoch = self.given[side]
+        return {
+            "transactional_id": self.id,
+            "producer_id": producer_id + (500_000 if other else 0),
+            "producer_epoch": epoch + epoch_delta,
+        }
+
+    def settle(self) -> None:
+        """Wait until the last transaction is complete on both sides."""
+
+        def at_rest() -> bool:
+            answers = self.pair.both(ApiKey.DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": [self.id]})
+            states = [answer["transaction_states"][0]["transaction_state"] for answer in answers]
+            return not any(state.startswith("Prepare") for state in states)
+
+        wait_until(at_rest, 20, "the markers")
+
+    def add(
+        self, topic: str, partitions: list[int], versions: tuple[int, ...] = (3,), **which: object
+    ) -> None:
+        def sided(side: str) -> Plain:
+            found = self.identity(side, **which)  # type: ignore[arg-type]
+            request: Plain = {f"v3_and_below_{name}": value for name, value in found.items()}
+            return request | {"v3_and_below_topics": [{"name": topic, "partitions": partitions}]}
+
+        self.pair.same(ApiKey.ADD_PARTITIONS_TO_TXN, sided, versions)
+
+    def verify(self, topic: str, partitions: list[int], *, only: bool = True, **which: object) -> None:
+        def sided(side: str) -> Plain:
+            transaction = self.identity(side, **which) | {  # type: ignore[arg-type]
+                "verify_only": only,
+                "topics": [{"name": topic, "partitions": partitions}],
+            }
+            return {"transactions": [transaction]}
+
+        self.pair.same(ApiKey.ADD_PARTITIONS_TO_TXN, sided, (4,))
+
+    def end(self, committed: bool, versions: tuple[int, ...] = (3,), **which: object) -> None:
+        self.pair.same(
+            ApiKey.END_TXN,
+            lambda side: self.identity(side, **which) | {"committed": committed},  # type: ignore[arg-type]
+            versions,
+        )
+
+    def produce(self, topic: str, sequence: int, versions: tuple[int, ...] = (9,), **which: object) -> None:
+        def sided(side: str) -> Plain:
+            found = self.identity(side, **which)  # type: ignore[arg-type]
+            made = batch(
+                2,
+                producer_id=found["producer_id"],
+                producer_epoch=found["producer_epoch"],
+                base_sequence=sequence,
+                transactional=True,
+            )
+            return produce_request(topic, made, transactional_id=self.id)
+
+        self.pair.same(ApiKey.PRODUCE, sided, versions)
+
+    def described(self) -> None:
+        def shown(answer: Plain) -> list[tuple[object, ...]]:
+            return [
+                (
+                    state["error_code"],
+                    state["transaction_state"],
+                    state["transaction_timeout_ms"],
+                    state["transaction_start_time_ms"] > 0,
+                    state["producer_epoch"],
+                    [(topic["topic"], sorted(topic["partitions"])) for topic in state["topics"]],
+                )
+                for state in answer["transaction_states"]
+            ]
+
+        asked = {"transactional_ids": [self.id, "nobody"]}
+        ours, genuine = self.pair.both(ApiKey.DESCRIBE_TRANSACTIONS, 0, asked)
+        assert shown(ours) == shown(genuine)
+
+
+def test_a_transaction_in_every_state(pair: Pair) -> None:
+    """Adding, verifying, ending and beginning anew, by the right producer and by wrong ones."""
+    one = Transactional(pair)
+    topic = pair.topic(2)
+    one.init()
+    one.described()
+    one.end(True)
+    one.verify(topic, [0])
+    one.add(topic, [0], (0, 1, 2, 3), epoch_delta=1)
+    one.add(topic, [0], other=True)
+    one.add(topic, [0, 7])
+    one.add(topic, [0])
+    one.described()
+    one.verify(topic, [0, 1])
+    one.verify(topic, [0], epoch_delta=1)
+    one.verify(topic, [0], other=True)
+    one.verify(topic, [1], only=False)
+    one.described()
+    one.end(True, (0, 1, 2, 3), epoch_delta=1)
+    one.end(True, other=True)
+    one.end(True)
+    one.settle()
+    one.end(True)
+    one.end(False)
+    one.described()
+    one.init(tell=True)
+    one.described()
+    one.add(topic, [0])
+    one.init()
+    one.settle()
+    one.described()
+    one.end(False)
+    one.init(tell=True, version=3, timeout_ms=0)
+    one.init(timeout_ms=900_001)
+
+
+def test_records_outside_their_transaction_are_refused(pair: Pair) -> None:
+    """KIP-890: by the version that the client speaks."""
+    one = Transactional(pair)
+    topic = pair.topic()
+    one.init()
+    one.produce(topic, 0, (9, 10, 11))
+    one.add(topic, [0])
+    one.produce(topic, 0)
+    one.produce(topic, 2)
+    one.end(False)
+    one.settle()
+    one.produce(topic, 4)
+    one.init()
+    one.produce(topic, 4, epoch_delta=-1)
+    fetch: Plain = {
+        "replica_id": -1,
+        "max_wait_ms": 100,
+        "min_bytes": 1,
+        "max_bytes": 1 << 20,
+        "isolation_level": 1,
+        "topics": [
+            {
+                "topic": topic,
+                "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}],
+            }
+        ],
+    }
+    ours, genuine = pair.both(ApiKey.FETCH, 11, fetch)
+    seen = []
+    for answer in (ours, genuine):
+        (part,) = answer["responses"][0]["partitions"]
+        aborted = [item["first_offset"] for item in part["aborted_transactions"]]
+        seen.append((part["high_watermark"], part["last_stable_offset"], aborted, len(part["records"])))
+    assert seen[0] == seen[1]
+    assert seen[0][:3] == (5, 5, [0])
+
+
+def test_offsets_in_a_transaction(pair: Pair) -> None:
+    """They show after the commit, and until then a consumer that asks for stable offsets is told to wait."""
+    one = Transactional(pair)
+    topic = pair.topic()
+    group = pair.name("group")
+    asked = {"key": group, "key_type": 0}
+    wait_until(
+        lambda: all(a["error_code"] == 0 for a in pair.both(ApiKey.FIND_COORDINATOR, 2, asked)), 30, "groups"
+    )
+
+    def commit(offset: int, versions: tuple[int, ...] = (3,), name: str = topic, **member: object) -> None:
+        partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": "m"}
+        pair.same(
+            ApiKey.TXN_OFFSET_COMMIT,
+            lambda side: (
+                one.identity(side)
+                | {"group_id": group, "topics": [{"name": name, "partitions": [partition]}]}
+                | member
+            ),
+            versions,
+        )
+
+    def position(stable: bool) -> None:
+        wanted = [{"name": topic, "partition_indexes": [0]}]
+        pair.same(ApiKey.OFFSET_FETCH, {"group_id": group, "topics": wanted, "require_stable": stable}, (7,))
+
+    one.init()
+    commit(5, (0, 1, 2, 3, 4))
+    for version in (3, 0, 1, 2):
+        pair.same(
+            ApiKey.ADD_OFFSETS_TO_TXN, lambda side: one.identity(side) | {"group_id": group}, (version,)
+        )
+    pair.same(
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        lambda side: one.identity(side, epoch_delta=9) | {"group_id": group},
+        (1, 2),
+    )
+    commit(7, (0, 1, 2, 3, 4))
+    commit(7, name=pair.name("absent"))
+    commit(8, generation_id=3, member_id="nobody")
+    position(stable=True)
+    position(stable=False)
+    one.end(True)
+    one.settle()
+    position(stable=True)
+    pair.same(ApiKey.ADD_OFFSETS_TO_TXN, lambda side: one.identity(side) | {"group_id": group}, (3,))
+    commit(99)
+    one.end(False)
+    one.settle()
+    position(stable=True)
+
+
+def test_describe_producers_and_markers_by_hand(pair: Pair) -> None:
+    """What Kafka's tool does with a hanging transaction."""
+    one = Transactional(pair)
+    topic = pair.topic()
+    one.init()
+    one.init()
+    one.add(topic, [0])
+    one.produce(topic, 0)
+
+    def shape(producers: list[Plain]) -> list[tuple[object, ...]]:
+        return [
+            (
+                item["producer_epoch"],
+                item["last_sequence"],
+                item["coordinator_epoch"] >= 0,
+                item["current_txn_start_offset"],
+            )
+            for item in producers
+        ]
+
+    def producers() -> None:
+        shown = []
+        asked = {"topics": [{"name": topic, "partition_indexes": [0, 4]}]}
+        for answer in pair.both(ApiKey.DESCRIBE_PRODUCERS, 0, asked):
+            (found,) = answer["topics"]
+            shown.append(
+                [
+                    (part["partition_index"], part["error_code"], shape(part["active_producers"]))
+                    for part in found["partitions"]
+                ]
+            )
+        assert shown[0] == shown[1]
+
+    def marker(epoch_delta: int, coordinator_epoch: int, partitions: tuple[int, ...] = (0,)) -> None:
+        def sided(side: str) -> Plain:
+            found = one.identity(side, epoch_delta=epoch_delta)
+            topics = [{"name": topic, "partition_indexes": list(partitions)}]
+            return {
+                "markers": [
+                    {
+                        "producer_id": found["producer_id"],
+                        "producer_epoch": found["producer_epoch"],
+                        "transaction_result": False,
+                        "topics": topics,
+                        "coordinator_epoch": coordinator_epoch,
+                    }
+                ]
+            }
+
+        pair.same(ApiKey.WRITE_TXN_MARKERS, sided, (1,))
+
+    producers()
+    marker(0, 50, (0, 4))
+    producers()
+    marker(0, 49)
+    marker(-1, 60)
+    marker(0, 51)
+    producers()
+
+
+def test_list_transactions(pair: Pair) -> None:
+    one = Transactional(pair)
+    one.init()
+    for filters in (
+        {"state_filters": ["Empty"]},
+        {"state_filters": ["Ongoing"]},
+        {"state_filters": ["Empty", "Nonsense"]},
+        {"state_filters": ["Nonsense"]},
+        {"producer_id_filters": [1 << 40]},
+        {"duration_filter": 3_600_000},
+    ):
+        shown = []
+        for answer in pair.both(ApiKey.LIST_TRANSACTIONS, 1, filters):
+            listed = [
+                item["transaction_state"]
+                for item in answer["transaction_states"]
+                if item["transactional_id"] == one.id
+            ]
+            shown.append((answer["error_code"], answer["unknown_state_filters"], listed))
+        assert shown[0] == shown[1], filters

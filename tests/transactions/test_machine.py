@@ -1,0 +1,229 @@
+"""The transaction machine alone: who is answered what in which state, and what is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.transactions.machine import Transaction
+from kafka_compat.transactions.model import (
+    EPOCH_MAX,
+    InitResult,
+    Output,
+    ProducerIdentity,
+    Status,
+    TransactionState,
+)
+
+P = ProducerIdentity
+FIRST = P(7, 0)
+PARTITIONS = frozenset({("orders", 0), ("orders", 1)})
+TIMEOUT_MS = 60_000
+
+
+class Run:
+    """A machine whose log commits at once, unless told otherwise; `answers` in order."""
+
+    def __init__(self, status: Status | None = None) -> None:
+        self.transaction = (
+            Transaction.new("id", 7, TIMEOUT_MS, 0) if status is None else Transaction("id", status)
+        )
+        self.now_ms = 0
+        self.answers: list[object] = []
+        self.states: list[str | None] = []
+        self.markers: list[tuple[ProducerIdentity, bool]] = []
+
+    def take(self, out: Output, store_error: ErrorCode = ErrorCode.NONE) -> None:
+        self.answers += [result for _, result in out.responses]
+        if out.markers is not None:
+            self.markers.append((out.markers.identity, out.markers.committed))
+        if out.write is not None:
+            self.states.append(None if out.write.status is None else out.write.status.state.value)
+            self.take(self.transaction.written(store_error, self.now_ms))
+
+    def init(
+        self,
+        expected: ProducerIdentity | None = None,
+        new_id: int = -1,
+        store_error: ErrorCode = ErrorCode.NONE,
+    ) -> object:
+        out = self.transaction.init_producer_id(TIMEOUT_MS, expected, new_id, "init", self.now_ms)
+        self.take(out, store_error)
+        answer = self.answers[-1]
+        assert isinstance(answer, InitResult)
+        return answer.error or answer.identity
+
+    def add(self, identity: ProducerIdentity) -> object:
+        self.take(self.transaction.add_partitions(identity, PARTITIONS, "add", self.now_ms))
+        return self.answers[-1]
+
+    def end(
+        self, identity: ProducerIdentity, committed: bool = True, store_error: ErrorCode = ErrorCode.NONE
+    ) -> object:
+        self.take(self.transaction.end(identity, committed, "end", self.now_ms), store_error)
+        return self.answers[-1]
+
+    def complete(self) -> None:
+        self.take(self.transaction.markers_written())
+
+
+def at(state: TransactionState, epoch: int = 0) -> Run:
+    partitions = PARTITIONS if state.value in ("Ongoing", "PrepareCommit", "PrepareAbort") else frozenset()
+    run = Run(Status(7, epoch, TIMEOUT_MS, state, partitions, 0, 0))
+    run.take(run.transaction.resume(0))
+    return run
+
+
+def test_a_committed_transaction_from_birth_to_the_next() -> None:
+    run = Run()
+    assert run.init() == FIRST
+    assert run.add(FIRST) is ErrorCode.NONE
+    assert run.add(FIRST) is ErrorCode.NONE
+    assert run.end(FIRST) is ErrorCode.NONE
+    assert run.markers == [(FIRST, True)]
+    assert run.add(FIRST) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert run.init() is ErrorCode.CONCURRENT_TRANSACTIONS
+    run.complete()
+    assert run.end(FIRST) is ErrorCode.NONE, "a repeated commit is answered as the first"
+    assert run.end(FIRST, committed=False) is ErrorCode.INVALID_TXN_STATE
+    assert run.add(FIRST) is ErrorCode.NONE
+    assert run.states == ["Empty", "Ongoing", "PrepareCommit", "CompleteCommit", "Ongoing"]
+
+
+@pytest.mark.parametrize(
+    ("state", "commit", "abort"),
+    [
+        ("Empty", ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_TXN_STATE),
+        ("Ongoing", ErrorCode.NONE, ErrorCode.NONE),
+        ("PrepareCommit", ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.CONCURRENT_TRANSACTIONS),
+        ("PrepareAbort", ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.CONCURRENT_TRANSACTIONS),
+        ("CompleteCommit", ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE),
+        ("CompleteAbort", ErrorCode.INVALID_TXN_STATE, ErrorCode.NONE),
+    ],
+)
+def test_ending_in_each_state(state: str, commit: ErrorCode, abort: ErrorCode) -> None:
+    assert at(TransactionState(state)).end(FIRST) is commit
+    assert at(TransactionState(state)).end(FIRST, committed=False) is abort
+    assert at(TransactionState(state)).end(P(8, 0)) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert at(TransactionState(state)).end(P(7, 1)) is ErrorCode.PRODUCER_FENCED
+
+
+def test_a_second_producer_aborts_what_the_first_left_open_and_fences_it() -> None:
+    run = at(TransactionState.ONGOING)
+    assert run.init() is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert run.markers == [(P(7, 1), False)], "the abort has an epoch of its own"
+    assert run.end(FIRST) is ErrorCode.PRODUCER_FENCED
+    run.complete()
+    assert run.init() == P(7, 2)
+    assert run.add(FIRST) is ErrorCode.PRODUCER_FENCED
+
+
+def test_a_producer_that_tells_its_identity() -> None:
+    """KIP-360: the next epoch while nobody came after it, the same answer to the same request."""
+    run = at(TransactionState.COMPLETE_ABORT, epoch=4)
+    assert run.init(P(7, 4)) == P(7, 5)
+    assert run.init(P(7, 4)) == P(7, 5), "the answer was lost"
+    assert run.init(P(7, 3)) is ErrorCode.PRODUCER_FENCED
+    assert run.init(P(6, 5)) is ErrorCode.PRODUCER_FENCED
+    assert run.init() == P(7, 6), "another producer"
+    assert run.init(P(7, 5)) is ErrorCode.PRODUCER_FENCED
+    assert run.init(P(7, 4)) is ErrorCode.PRODUCER_FENCED
+
+
+def test_a_new_id_when_the_epochs_are_used_up() -> None:
+    last = P(7, EPOCH_MAX - 1)
+    run = at(TransactionState.COMPLETE_COMMIT, epoch=last.producer_epoch)
+    assert run.transaction.needs_producer_id
+    assert run.init(last, new_id=20) == P(20, 0)
+    assert run.init(last) == P(20, 0), "the answer was lost"
+    run = at(TransactionState.EMPTY, epoch=last.producer_epoch)
+    assert run.init(new_id=21) == P(21, 0)
+    assert run.init(last) is ErrorCode.PRODUCER_FENCED
+
+
+def test_fencing_at_the_last_epoch() -> None:
+    run = at(TransactionState.ONGOING, epoch=EPOCH_MAX - 1)
+    assert run.init() is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert run.markers == [(P(7, EPOCH_MAX), False)]
+    run.complete()
+    assert run.init(new_id=30) == P(30, 0)
+
+
+def test_verification_of_partitions() -> None:
+    for state, expected in (
+        ("Ongoing", ErrorCode.NONE),
+        ("PrepareCommit", ErrorCode.CONCURRENT_TRANSACTIONS),
+        ("CompleteCommit", ErrorCode.TRANSACTION_ABORTABLE),
+        ("Empty", ErrorCode.TRANSACTION_ABORTABLE),
+    ):
+        assert at(TransactionState(state)).transaction.verify(FIRST, PARTITIONS) is expected
+    transaction = at(TransactionState.ONGOING).transaction
+    assert transaction.verify(FIRST, [("other", 0)]) is ErrorCode.TRANSACTION_ABORTABLE
+    assert transaction.verify(P(7, 1), PARTITIONS) is ErrorCode.PRODUCER_FENCED
+    assert transaction.verify(P(8, 0), PARTITIONS) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_a_transaction_past_its_timeout_is_aborted() -> None:
+    run = at(TransactionState.ONGOING)
+    run.take(run.transaction.abort_timed_out(TIMEOUT_MS))
+    assert run.states == []
+    run.take(run.transaction.abort_timed_out(TIMEOUT_MS + 1))
+    run.complete()
+    assert run.states == ["PrepareAbort", "CompleteAbort"]
+    assert run.end(FIRST) is ErrorCode.PRODUCER_FENCED
+
+
+def test_an_id_expires_only_at_rest() -> None:
+    for state in ("Empty", "CompleteCommit", "CompleteAbort"):
+        run = at(TransactionState(state))
+        run.take(run.transaction.expire(999, 1000))
+        assert run.states == []
+        run.take(run.transaction.expire(1000, 1000))
+        assert run.states == [None]
+        assert run.transaction.state is TransactionState.DEAD
+    for state in ("Ongoing", "PrepareCommit", "PrepareAbort"):
+        run = at(TransactionState(state))
+        run.take(run.transaction.expire(10**9, 1000))
+        assert run.states == []
+
+
+def test_what_the_log_refuses_did_not_happen() -> None:
+    run = at(TransactionState.ONGOING)
+    refused = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert run.end(FIRST, store_error=refused) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert run.transaction.state is TransactionState.ONGOING
+    assert run.init(store_error=refused) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert run.init() is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert run.markers == [(P(7, 1), False)], "the epoch of the failed fence is used again"
+
+
+def test_completion_is_tried_again_when_the_log_refuses() -> None:
+    run = at(TransactionState.PREPARE_COMMIT)
+    out = run.transaction.markers_written()
+    assert out.write is not None
+    assert run.transaction.written(ErrorCode.NOT_ENOUGH_REPLICAS, 0).retry_completion
+    run.complete()
+    assert run.transaction.state is TransactionState.COMPLETE_COMMIT
+
+
+@pytest.mark.parametrize(
+    ("state", "committed"), [(TransactionState.PREPARE_COMMIT, True), (TransactionState.PREPARE_ABORT, False)]
+)
+def test_a_decided_transaction_is_completed_after_loading(state: TransactionState, committed: bool) -> None:
+    run = at(state, epoch=3)
+    assert run.markers == [(P(7, 3), committed)]
+    run.complete()
+    assert run.states == [state.value.replace("Prepare", "Complete")]
+
+
+def test_while_a_record_is_on_its_way_others_wait() -> None:
+    transaction = at(TransactionState.COMPLETE_COMMIT).transaction
+    assert transaction.add_partitions(FIRST, PARTITIONS, "first", 0).write is not None
+    for out in (
+        transaction.add_partitions(FIRST, PARTITIONS, "second", 0),
+        transaction.end(FIRST, True, "second", 0),
+    ):
+        assert out.responses == [("second", ErrorCode.CONCURRENT_TRANSACTIONS)]
+    init = transaction.init_producer_id(TIMEOUT_MS, None, -1, "third", 0)
+    assert init.responses == [("third", InitResult(ErrorCode.CONCURRENT_TRANSACTIONS))]
+    assert transaction.written(ErrorCode.NONE, 0).responses == [("first", ErrorCode.NONE)]
