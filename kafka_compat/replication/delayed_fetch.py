@@ -264,6 +264,9 @@ class DelayedFetch:
             notable = size_bytes > 0 or data.error_code != 0 or data.diverging_epoch.end_offset >= 0
             if plan.must_answer(target, data.high_watermark, data.log_start_offset, notable):
                 topics.setdefault(target.topic, []).append(data)
+            if data.diverging_epoch.end_offset >= 0:
+                # A follower that truncates does not take over the high watermark: it must hear of it again.
+                target.told_high_watermark = -1
         return FetchResponse(
             session_id=plan.session_id,
             responses=[

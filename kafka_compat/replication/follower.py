@@ -133,6 +133,7 @@ class Follower:
         self._followed[partition.topic, partition.partition] = item
         if partition.log.latest_leader_epoch < 0:
             self._guarded(item, 0, lambda: partition.truncate_to(partition.high_watermark))
+        self._await_flush(item)
         self._wake()
 
     def remove(self, partition: Partition) -> None:
@@ -245,9 +246,12 @@ class Follower:
         records = data.records
         assert records is None or isinstance(records, (bytes, memoryview))
         partition.append_as_follower(memoryview(records or b""), data.high_watermark, data.log_start_offset)
-        end = partition.log.log_end_offset
-        if partition.durable_end_offset != end:
-            partition.when_durable(end, lambda code: self._flushed(item, code))
+        self._await_flush(item)
+
+    def _await_flush(self, item: _Followed) -> None:
+        end = item.partition.log.log_end_offset
+        if item.partition.durable_end_offset != end:
+            item.partition.when_durable(end, lambda code: self._flushed(item, code))
 
     def _flushed(self, item: _Followed, code: ErrorCode) -> None:
         if code == ErrorCode.NONE:

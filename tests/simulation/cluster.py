@@ -1,0 +1,534 @@
+"""A cluster of three brokers in one thread, with time, network, disks and controller in the hand of a seed.
+
+Real: partitions, replica manager, follower machine, fetch sessions, the handlers of Fetch and ListOffsets,
+and the log store on simulated disks. Simulated: the wires (each message has a delay, and may be lost), the
+thread that flushes, the disk, and the controller, which keeps Kafka's rules in the fewest lines that do.
+
+A broker dies in one of two ways. A killed process leaves its files as they were written. When the power goes,
+its disk forgets what was not synced. Kafka keeps acknowledged records through the loss of unsynced bytes as
+long as one in-sync replica keeps its own; so with the default flush.messages the power goes at no more than
+one in-sync replica at a time, never at the last, and nobody else dies until it is found dead; with
+flush.messages=1 it goes anywhere.
+
+A dead broker is found dead before it is back, and stays away longer than a message takes: that a broker's
+word from before its death counts after it is what KIP-903 is about, which there is not with ZooKeeper.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.fetch import fetch
+from kafka_compat.handlers.list_offsets import list_offsets
+from kafka_compat.metadata_cache import BrokerMetadata, MetadataCache, PartitionMetadata, TopicMetadata
+from kafka_compat.protocol.messages.fetch import FetchResponse
+from kafka_compat.replication.fetch_session import FetchSessionCache
+from kafka_compat.replication.follower import LIST_OFFSETS_VERSION, Follower, FollowerSettings
+from kafka_compat.replication.in_sync import IsrAnswer
+from kafka_compat.replication.partition import Partition
+from kafka_compat.replication.replica_manager import ReplicaManager
+from storage.batch import read_headers
+from storage.config import LogConfig
+from storage.errors import StorageError
+from storage.log import Log
+from storage.log_dirs import LogDirs
+from storage.records import Record, build_batch
+from storage.segment import FileSlice
+from tests.storage.simulated_filesystem import SimulatedFilesystem
+
+TOPIC, TOPIC_ID = "t", UUID(int=7)
+BROKERS = (1, 2, 3)
+LAG_TIME_MAX_MS = 200
+DELAY_MAX_MS = 25
+DETECTION_MAX_MS = 100
+AWAY_MIN_MS = DETECTION_MAX_MS + 4 * DELAY_MAX_MS
+SETTINGS = FollowerSettings(wait_max_ms=0, backoff_ms=20)
+
+
+class Violation(AssertionError):
+    """A promise of the cluster is broken."""
+
+
+class Controller:
+    """Who leads and who is in sync: the truth, which brokers hear of later."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.leader = BROKERS[0]
+        self.leader_epoch = 0
+        self.isr: tuple[int, ...] = BROKERS
+        self.partition_epoch = 0
+        self.alive = set(BROKERS)
+
+    def tell(self) -> None:
+        for broker_id in sorted(self.alive):
+            self.tell_one(broker_id)
+
+    def tell_one(self, broker_id: int) -> None:
+        said = (self.leader, self.leader_epoch, self.isr, self.partition_epoch)
+        broker = self.cluster.brokers[broker_id]
+        self.cluster.send(broker, lambda: broker.leader_and_isr(*said))
+
+    def elect(self, leader: int, isr: tuple[int, ...]) -> None:
+        self.leader, self.isr = leader, isr
+        self.leader_epoch += 1
+        self.partition_epoch += 1
+        self.tell()
+
+    def lost(self, broker_id: int) -> None:
+        self.alive.discard(broker_id)
+        isr = tuple(member for member in self.isr if member != broker_id) or self.isr
+        if isr == self.isr and self.leader != broker_id:
+            return
+        leader = self.leader
+        if leader == broker_id:
+            leader = next((member for member in isr if member in self.alive), -1)
+        self.elect(leader, isr)
+
+    def registered(self, broker_id: int) -> None:
+        self.alive.add(broker_id)
+        if self.leader < 0 and broker_id in self.isr:
+            self.elect(broker_id, (broker_id,))
+        else:
+            self.tell_one(broker_id)
+
+    def move_leader(self) -> None:
+        others = [member for member in self.isr if member in self.alive and member != self.leader]
+        if others:
+            self.elect(self.cluster.random.choice(others), self.isr)
+
+    def alter(
+        self, broker_id: int, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int
+    ) -> IsrAnswer:
+        if leader_epoch != self.leader_epoch or broker_id != self.leader:
+            return IsrAnswer(ErrorCode.FENCED_LEADER_EPOCH)
+        if partition_epoch != self.partition_epoch:
+            return IsrAnswer(ErrorCode.INVALID_UPDATE_VERSION)
+        if not self.alive.issuperset(isr):
+            return IsrAnswer(ErrorCode.INELIGIBLE_REPLICA)
+        self.isr = isr
+        self.partition_epoch += 1
+        return IsrAnswer(ErrorCode.NONE, leader_epoch, isr, self.partition_epoch)
+
+
+class Broker:
+    """One broker, over all its lives. It is its own proposer and flusher."""
+
+    def __init__(self, cluster: Cluster, broker_id: int) -> None:
+        self.cluster = cluster
+        self.broker_id = broker_id
+        self.life = 0
+        self.up = False
+        self.disk = SimulatedFilesystem(cluster.random)
+        self.clock = cluster
+        self.fetch_max_bytes = 10_000
+        self.seen_end = 0
+        """Up to where its committed records were compared."""
+
+    # --- life
+
+    def start(self) -> None:
+        self.life += 1
+        self.up = True
+        self.log_dirs = LogDirs(
+            ["/data"],
+            broker_id=self.broker_id,
+            cluster_id="simulated",
+            clock=self.cluster,
+            config_for=lambda _: self.cluster.log_config,
+            filesystem=self.disk,
+        )
+        report = self.log_dirs.load()
+        self.metadata = MetadataCache("simulated", self.broker_id)
+        state = PartitionMetadata(0, 1, 0, BROKERS, BROKERS)
+        self.metadata.put_topic(TopicMetadata(TOPIC, TOPIC_ID, (state,)))
+        for broker_id in BROKERS:
+            self.metadata.brokers[broker_id] = BrokerMetadata(broker_id, {})
+        self.replicas = ReplicaManager(
+            self.broker_id,
+            self.log_dirs,
+            self.metadata,
+            self,  # type: ignore[arg-type]
+            lambda action: self.cluster.at(self, 0, action),
+            proposer=self,
+            lag_time_max_ms=LAG_TIME_MAX_MS,
+        )
+        self.replicas.restore_high_watermarks(report.high_watermarks)
+        self.replicas.fetching = Fetching(self)
+        self.fetch_sessions = FetchSessionCache(10, 1_000_000)
+        self.followers: dict[int, Follower] = {}
+        self.asking: set[int] = set()
+        self.seen_end = 0
+        self.cluster.at(self, LAG_TIME_MAX_MS // 2, self.tick)
+
+    def die(self, power: bool) -> None:
+        self.up = False
+        self.life += 1
+        self.disk.crashed = True
+        if power:
+            self.disk = self.disk.after_crash()
+        else:
+            self.disk = SimulatedFilesystem(self.cluster.random, self.disk._root)
+
+    def tick(self) -> None:
+        self.replicas.shrink_isrs(self.cluster.now_ms())
+        if self.cluster.random.random() < 0.3:
+            self.log_dirs.checkpoint_high_watermarks(self.replicas.high_watermarks())
+        if self.cluster.random.random() < 0.3 and self.partition is not None:
+            self.partition.log.flush()
+        self.cluster.at(self, LAG_TIME_MAX_MS // 2, self.tick)
+
+    @property
+    def partition(self) -> Partition | None:
+        return self.replicas.get(TOPIC, 0) if self.up else None
+
+    def leader_and_isr(self, leader: int, leader_epoch: int, isr: tuple[int, ...], epoch: int) -> None:
+        if leader == self.broker_id:
+            held = self.replicas.lead(
+                TOPIC, 0, TOPIC_ID, leader_epoch, isr, is_new=False, replicas=BROKERS, partition_epoch=epoch
+            )
+        else:
+            held = self.replicas.follow(
+                TOPIC,
+                0,
+                TOPIC_ID,
+                leader,
+                leader_epoch,
+                is_new=False,
+                replicas=BROKERS,
+                partition_epoch=epoch,
+            )
+        assert held is not None
+        held.min_insync_replicas = self.cluster.min_insync_replicas
+
+    # --- IsrProposer
+
+    def propose(
+        self,
+        partition: Partition,
+        new_isr: tuple[int, ...],
+        leader_epoch: int,
+        partition_epoch: int,
+        callback: Callable[[IsrAnswer], None],
+    ) -> None:
+        def arrive() -> None:
+            answer = self.cluster.controller.alter(self.broker_id, new_isr, leader_epoch, partition_epoch)
+            self.cluster.send(self, lambda: callback(answer))
+
+        # It arrives, whatever becomes of the one who sent it.
+        self.cluster.at(None, self.cluster.random.randint(1, DELAY_MAX_MS), arrive)
+
+    def is_alive(self, broker_id: int) -> bool:
+        return broker_id in self.cluster.controller.alive
+
+    # --- Flusher
+
+    def request(self, target: Log, callback: Callable[[Exception | None], None]) -> None:
+        def done() -> None:
+            target.flush()
+            callback(None)
+
+        self.cluster.at(self, self.cluster.random.randint(1, 5), done)
+
+    # --- following
+
+    def start_fetching(self, leader_id: int) -> Follower:
+        return Follower(
+            self.broker_id, SETTINGS, lambda: self.cluster.at(self, 0, lambda: self.pump(leader_id))
+        )
+
+    def stop_fetching(self, partition: Partition) -> None:
+        for follower in self.followers.values():
+            follower.remove(partition)
+
+    def pump(self, leader_id: int) -> None:
+        """One request at a time to each leader."""
+        follower, now_ms = self.followers[leader_id], self.cluster.now_ms()
+        if leader_id in self.asking:
+            return
+        lookup = follower.next_lookup(now_ms)
+        if lookup is not None:
+            asked = lookup
+            self.ask(
+                leader_id,
+                lambda ctx: list_offsets(ctx, asked.request),
+                LIST_OFFSETS_VERSION,
+                lambda answer: follower.looked_up(asked, answer, self.cluster.now_ms()),
+            )
+            return
+        sent = follower.next_fetch(now_ms)
+        if sent is not None:
+            fetched = sent
+            self.ask(
+                leader_id,
+                lambda ctx: _with_bytes(fetch(ctx, fetched.request)),
+                sent.version,
+                lambda answer: follower.fetched(fetched, answer, self.cluster.now_ms()),
+            )
+            return
+        wait_ms = follower.wait_ms(now_ms)
+        if wait_ms is not None:
+            self.cluster.at(self, wait_ms, lambda: self.pump(leader_id))
+
+    def ask(
+        self,
+        leader_id: int,
+        handler: Callable[[Any], Any],
+        version: int,
+        take: Callable[[Any], None],
+    ) -> None:
+        leader, cluster = self.cluster.brokers[leader_id], self.cluster
+        self.asking.add(leader_id)
+
+        def over(then: Callable[[], None]) -> None:
+            self.asking.discard(leader_id)
+            then()
+            # As long as there is nothing to fetch, a leader would hold the request for a while.
+            cluster.at(self, cluster.random.randint(1, 10), lambda: self.pump(leader_id))
+
+        def serve() -> None:
+            ctx = SimpleNamespace(
+                broker=leader, api_version=version, connection=SimpleNamespace(closed=False)
+            )
+            answer = handler(ctx)
+            cluster.send(self, lambda: over(lambda: take(answer)))
+
+        if not leader.up or cluster.is_cut(self.broker_id, leader_id):
+            follower = self.followers[leader_id]
+            cluster.at(self, DELAY_MAX_MS, lambda: over(lambda: follower.lost(cluster.now_ms())))
+            return
+        life = leader.life
+
+        def arrive() -> None:
+            if leader.up and leader.life == life:
+                serve()
+            else:
+                follower = self.followers[leader_id]
+                cluster.at(self, 1, lambda: over(lambda: follower.lost(cluster.now_ms())))
+
+        cluster.at(None, cluster.random.randint(1, DELAY_MAX_MS), arrive)
+
+
+class Fetching:
+    """What brings a broker the records of its leaders; apart from Broker because both have a `start`."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def start(self, partition: Partition, topic_id: UUID) -> None:
+        broker, leader_id = self._broker, partition.leader_id
+        broker.stop_fetching(partition)
+        follower = broker.followers.get(leader_id)
+        if follower is None:
+            follower = broker.followers[leader_id] = broker.start_fetching(leader_id)
+        follower.add(partition, topic_id)
+
+    def stop(self, partition: Partition) -> None:
+        self._broker.stop_fetching(partition)
+
+
+class Cluster:
+    """Time and events, the brokers, their client, and the promises."""
+
+    def __init__(self, seed: int, *, flush_messages: int | None = None) -> None:
+        self.random = random.Random(seed)
+        self.time_ms = 1_000_000
+        self.durable = self.random.random() < 0.4 if flush_messages is None else flush_messages == 1
+        self.min_insync_replicas = self.random.choice((1, 2))
+        self.log_config = LogConfig(
+            flush_messages=1 if self.durable else 2**62, segment_bytes=self.random.choice((2_000, 100_000))
+        )
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = 0
+        self.cuts: set[frozenset[int]] = set()
+        self.committed: dict[int, tuple[int, bytes]] = {}
+        """By base offset: epoch and content of each batch that any replica took for committed."""
+        self.acknowledged: dict[bytes, int] = {}
+        self.written = 0
+        self.power_failing: int | None = None
+        """The broker that lost its power and has not been found dead yet."""
+        self.controller = Controller(self)
+        self.brokers = {broker_id: Broker(self, broker_id) for broker_id in BROKERS}
+        for broker in self.brokers.values():
+            broker.start()
+        self.controller.tell()
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    # --- events
+
+    def at(self, broker: Broker | None, delay_ms: int, action: Callable[[], None]) -> None:
+        """Do something later, unless that broker has died by then."""
+        life = broker.life if broker is not None else 0
+
+        def guarded() -> None:
+            if broker is None or (broker.up and broker.life == life):
+                action()
+
+        self._order += 1
+        heapq.heappush(self._events, (self.time_ms + delay_ms, self._order, guarded))
+
+    def send(self, broker: Broker, action: Callable[[], None]) -> None:
+        self.at(broker, self.random.randint(1, DELAY_MAX_MS), action)
+
+    def is_cut(self, one: int, other: int) -> bool:
+        return frozenset((one, other)) in self.cuts
+
+    def run(self, duration_ms: int) -> None:
+        end_ms = self.time_ms + duration_ms
+        while self._events and self._events[0][0] <= end_ms:
+            self.time_ms, _, action = heapq.heappop(self._events)
+            action()
+            self.check_committed()
+        self.time_ms = end_ms
+
+    # --- what happens to a cluster
+
+    def produce(self) -> None:
+        """One acks=all batch to whoever believes to lead."""
+        leaders = [
+            broker for broker in self.brokers.values() if broker.partition and broker.partition.is_leader
+        ]
+        if not leaders:
+            return
+        broker = self.random.choice(leaders)
+        partition = broker.partition
+        assert partition is not None
+        self.written += 1
+        value = b"%d:%d" % (self.written, broker.broker_id)
+        records = [Record(timestamp=self.time_ms, value=value) for _ in range(self.random.randint(1, 3))]
+        try:
+            partition.check_min_isr()
+            info = partition.append(memoryview(bytearray(build_batch(records))), self.time_ms)
+        except (KafkaError, StorageError):
+            return
+
+        def committed(code: ErrorCode) -> None:
+            if code == ErrorCode.NONE:
+                self.acknowledged[value] = info.first_offset
+
+        partition.when_committed(info.last_offset + 1, committed)
+
+    def crash(self, broker: Broker, *, power: bool) -> None:
+        broker.die(power)
+        if power:
+            self.power_failing = broker.broker_id
+        found_ms = self.random.randint(1, DETECTION_MAX_MS)
+
+        def found() -> None:
+            self.controller.lost(broker.broker_id)
+            if self.power_failing == broker.broker_id:
+                self.power_failing = None
+
+        def back() -> None:
+            broker.start()
+            self.controller.registered(broker.broker_id)
+
+        self.at(None, found_ms, found)
+        self.at(None, AWAY_MIN_MS + self.random.randint(0, 200), back)
+
+    def may_lose_power(self, broker: Broker) -> bool:
+        if self.durable:
+            return True
+        isr = self.controller.isr
+        if broker.broker_id not in isr:
+            return True
+        others = [self.brokers[member] for member in isr if member != broker.broker_id]
+        return self.power_failing is None and bool(others) and all(other.up for other in others)
+
+    def misfortune(self) -> None:
+        """Something happens, or nothing."""
+        chance = self.random.random()
+        if chance < 0.70:
+            for _ in range(self.random.randint(1, 3)):
+                self.produce()
+        elif chance < 0.78:
+            self.controller.move_leader()
+        elif chance < 0.88:
+            up = [broker for broker in self.brokers.values() if broker.up]
+            if up and (self.durable or self.power_failing is None):
+                broker = self.random.choice(up)
+                self.crash(broker, power=self.random.random() < 0.6 and self.may_lose_power(broker))
+        elif chance < 0.93:
+            one, other = self.random.sample(BROKERS, 2)
+            self.cuts.add(frozenset((one, other)))
+        else:
+            self.cuts.clear()
+
+    def live(self, steps: int) -> None:
+        for _ in range(steps):
+            self.misfortune()
+            self.run(self.random.choice((1, 5, 20, 60, 300)))
+
+    # --- promises
+
+    def check_committed(self) -> None:
+        """Whatever two replicas hold below their high watermarks is the same, now and for ever."""
+        for broker in self.brokers.values():
+            partition = broker.partition
+            if partition is None or partition.high_watermark == broker.seen_end:
+                continue
+            for base_offset, epoch, content in batches(
+                partition.log, min(broker.seen_end, partition.high_watermark), partition.high_watermark
+            ):
+                known = self.committed.setdefault(base_offset, (epoch, content))
+                if known != (epoch, content):
+                    raise Violation(
+                        f"broker {broker.broker_id} took for committed at offset {base_offset} a batch of "
+                        f"epoch {epoch}; another one was committed there in epoch {known[0]}"
+                    )
+            broker.seen_end = partition.high_watermark
+
+    def heal(self) -> None:
+        """All troubles end: the replicas agree, with every acknowledged record."""
+        self.cuts.clear()
+        self.run(20_000)
+        partitions = [broker.partition for broker in self.brokers.values()]
+        assert all(partitions), "a broker did not come back"
+        if sorted(self.controller.isr) != list(BROKERS):
+            raise Violation(f"in sync are only {self.controller.isr}")
+        logs = [list(batches(held.log, 0, held.log.log_end_offset)) for held in partitions if held]
+        if logs[1] != logs[0] or logs[2] != logs[0]:
+            raise Violation("the logs differ")
+        offsets = {base_offset: content for base_offset, _, content in logs[0]}
+        for value, offset in self.acknowledged.items():
+            if value not in offsets.get(offset, b""):
+                raise Violation(f"the acknowledged record {value!r} at offset {offset} is lost")
+        for held in partitions:
+            if held is not None and held.high_watermark != held.log.log_end_offset:
+                raise Violation(f"{held.high_watermark} of {held.log.log_end_offset} records are committed")
+
+
+def batches(log: Log, start: int, end: int) -> list[tuple[int, int, bytes]]:
+    """(base offset, epoch, bytes) of the batches of a log in [start, end)."""
+    found: list[tuple[int, int, bytes]] = []
+    offset = start
+    while offset < end:
+        piece = log.read(offset, 1_000_000, upper_bound=end)
+        if piece is None:
+            break
+        content, position = piece.read(), 0
+        for header in read_headers(memoryview(content)):
+            data = content[position : position + header.size_bytes]
+            position += header.size_bytes
+            offset = header.next_offset
+            if header.base_offset >= start:
+                found.append((header.base_offset, header.partition_leader_epoch, data))
+    return found
+
+
+def _with_bytes(response: Any) -> Any:
+    """A response as it arrives: the bytes that the files held when it was sent."""
+    assert isinstance(response, FetchResponse)
+    for topic in response.responses:
+        for data in topic.partitions:
+            if isinstance(data.records, FileSlice):
+                data.records = memoryview(data.records.read())
+    return response

@@ -1,0 +1,23 @@
+"""Replication through crashes, lost bytes, cuts and changes of leader; the simulation would notice faults."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.cluster import Cluster
+from tests.support import campaign
+
+SEEDS = campaign.rounds(50, 1000)
+STEPS = 60
+
+
+def live(seed: int) -> None:
+    cluster = Cluster(seed)
+    cluster.live(STEPS)
+    cluster.heal()
+    assert cluster.acknowledged, "nothing was acknowledged, so nothing was tested"
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_no_divergence_below_the_high_watermark_and_no_acknowledged_record_lost(seed: int) -> None:
+    live(seed)
