@@ -141,7 +141,9 @@ class Transactions:
     def _advance(self, offset: int) -> None:
         while self._coming and self._coming[-1].first_offset <= offset:
             entry = self._coming.pop()
-            self._aborted.setdefault(entry.producer_id, entry)
+            # A walk that starts behind the marker of a transaction never meets it.
+            if entry.last_offset >= offset:
+                self._aborted.setdefault(entry.producer_id, entry)
 
 
 class RecordPlace(NamedTuple):

@@ -1,0 +1,71 @@
+"""What the tests of compaction share: a cleaning in this process, and what a log holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from storage import cleaner_job, log_cleaning
+from storage.batch import BatchHeader, read_header
+from storage.cleaner_job import CleanedGroup, CleaningDone
+from storage.filesystem import Filesystem, RealFilesystem
+from storage.log import Log
+from storage.records import Record, iter_records
+
+DEDUPE_BUFFER_BYTES = 1 << 20
+
+
+def clean(
+    log: Log,
+    cleaned_up_to: int | None,
+    now_ms: int,
+    *,
+    filesystem: Filesystem | None = None,
+    dedupe_buffer_bytes: int = DEDUPE_BUFFER_BYTES,
+) -> int:
+    """Clean what is dirty, swap it in, and return the offset up to which the log is clean."""
+    dirt = log_cleaning.find_dirt(log, cleaned_up_to, log.last_stable_offset(log.log_end_offset), now_ms)
+    if not dirt.dirty_bytes:
+        return dirt.first_dirty_offset
+    job = log_cleaning.new_job(
+        log, dirt, now_ms=now_ms, dedupe_buffer_bytes=dedupe_buffer_bytes, io_bytes_per_s=1e12
+    )
+    for step in cleaner_job.run(job, filesystem or RealFilesystem(), lambda size_bytes: None):
+        if isinstance(step, CleanedGroup):
+            assert log_cleaning.swap(log, job, step)
+        else:
+            assert isinstance(step, CleaningDone)
+            return step.end_offset
+    raise AssertionError("the job did not say that it is done")
+
+
+def clean_all(log: Log, now_ms: int, *, dedupe_buffer_bytes: int = DEDUPE_BUFFER_BYTES) -> None:
+    """Clean from the log start until nothing is dirty."""
+    upper_bound = log_cleaning.find_dirt(
+        log, None, log.last_stable_offset(log.log_end_offset), now_ms
+    ).upper_bound
+    cleaned_up_to = log.log_start_offset
+    while cleaned_up_to < upper_bound:
+        reached = clean(log, cleaned_up_to, now_ms, dedupe_buffer_bytes=dedupe_buffer_bytes)
+        assert reached > cleaned_up_to, "the cleaning does not get on"
+        cleaned_up_to = reached
+
+
+def batches(log: Log) -> Iterator[tuple[BatchHeader, bytes]]:
+    """Every batch as a consumer from the start gets it."""
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        part = log.read(offset, 3_000)
+        if part is None:
+            return
+        data, position = part.read(), 0
+        while position < len(data):
+            header = read_header(data, position)
+            yield header, data[position : position + header.size_bytes]
+            assert header.next_offset > offset
+            position += header.size_bytes
+            offset = header.next_offset
+
+
+def records(log: Log) -> list[Record]:
+    """Every record of a client, in order."""
+    return [record for header, data in batches(log) if not header.is_control for record in iter_records(data)]
