@@ -1,0 +1,29 @@
+# A broker in a container, configured by Kafka's environment variables: KAFKA_LOG_RETENTION_MS is log.retention.ms.
+#   docker build -t kafka-compat .
+#   docker run -p 9092:9092 -e KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://localhost:9092 -e KAFKA_CREATE_TOPICS=orders:3:1 kafka-compat
+# scripts/build-image builds it also where no registry of images can be reached.
+ARG BASE=python:3.12-slim-bookworm
+
+FROM ${BASE} AS build
+COPY . /src
+# What pip installs; scripts/build-image may name a folder of wheels instead.
+ARG INSTALL=/src
+RUN python3 -m venv /opt/kafka-compat \
+    && /opt/kafka-compat/bin/pip install --no-cache-dir --disable-pip-version-check --quiet ${INSTALL} \
+    && /opt/kafka-compat/bin/python -m compileall -q /opt/kafka-compat/lib \
+    && /opt/kafka-compat/bin/pip uninstall --quiet --yes pip setuptools
+
+FROM ${BASE}
+RUN groupadd --gid 1000 kafka \
+    && useradd --uid 1000 --gid kafka --home-dir /var/lib/kafka-compat --create-home --shell /usr/sbin/nologin kafka
+COPY --from=build /opt/kafka-compat /opt/kafka-compat
+ENV PATH=/opt/kafka-compat/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    KAFKA_LISTENERS=PLAINTEXT://:9092 \
+    KAFKA_LOG_DIRS=/var/lib/kafka-compat/data
+USER 1000:1000
+WORKDIR /var/lib/kafka-compat
+VOLUME /var/lib/kafka-compat
+EXPOSE 9092
+HEALTHCHECK --interval=5s --timeout=6s --start-period=10s --retries=3 CMD ["kafka-compat", "health", "--env"]
+ENTRYPOINT ["kafka-compat", "serve", "--env"]
