@@ -1,0 +1,187 @@
+"""The cases for which leader epochs were invented, and faults put in on purpose: each must be noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.messages.fetch import FetchPartition
+from kafka_compat.replication import follower
+from kafka_compat.replication.follower import Follower
+from kafka_compat.replication.in_sync import InSyncReplicas, IsrAnswer
+from kafka_compat.replication.partition import Partition
+from storage.records import Record, build_batch
+from tests.simulation.cluster import Cluster, Controller, Violation
+
+
+def partition_of(cluster: Cluster, broker_id: int) -> Partition:
+    held = cluster.brokers[broker_id].partition
+    assert held is not None
+    return held
+
+
+def write(partition: Partition, leader_epoch: int, count: int) -> None:
+    for number in range(count):
+        value = b"%d/%d by %d" % (leader_epoch, number, partition.local_id)
+        batch = memoryview(bytearray(build_batch([Record(timestamp=1, value=value)])))
+        partition.log.append_as_leader(batch, leader_epoch=leader_epoch, now_ms=1)
+    partition.log.flush()
+    partition.flushed(None)
+
+
+def started(flush_messages: int | None = None, seed: int = 1) -> Cluster:
+    """A cluster in which broker 1 leads and the others follow."""
+    cluster = Cluster(seed, flush_messages=flush_messages)
+    run_until(
+        cluster,
+        lambda: all(broker.partition is not None for broker in cluster.brokers.values()),
+    )
+    cluster.run(200)
+    return cluster
+
+
+def run_until(cluster: Cluster, condition: Callable[[], bool]) -> None:
+    for _ in range(5_000):
+        if condition():
+            return
+        cluster.run(1)
+    raise AssertionError("it never came to that")
+
+
+def acknowledged_while_a_follower_does_not_know_it() -> Cluster:
+    """KIP-101, first case: a follower has the record, leads next, and changes its leader before."""
+    cluster = started(flush_messages=0)
+    cluster.produce()
+    run_until(cluster, lambda: len(cluster.acknowledged) == 1)
+    second = partition_of(cluster, 2)
+    assert second.log.log_end_offset > second.high_watermark
+    cluster.controller.elect(3, (1, 2, 3))
+    run_until(cluster, lambda: second.leader_epoch == 1)
+    cluster.controller.elect(2, (1, 2, 3))
+    return cluster
+
+
+def test_kip_101_a_follower_keeps_what_was_acknowledged_above_its_high_watermark() -> None:
+    cluster = acknowledged_while_a_follower_does_not_know_it()
+    cluster.heal()
+
+
+def test_kip_101_truncation_to_the_high_watermark_would_lose_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    truncate_to_high_watermark(monkeypatch)
+    cluster = acknowledged_while_a_follower_does_not_know_it()
+    with pytest.raises(Violation):
+        cluster.heal()
+
+
+@pytest.mark.parametrize(
+    ("leader", "follower_"),
+    [
+        ([(0, 10), (3, 5)], [(0, 10), (1, 2), (2, 3)]),
+        ([(0, 10), (1, 2), (4, 3)], [(0, 8), (2, 6)]),
+        ([(0, 5), (2, 5), (4, 5)], [(0, 5), (1, 2), (3, 10)]),
+        ([(0, 5), (1, 1), (3, 1), (5, 9)], [(0, 4), (2, 1), (4, 6)]),
+        ([(5, 3)], [(4, 3)]),
+    ],
+)
+def test_kip_279_logs_that_parted_several_times_agree_after_quick_changes_of_leader(
+    leader: list[tuple[int, int]], follower_: list[tuple[int, int]]
+) -> None:
+    cluster = Cluster(1)
+    cluster._events.clear()
+    cluster.controller.leader_epoch = 6
+    for broker_id, epochs in ((1, leader), (2, follower_), (3, follower_)):
+        cluster.brokers[broker_id].leader_and_isr(-1, 6, (1,), 0)
+        for epoch, count in epochs:
+            write(partition_of(cluster, broker_id), epoch, count)
+    cluster.controller.elect(1, (1,))
+    cluster.heal()
+    assert partition_of(cluster, 2).log.log_end_offset == sum(count for _, count in leader)
+
+
+def test_the_last_replica_leads_again_and_nothing_is_lost_when_its_process_was_killed() -> None:
+    cluster = started(flush_messages=0)
+    cluster.min_insync_replicas = 1
+    partition_of(cluster, 1).min_insync_replicas = 1
+    for broker_id in (2, 3):
+        cluster.crash(cluster.brokers[broker_id], power=False)
+        run_until(cluster, lambda lost=broker_id: lost not in cluster.controller.isr)  # type: ignore[misc]
+    run_until(cluster, lambda: partition_of(cluster, 1).isr == (1,))
+    cluster.produce()
+    assert len(cluster.acknowledged) == 1
+    cluster.crash(cluster.brokers[1], power=False)
+    cluster.heal()
+
+
+# --- faults
+
+
+def truncate_to_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As before KIP-101."""
+    add = Follower.add
+
+    def truncating_add(self: Follower, partition: Partition, topic_id: Any) -> None:
+        partition.truncate_to(partition.high_watermark)
+        add(self, partition, topic_id)
+
+    monkeypatch.setattr(Follower, "add", truncating_add)
+
+
+def no_truncation_by_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        follower,
+        "FetchPartition",
+        lambda **fields: FetchPartition(**(fields | {"last_fetched_epoch": -1})),
+    )
+
+
+def no_epoch_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leader believes whoever fetches."""
+    monkeypatch.setattr(
+        Partition,
+        "check_leader_epoch",
+        lambda self, epoch, leader_only=True: (
+            ErrorCode.NONE if self.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        ),
+    )
+    no_truncation_by_epoch(monkeypatch)
+
+
+def high_watermark_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(InSyncReplicas, "committed_end", lambda self, local_end, log_end, now_ms: local_end)
+
+
+def no_isr_fence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The controller takes any ISR from any leader."""
+
+    def alter(
+        self: Controller, broker_id: int, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int
+    ) -> IsrAnswer:
+        self.isr = isr
+        self.partition_epoch += 1
+        return IsrAnswer(ErrorCode.NONE, leader_epoch, isr, self.partition_epoch)
+
+    monkeypatch.setattr(Controller, "alter", alter)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        truncate_to_high_watermark,
+        no_truncation_by_epoch,
+        no_epoch_check,
+        high_watermark_too_early,
+        no_isr_fence,
+    ],
+)
+def test_the_simulation_notices(
+    monkeypatch: pytest.MonkeyPatch, fault: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    fault(monkeypatch)
+    with pytest.raises(Violation):
+        for seed in range(30):
+            cluster = Cluster(seed)
+            cluster.live(60)
+            cluster.heal()
