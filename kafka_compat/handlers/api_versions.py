@@ -32,6 +32,7 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> Api
             return response
         ctx.connection.software = (name, version)
     response.api_keys = [
-        ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in ctx.broker.served.items()
+        ApiVersion(api_key=key, min_version=low, max_version=high)
+        for key, (low, high) in ctx.broker.served.items()
     ]
     return response

@@ -1,0 +1,109 @@
+"""The controller's requests to brokers: one queue for each, sent one by one and in order.
+
+A request that gets no answer is sent again, until the broker's registration is gone or the controller
+resigns: the fences of the receiver (controller epoch, leader epochs) make a second copy harmless.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from coordination.model import BrokerInfo
+from kafka_compat.cluster.broker_client import BrokerClient
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.codec import MalformedRequest
+
+log = logging.getLogger(__name__)
+
+
+class ControllerRequest(NamedTuple):
+    """A request and what is to be done with its answer."""
+
+    api_key: ApiKey
+    version: int
+    request: Any
+    answered: Callable[[Any], None] | None = None
+
+
+class BrokerChannels:
+    """The channels to the brokers that are registered now."""
+
+    def __init__(self, client_id: str, listener: str, request_timeout_ms: int) -> None:
+        self._client_id = client_id
+        self._listener = listener
+        self._request_timeout_ms = request_timeout_ms
+        self._channels: dict[int, _Channel] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def set_brokers(self, brokers: tuple[BrokerInfo, ...]) -> None:
+        """Open channels to new brokers, and close those of brokers that left or came back."""
+        alive = {broker.broker_id: broker for broker in brokers}
+        for broker_id, channel in list(self._channels.items()):
+            known = alive.get(broker_id)
+            if (
+                known is None
+                or known.epoch != channel.broker.epoch
+                or known.endpoints != channel.broker.endpoints
+            ):
+                del self._channels[broker_id]
+                self._close(channel)
+        for broker_id, broker in alive.items():
+            endpoint = broker.endpoint(self._listener)
+            if broker_id not in self._channels and endpoint is not None:
+                client = BrokerClient(
+                    endpoint.host, endpoint.port, self._client_id, request_timeout_ms=self._request_timeout_ms
+                )
+                self._channels[broker_id] = _Channel(broker, client)
+
+    def send(self, broker_id: int, broker_epoch: int, request: ControllerRequest) -> None:
+        """Queue a request; dropped when the broker of that epoch is no more."""
+        channel = self._channels.get(broker_id)
+        if channel is not None and channel.broker.epoch == broker_epoch:
+            channel.queue.put_nowait(request)
+
+    async def close(self) -> None:
+        """Drop what is queued and close all connections."""
+        for channel in self._channels.values():
+            self._close(channel)
+        self._channels = {}
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+    def _close(self, channel: _Channel) -> None:
+        task = asyncio.get_running_loop().create_task(channel.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+class _Channel:
+    """The queue of one broker in one of its lives."""
+
+    def __init__(self, broker: BrokerInfo, client: BrokerClient) -> None:
+        self.broker = broker
+        self.queue: asyncio.Queue[ControllerRequest] = asyncio.Queue()
+        self._client = client
+        self._task = asyncio.get_running_loop().create_task(self._send_all())
+
+    async def _send_all(self) -> None:
+        while True:
+            item = await self.queue.get()
+            response = await self._send(item)
+            if item.answered is not None and response is not None:
+                item.answered(response)
+
+    async def _send(self, item: ControllerRequest) -> Any:
+        while True:
+            try:
+                return await self._client.send(item.api_key, item.version, item.request)
+            except ConnectionError as error:
+                log.info("%s to broker %d: %s", item.api_key.name, self.broker.broker_id, error)
+            except MalformedRequest as error:
+                log.error("%s to broker %d: its answer: %s", item.api_key.name, self.broker.broker_id, error)
+                return None
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await self._client.close()

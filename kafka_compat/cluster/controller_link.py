@@ -1,0 +1,83 @@
+"""This broker's requests to the controller, wherever that is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from kafka_compat.cluster.broker_client import BrokerClient
+from kafka_compat.cluster.controller_service import NOBODY, ControllerService
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+
+RETRY_S = 0.05
+_ELSEWHERE = (ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_CONTROLLER_EPOCH)
+
+Address = tuple[str, int]
+
+
+class ControllerLink:
+    """One connection, to the broker that /controller names."""
+
+    def __init__(
+        self,
+        client_id: str,
+        service: ControllerService,
+        address_of: Callable[[int], Awaitable[Address | None]],
+        request_timeout_ms: int,
+    ) -> None:
+        self._client_id = client_id
+        self._service = service
+        self._address_of = address_of
+        self._request_timeout_ms = request_timeout_ms
+        self._client: BrokerClient | None = None
+        self._connecting = asyncio.Lock()
+
+    async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
+        """The controller's response; tried again, also elsewhere, until there is one.
+
+        A response that says that the broker is not the controller is no response.
+        """
+        while True:
+            controller_id = self._service.controller_id
+            client = await self._to(controller_id)
+            if client is not None:
+                try:
+                    response = await client.send(api_key, version, request)
+                except ConnectionError:
+                    response = None
+                if response is not None and response.error_code not in _ELSEWHERE:
+                    return response
+            await self._changed_or_later(controller_id)
+
+    async def _changed_or_later(self, controller_id: int) -> None:
+        changed = self._service.controller_changed
+        if self._service.controller_id != controller_id:
+            return
+        changed.clear()
+        try:
+            async with asyncio.timeout(RETRY_S):
+                await changed.wait()
+        except TimeoutError:
+            return
+
+    async def _to(self, controller_id: int) -> BrokerClient | None:
+        if controller_id == NOBODY:
+            return None
+        address = await self._address_of(controller_id)
+        if address is None:
+            return None
+        async with self._connecting:
+            client = self._client
+            if client is None or (client.host, client.port) != address:
+                if client is not None:
+                    await client.close()
+                client = self._client = BrokerClient(
+                    *address, self._client_id, request_timeout_ms=self._request_timeout_ms
+                )
+            return client
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()

@@ -1,0 +1,257 @@
+"""The controller's values as Kafka's messages, and brokers' answers as events: pure.
+
+The versions are those of inter.broker.protocol.version 3.9 with ZooKeeper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from uuid import UUID
+
+from coordination.controller_model import (
+    AlterPartitionReply,
+    IsrChange,
+    LeaderAndIsrAnswered,
+    SendLeaderAndIsr,
+    SendStopReplica,
+    SendUpdateMetadata,
+    StopReplicaAnswered,
+    TopicPartition,
+)
+from coordination.model import BrokerInfo, PartitionState
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResponsePartitionData,
+    AlterPartitionResponseTopicData,
+    TopicData,
+)
+from kafka_compat.protocol.messages.leader_and_isr import (
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicState,
+)
+from kafka_compat.protocol.messages.stop_replica import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopReplicaTopicState,
+)
+from kafka_compat.protocol.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+
+LEADER_AND_ISR_VERSION = 7
+UPDATE_METADATA_VERSION = 8
+STOP_REPLICA_VERSION = 4
+
+_SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+_NO_TOPIC_ID = UUID(int=0)
+
+
+def leader_and_isr(controller_id: int, effect: SendLeaderAndIsr, listener: str) -> LeaderAndIsrRequest:
+    """The request for one broker, with the leaders' addresses on the listener that brokers use."""
+    topics: dict[str, LeaderAndIsrTopicState] = {}
+    for item in effect.partitions:
+        topic, partition = item.partition
+        known = topics.get(topic)
+        if known is None:
+            known = topics[topic] = LeaderAndIsrTopicState(
+                topic_name=topic, topic_id=item.topic_id or _NO_TOPIC_ID, partition_states=[]
+            )
+        known.partition_states.append(
+            LeaderAndIsrPartitionState(
+                partition_index=partition,
+                controller_epoch=item.state.controller_epoch,
+                leader=item.state.leader,
+                leader_epoch=item.state.leader_epoch,
+                isr=list(item.state.isr),
+                partition_epoch=item.state.partition_epoch,
+                replicas=list(item.assignment.replicas),
+                adding_replicas=list(item.assignment.adding),
+                removing_replicas=list(item.assignment.removing),
+                is_new=item.is_new,
+                leader_recovery_state=int(item.state.recovering),
+            )
+        )
+    live_leaders = []
+    for broker in effect.live_leaders:
+        endpoint = broker.endpoint(listener)
+        if endpoint is not None:
+            live_leaders.append(
+                LeaderAndIsrLiveLeader(
+                    broker_id=broker.broker_id, host_name=endpoint.host, port=endpoint.port
+                )
+            )
+    return LeaderAndIsrRequest(
+        controller_id=controller_id,
+        controller_epoch=effect.controller_epoch,
+        broker_epoch=effect.broker.epoch,
+        topic_states=list(topics.values()),
+        live_leaders=live_leaders,
+    )
+
+
+def update_metadata(
+    controller_id: int, effect: SendUpdateMetadata, broker_epoch: int
+) -> UpdateMetadataRequest:
+    """The request for the broker that registered with `broker_epoch`."""
+    topics: dict[str, UpdateMetadataTopicState] = {}
+    for item in effect.partitions:
+        topic, partition = item.partition
+        known = topics.get(topic)
+        if known is None:
+            known = topics[topic] = UpdateMetadataTopicState(
+                topic_name=topic, topic_id=item.topic_id or _NO_TOPIC_ID, partition_states=[]
+            )
+        known.partition_states.append(
+            UpdateMetadataPartitionState(
+                partition_index=partition,
+                controller_epoch=item.state.controller_epoch,
+                leader=item.state.leader,
+                leader_epoch=item.state.leader_epoch,
+                isr=list(item.state.isr),
+                zk_version=item.state.partition_epoch,
+                replicas=list(item.replicas),
+                offline_replicas=list(item.offline_replicas),
+            )
+        )
+    return UpdateMetadataRequest(
+        controller_id=controller_id,
+        controller_epoch=effect.controller_epoch,
+        broker_epoch=broker_epoch,
+        topic_states=list(topics.values()),
+        live_brokers=[_live_broker(broker) for broker in effect.live_brokers],
+    )
+
+
+def _live_broker(broker: BrokerInfo) -> UpdateMetadataBroker:
+    return UpdateMetadataBroker(
+        id=broker.broker_id,
+        endpoints=[
+            UpdateMetadataEndpoint(
+                port=endpoint.port,
+                host=endpoint.host,
+                listener=endpoint.listener,
+                security_protocol=_SECURITY_PROTOCOLS.get(endpoint.security_protocol, 0),
+            )
+            for endpoint in broker.endpoints
+        ],
+        rack=broker.rack,
+    )
+
+
+def stop_replica(controller_id: int, effect: SendStopReplica) -> StopReplicaRequest:
+    """The request for one broker."""
+    topics: dict[str, StopReplicaTopicState] = {}
+    for item in effect.partitions:
+        topic, partition = item.partition
+        known = topics.setdefault(topic, StopReplicaTopicState(topic_name=topic, partition_states=[]))
+        known.partition_states.append(
+            StopReplicaPartitionState(
+                partition_index=partition,
+                leader_epoch=item.leader_epoch,
+                delete_partition=item.delete,
+            )
+        )
+    return StopReplicaRequest(
+        controller_id=controller_id,
+        controller_epoch=effect.controller_epoch,
+        broker_epoch=effect.broker.epoch,
+        topic_states=list(topics.values()),
+    )
+
+
+def leader_and_isr_answered(effect: SendLeaderAndIsr, response: LeaderAndIsrResponse) -> LeaderAndIsrAnswered:
+    """The answer to the request that `leader_and_isr` made of the same effect."""
+    names = {item.topic_id or _NO_TOPIC_ID: item.partition.topic for item in effect.partitions}
+    errors = {
+        TopicPartition(names[topic.topic_id], item.partition_index): item.error_code
+        for topic in response.topics
+        if topic.topic_id in names
+        for item in topic.partition_errors
+    }
+    return LeaderAndIsrAnswered(effect.broker.broker_id, response.error_code, errors)
+
+
+def stop_replica_answered(effect: SendStopReplica, response: StopReplicaResponse) -> StopReplicaAnswered:
+    """The answer to the request that `stop_replica` made of the same effect, of the deleted partitions."""
+    deleted = {item.partition for item in effect.partitions if item.delete}
+    errors = {}
+    for item in response.partition_errors:
+        partition = TopicPartition(item.topic_name, item.partition_index)
+        if partition in deleted:
+            errors[partition] = item.error_code
+    return StopReplicaAnswered(effect.broker.broker_id, response.error_code, errors)
+
+
+def isr_changes(
+    request: AlterPartitionRequest, version: int, names: Mapping[UUID, str]
+) -> dict[TopicPartition, IsrChange]:
+    """What an AlterPartition of this version asks for; topics whose id is not in `names` are left out."""
+    changes: dict[TopicPartition, IsrChange] = {}
+    for topic in request.topics:
+        name = _topic_name(topic, version, names)
+        for item in topic.partitions if name is not None else ():
+            assert name is not None
+            isr = [state.broker_id for state in item.new_isr_with_epochs] if version >= 3 else item.new_isr
+            changes[TopicPartition(name, item.partition_index)] = IsrChange(
+                item.leader_epoch, tuple(isr), item.partition_epoch, item.leader_recovery_state == 1
+            )
+    return changes
+
+
+def alter_partition_response(
+    request: AlterPartitionRequest, version: int, names: Mapping[UUID, str], reply: AlterPartitionReply
+) -> AlterPartitionResponse:
+    """The answer to a request, in the order of its partitions."""
+    if reply.error:
+        return AlterPartitionResponse(error_code=reply.error)
+    topics = []
+    for topic in request.topics:
+        name = _topic_name(topic, version, names)
+        partitions = []
+        for item in topic.partitions:
+            outcome: PartitionState | int
+            if name is None:
+                outcome = ErrorCode.UNKNOWN_TOPIC_ID
+            else:
+                outcome = reply.partitions.get(
+                    TopicPartition(name, item.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                )
+            partitions.append(_altered(item.partition_index, outcome))
+        topics.append(
+            AlterPartitionResponseTopicData(
+                topic_name=topic.topic_name, topic_id=topic.topic_id, partitions=partitions
+            )
+        )
+    return AlterPartitionResponse(topics=topics)
+
+
+def _altered(partition: int, outcome: PartitionState | int) -> AlterPartitionResponsePartitionData:
+    if isinstance(outcome, int):
+        return AlterPartitionResponsePartitionData(partition_index=partition, error_code=int(outcome))
+    return AlterPartitionResponsePartitionData(
+        partition_index=partition,
+        leader_id=outcome.leader,
+        leader_epoch=outcome.leader_epoch,
+        isr=list(outcome.isr),
+        leader_recovery_state=int(outcome.recovering),
+        partition_epoch=outcome.partition_epoch,
+    )
+
+
+def _topic_name(topic: TopicData, version: int, names: Mapping[UUID, str]) -> str | None:
+    return names.get(topic.topic_id) if version >= 2 else topic.topic_name
+
+
+def partitions_of(groups: Iterable[tuple[str, Iterable[int]]]) -> tuple[TopicPartition, ...]:
+    """Topics with their partition numbers, as partitions one by one."""
+    return tuple(TopicPartition(topic, index) for topic, indexes in groups for index in indexes)

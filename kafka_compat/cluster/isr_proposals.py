@@ -1,0 +1,132 @@
+"""AlterPartition (KIP-497): what leaders propose goes to the controller, all that waits in one request, one
+request at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+from uuid import UUID
+
+from kafka_compat.cluster.controller_link import ControllerLink
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
+from kafka_compat.replication.in_sync import IsrAnswer
+from kafka_compat.replication.partition import Partition
+
+log = logging.getLogger(__name__)
+
+ALTER_PARTITION_VERSION = 3
+RETRY_S = 0.05
+_NO_EPOCH = -1
+
+
+class _Proposed(NamedTuple):
+    topic_id: UUID
+    partition: int
+    isr: tuple[int, ...]
+    leader_epoch: int
+    partition_epoch: int
+    callback: Callable[[IsrAnswer], None]
+
+
+class IsrProposals:
+    """An IsrProposer (replication/in_sync.py) over the link to the controller."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        link: ControllerLink,
+        *,
+        broker_epoch: Callable[[], int],
+        is_alive: Callable[[int], bool],
+    ) -> None:
+        self._broker_id = broker_id
+        self._link = link
+        self._broker_epoch = broker_epoch
+        self._is_alive = is_alive
+        self._waiting: list[_Proposed] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def is_alive(self, broker_id: int) -> bool:
+        return self._is_alive(broker_id)
+
+    def propose(
+        self,
+        partition: Partition,
+        new_isr: tuple[int, ...],
+        leader_epoch: int,
+        partition_epoch: int,
+        callback: Callable[[IsrAnswer], None],
+    ) -> None:
+        topic_id = partition.log.topic_id or UUID(int=0)
+        self._waiting.append(
+            _Proposed(topic_id, partition.partition, new_isr, leader_epoch, partition_epoch, callback)
+        )
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._send_all())
+
+    async def close(self) -> None:
+        """Send nothing more; proposals under way stay without an answer."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _send_all(self) -> None:
+        # Proposals that are made in this turn of the loop go together.
+        await asyncio.sleep(0)
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            answers = await self._send(batch)
+            for proposed in batch:
+                missing = IsrAnswer(ErrorCode.UNKNOWN_SERVER_ERROR)
+                answer = answers.get((proposed.topic_id, proposed.partition), missing)
+                try:
+                    proposed.callback(answer)
+                except Exception:
+                    log.exception("an answer to a proposed ISR failed")
+        self._task = None
+
+    async def _send(self, batch: list[_Proposed]) -> dict[tuple[UUID, int], IsrAnswer]:
+        while True:
+            response: AlterPartitionResponse = await self._link.send(
+                ApiKey.ALTER_PARTITION, ALTER_PARTITION_VERSION, self._request(batch)
+            )
+            if response.error_code == ErrorCode.NONE:
+                return {
+                    (topic.topic_id, item.partition_index): IsrAnswer(
+                        ErrorCode(item.error_code), item.leader_epoch, tuple(item.isr), item.partition_epoch
+                    )
+                    for topic in response.topics
+                    for item in topic.partitions
+                }
+            # Such as a stale broker epoch: this broker registers anew, and has another epoch then.
+            log.info("AlterPartition: %s", ErrorCode(response.error_code).name)
+            await asyncio.sleep(RETRY_S)
+
+    def _request(self, batch: list[_Proposed]) -> AlterPartitionRequest:
+        topics: dict[UUID, TopicData] = {}
+        for item in batch:
+            topic = topics.setdefault(item.topic_id, TopicData(topic_id=item.topic_id, partitions=[]))
+            topic.partitions.append(
+                PartitionData(
+                    partition_index=item.partition,
+                    leader_epoch=item.leader_epoch,
+                    new_isr_with_epochs=[
+                        BrokerState(broker_id=broker, broker_epoch=_NO_EPOCH) for broker in item.isr
+                    ],
+                    partition_epoch=item.partition_epoch,
+                )
+            )
+        return AlterPartitionRequest(
+            broker_id=self._broker_id, broker_epoch=self._broker_epoch(), topics=list(topics.values())
+        )

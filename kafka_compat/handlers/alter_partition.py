@@ -1,0 +1,35 @@
+"""AlterPartition (key 56): a leader proposes in-sync replicas to the controller (KIP-497). Version 2 names
+topics by id, 3 names the brokers with their epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from uuid import UUID
+
+from coordination.controller_model import AlterPartitionReply, AlterPartitionRequested
+from kafka_compat.cluster import controller_wire
+from kafka_compat.cluster.handling import cluster_broker
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
+
+@handler(ApiKey.ALTER_PARTITION)
+async def alter_partition(ctx: RequestContext, request: AlterPartitionRequest) -> AlterPartitionResponse:
+    controller = cluster_broker(ctx).controller
+    names: dict[UUID, str] = {}
+
+    def asked(request_id: Hashable) -> AlterPartitionRequested:
+        for topic in request.topics:
+            name = controller.topic_named(topic.topic_id)
+            if name is not None:
+                names[topic.topic_id] = name
+        changes = controller_wire.isr_changes(request, ctx.api_version, names)
+        return AlterPartitionRequested(request_id, request.broker_id, request.broker_epoch, changes)
+
+    reply = await controller.ask(asked)
+    if not isinstance(reply, AlterPartitionReply):
+        return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    return controller_wire.alter_partition_response(request, ctx.api_version, names, reply)

@@ -1,0 +1,46 @@
+"""AlterPartitionReassignments (key 45): begin or cancel moves of replicas (KIP-455). Answered by the
+controller alone.
+"""
+
+from __future__ import annotations
+
+from coordination.controller_model import ReassignmentReply, ReassignmentRequested, TopicPartition
+from kafka_compat.cluster.handling import cluster_broker
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+
+
+@handler(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
+async def alter_partition_reassignments(
+    ctx: RequestContext, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    targets = {
+        TopicPartition(topic.name, item.partition_index): (
+            None if item.replicas is None else tuple(item.replicas)
+        )
+        for topic in request.topics
+        for item in topic.partitions
+    }
+    reply = await cluster_broker(ctx).controller.ask(
+        lambda request_id: ReassignmentRequested(request_id, targets)
+    )
+    if not isinstance(reply, ReassignmentReply):
+        return AlterPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, error_message=None)
+    topics: dict[str, ReassignableTopicResponse] = {}
+    for (topic, index), outcome in reply.partitions.items():
+        answer = topics.setdefault(topic, ReassignableTopicResponse(name=topic, partitions=[]))
+        answer.partitions.append(
+            ReassignablePartitionResponse(
+                partition_index=index, error_code=outcome.error, error_message=outcome.message
+            )
+        )
+    return AlterPartitionReassignmentsResponse(
+        error_code=reply.error, error_message=None, responses=list(topics.values())
+    )

@@ -1,0 +1,38 @@
+"""ControlledShutdown (key 7): a broker that is about to stop has its leaderships moved. Answered by the
+controller alone; others say STALE_CONTROLLER_EPOCH, as Kafka does.
+"""
+
+from __future__ import annotations
+
+from coordination.controller_model import (
+    ControlledShutdownReply,
+    ControlledShutdownRequested,
+    ControllerError,
+)
+from kafka_compat.cluster.handling import cluster_broker
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    RemainingPartition,
+)
+
+
+@handler(ApiKey.CONTROLLED_SHUTDOWN)
+async def controlled_shutdown(
+    ctx: RequestContext, request: ControlledShutdownRequest
+) -> ControlledShutdownResponse:
+    reply = await cluster_broker(ctx).controller.ask(
+        lambda request_id: ControlledShutdownRequested(request_id, request.broker_id, request.broker_epoch)
+    )
+    if not isinstance(reply, ControlledShutdownReply) or reply.error == ControllerError.NOT_CONTROLLER:
+        return ControlledShutdownResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+    return ControlledShutdownResponse(
+        error_code=reply.error,
+        remaining_partitions=[
+            RemainingPartition(topic_name=item.topic, partition_index=item.partition)
+            for item in reply.remaining
+        ],
+    )

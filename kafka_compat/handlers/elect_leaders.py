@@ -1,0 +1,39 @@
+"""ElectLeaders (key 43): preferred or unclean elections by request (KIP-460). Answered by the controller
+alone.
+"""
+
+from __future__ import annotations
+
+from coordination.controller_model import ElectionReply, ElectionRequested, ElectionType
+from kafka_compat.cluster.controller_wire import partitions_of
+from kafka_compat.cluster.handling import cluster_broker
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+
+@handler(ApiKey.ELECT_LEADERS)
+async def elect_leaders(ctx: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    if request.election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
+        return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
+    partitions = None
+    if request.topic_partitions is not None:
+        partitions = partitions_of((topic.topic, topic.partitions) for topic in request.topic_partitions)
+    reply = await cluster_broker(ctx).controller.ask(
+        lambda request_id: ElectionRequested(request_id, ElectionType(request.election_type), partitions)
+    )
+    if not isinstance(reply, ElectionReply):
+        return ElectLeadersResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    topics: dict[str, ReplicaElectionResult] = {}
+    for (topic, index), outcome in reply.partitions.items():
+        result = topics.setdefault(topic, ReplicaElectionResult(topic=topic, partition_result=[]))
+        result.partition_result.append(
+            PartitionResult(partition_id=index, error_code=outcome.error, error_message=outcome.message)
+        )
+    return ElectLeadersResponse(error_code=reply.error, replica_election_results=list(topics.values()))

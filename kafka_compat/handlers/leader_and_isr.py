@@ -1,0 +1,47 @@
+"""LeaderAndIsr (key 4): the controller says what this broker leads and follows; each partition succeeds or
+fails by itself. Fenced by broker epoch (77), controller epoch (11) and leader epochs (11).
+"""
+
+from __future__ import annotations
+
+from kafka_compat.cluster.handling import cluster_broker
+from kafka_compat.cluster.replica_states import Key
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
+
+
+@handler(ApiKey.LEADER_AND_ISR)
+async def leader_and_isr(ctx: RequestContext, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+    outcomes = await cluster_broker(ctx).lead_and_follow(request)
+    if isinstance(outcomes, ErrorCode):
+        return LeaderAndIsrResponse(error_code=outcomes)
+    if ctx.api_version < 5:
+        errors = [
+            LeaderAndIsrPartitionError(topic_name=topic, partition_index=index, error_code=code)
+            for (topic, index), code in outcomes.items()
+        ]
+        return LeaderAndIsrResponse(partition_errors=errors)
+    return LeaderAndIsrResponse(topics=_by_topic(request, outcomes))
+
+
+def _by_topic(request: LeaderAndIsrRequest, outcomes: dict[Key, ErrorCode]) -> list[LeaderAndIsrTopicError]:
+    return [
+        LeaderAndIsrTopicError(
+            topic_id=topic.topic_id,
+            partition_errors=[
+                LeaderAndIsrPartitionError(
+                    partition_index=state.partition_index,
+                    error_code=outcomes[topic.topic_name, state.partition_index],
+                )
+                for state in topic.partition_states
+            ],
+        )
+        for topic in request.topic_states
+    ]

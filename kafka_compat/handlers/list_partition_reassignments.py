@@ -1,0 +1,46 @@
+"""ListPartitionReassignments (key 46): moves of replicas that are under way (KIP-455). Answered by the
+controller alone.
+"""
+
+from __future__ import annotations
+
+from coordination.controller_model import ReassignmentsListed, ReassignmentsReply
+from kafka_compat.cluster.controller_wire import partitions_of
+from kafka_compat.cluster.handling import cluster_broker
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+
+@handler(ApiKey.LIST_PARTITION_REASSIGNMENTS)
+async def list_partition_reassignments(
+    ctx: RequestContext, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    partitions = None
+    if request.topics is not None:
+        partitions = partitions_of((topic.name, topic.partition_indexes) for topic in request.topics)
+    reply = await cluster_broker(ctx).controller.ask(
+        lambda request_id: ReassignmentsListed(request_id, partitions)
+    )
+    if not isinstance(reply, ReassignmentsReply):
+        return ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, error_message=None)
+    topics: dict[str, OngoingTopicReassignment] = {}
+    for (topic, index), assignment in reply.partitions.items():
+        moves = topics.setdefault(topic, OngoingTopicReassignment(name=topic, partitions=[]))
+        moves.partitions.append(
+            OngoingPartitionReassignment(
+                partition_index=index,
+                replicas=list(assignment.replicas),
+                adding_replicas=list(assignment.adding),
+                removing_replicas=list(assignment.removing),
+            )
+        )
+    return ListPartitionReassignmentsResponse(
+        error_code=reply.error, error_message=None, topics=list(topics.values())
+    )

@@ -1,0 +1,190 @@
+"""Three brokers in this process on one embedded tree, and requests to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from coordination.embedded import EmbeddedMetadataStore
+from coordination.metadata_store import MetadataStore
+from kafka_compat.cluster.broker import ClusterBroker
+from kafka_compat.cluster.broker_client import BrokerClient
+from kafka_compat.config import BrokerConfig
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kafka_compat.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka_compat.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from storage.batch import read_headers
+from storage.records import Record, build_batch, iter_records
+
+SETTLE_S = 15.0
+
+
+class EmbeddedCluster:
+    """Brokers 1 to `count`; each keeps its folder and port over `stop` and `start`."""
+
+    def __init__(self, directory: Path, count: int = 3, settings: Mapping[str, str] | None = None) -> None:
+        self.directory = directory
+        self.count = count
+        self.brokers: dict[int, ClusterBroker] = {}
+        self.sessions: dict[int, Any] = {}
+        self._settings = dict(settings or {})
+        self._ports: dict[int, int] = {}
+        self._clients: dict[int, BrokerClient] = {}
+        directory.mkdir(parents=True, exist_ok=True)
+        self.tree = EmbeddedMetadataStore(str(directory / "tree.journal"))
+
+    async def start(self) -> None:
+        await asyncio.gather(*(self.start_broker(broker_id) for broker_id in range(1, self.count + 1)))
+
+    async def start_broker(self, broker_id: int) -> ClusterBroker:
+        config = BrokerConfig.from_properties(
+            {
+                "broker.id": str(broker_id),
+                "listeners": f"PLAINTEXT://127.0.0.1:{self._ports.get(broker_id, 0)}",
+                "log.dirs": str(self.directory / f"broker-{broker_id}"),
+                "offsets.topic.num.partitions": "3",
+                "replica.lag.time.max.ms": "1500",
+                "group.initial.rebalance.delay.ms": "0",
+                **self._settings,
+            }
+        )
+
+        async def connect() -> MetadataStore:
+            session = self.sessions[broker_id] = self.tree.connect()
+            return session
+
+        broker = ClusterBroker(config, connect)
+        await broker.start()
+        self._ports[broker_id] = broker.addresses["PLAINTEXT"][1]
+        self.brokers[broker_id] = broker
+        return broker
+
+    async def stop_broker(self, broker_id: int, *, controlled: bool = True) -> None:
+        await self.brokers.pop(broker_id).stop(controlled=controlled)
+        client = self._clients.pop(broker_id, None)
+        if client is not None:
+            await client.close()
+
+    async def stop(self) -> None:
+        for broker_id in list(self.brokers):
+            await self.stop_broker(broker_id, controlled=False)
+        await self.tree.close()
+
+    # --- what the cluster knows
+
+    @property
+    def controller(self) -> ClusterBroker:
+        return next(broker for broker in self.brokers.values() if broker.controller.is_active)
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """The living broker that leads, as all living brokers know it; -1 while they do not agree."""
+        known = {
+            found.leader if (found := broker.metadata.partition(topic, partition)) else -1
+            for broker in self.brokers.values()
+        }
+        leader = known.pop() if len(known) == 1 else -1
+        if leader not in self.brokers:
+            return -1
+        held = self.brokers[leader].replicas.get(topic, partition)
+        return leader if held is not None and held.is_leader else -1
+
+    def isr(self, topic: str, partition: int = 0) -> set[int]:
+        """The in-sync replicas, as all living brokers know them; empty while they do not agree."""
+        known = {
+            frozenset(found.isr if (found := broker.metadata.partition(topic, partition)) else ())
+            for broker in self.brokers.values()
+        }
+        return set(known.pop()) if len(known) == 1 else set()
+
+    # --- requests
+
+    async def send(self, broker_id: int, key: ApiKey, version: int, request: Any) -> Any:
+        client = self._clients.get(broker_id)
+        if client is None:
+            client = BrokerClient("127.0.0.1", self._ports[broker_id], "test")
+            self._clients[broker_id] = client
+        return await client.send(key, version, request)
+
+    async def create_topic(
+        self, name: str, partitions: int = 1, replicas: int = 3, configs: Mapping[str, str] | None = None
+    ) -> ErrorCode:
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(
+                    name=name,
+                    num_partitions=partitions,
+                    replication_factor=replicas,
+                    configs=[
+                        CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()
+                    ],
+                )
+            ],
+            timeout_ms=10_000,
+        )
+        response = await self.send(self.controller.broker_id, ApiKey.CREATE_TOPICS, 7, request)
+        return ErrorCode(response.topics[0].error_code)
+
+    async def produce(self, broker_id: int, topic: str, value: bytes, acks: int = -1) -> ErrorCode:
+        """Append one record to partition 0 at this broker."""
+        batch = build_batch([Record(timestamp=1, key=None, value=value)])
+        request = ProduceRequest(
+            acks=acks,
+            timeout_ms=5000,
+            topic_data=[
+                TopicProduceData(
+                    name=topic,
+                    partition_data=[PartitionProduceData(index=0, records=memoryview(batch))],
+                )
+            ],
+        )
+        response = await self.send(broker_id, ApiKey.PRODUCE, 9, request)
+        return ErrorCode(response.responses[0].partition_responses[0].error_code)
+
+    async def values(self, broker_id: int, topic: str) -> list[bytes]:
+        """The committed records of partition 0, as a consumer at this broker reads them."""
+        request = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=2**30,
+            topics=[
+                FetchTopic(
+                    topic=topic,
+                    topic_id=UUID(int=0),
+                    partitions=[
+                        FetchPartition(
+                            partition=0, current_leader_epoch=-1, fetch_offset=0, partition_max_bytes=2**30
+                        )
+                    ],
+                )
+            ],
+        )
+        response = await self.send(broker_id, ApiKey.FETCH, 11, request)
+        data = response.responses[0].partitions[0]
+        assert data.error_code == 0
+        found: list[bytes] = []
+        position = 0
+        for header in read_headers(data.records):
+            batch = data.records[position : position + header.size_bytes]
+            found.extend(record.value or b"" for record in iter_records(batch))
+            position += header.size_bytes
+        return found
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until something holds, for at most SETTLE_S."""
+    async with asyncio.timeout(SETTLE_S):
+        while not condition():  # noqa: ASYNC110 -- many things change, none of them tells
+            await asyncio.sleep(0.01)

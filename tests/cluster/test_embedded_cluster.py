@@ -1,0 +1,163 @@
+"""Three brokers in one process: topics, replication, lost brokers, controllers and sessions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from coordination import znodes
+from coordination.metadata_store import ANY_VERSION
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kafka_compat.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kafka_compat.protocol.messages.elect_leaders import ElectLeadersRequest
+from kafka_compat.protocol.messages.find_coordinator import FindCoordinatorRequest
+from kafka_compat.protocol.messages.init_producer_id import InitProducerIdRequest
+from tests.cluster.embedded import EmbeddedCluster, until
+
+ALL = {1, 2, 3}
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    cluster = EmbeddedCluster(tmp_path)
+    await cluster.start()
+    yield cluster
+    await cluster.stop()
+
+
+async def test_what_is_acknowledged_survives_the_loss_of_its_leader(cluster: EmbeddedCluster) -> None:
+    assert await cluster.create_topic("t") == ErrorCode.NONE
+    first = cluster.leader("t")
+    for number in range(5):
+        assert await cluster.produce(first, "t", b"%d" % number) == ErrorCode.NONE
+    await cluster.stop_broker(first, controlled=False)
+    await until(lambda: cluster.leader("t") not in (-1, first))
+    second = cluster.leader("t")
+    assert await cluster.produce(second, "t", b"5") == ErrorCode.NONE
+    assert await cluster.values(second, "t") == [b"%d" % number for number in range(6)]
+    assert first not in cluster.isr("t")
+
+    await cluster.start_broker(first)
+    await until(lambda: cluster.isr("t") == ALL)
+    logs = [broker.replicas.get("t", 0) for broker in cluster.brokers.values()]
+    assert {held.log.log_end_offset for held in logs if held is not None} == {6}
+
+
+async def test_a_preferred_election_brings_the_leader_back(cluster: EmbeddedCluster) -> None:
+    await cluster.create_topic("t")
+    first = cluster.leader("t")
+    await cluster.stop_broker(first)
+    await until(lambda: cluster.leader("t") not in (-1, first))
+    await cluster.start_broker(first)
+    await until(lambda: cluster.isr("t") == ALL)
+    request = ElectLeadersRequest(topic_partitions=None)
+    response = await cluster.send(cluster.controller.broker_id, ApiKey.ELECT_LEADERS, 2, request)
+    assert response.error_code == ErrorCode.NONE
+    await until(lambda: cluster.leader("t") == first)
+
+
+async def test_another_controller_takes_over(cluster: EmbeddedCluster) -> None:
+    await cluster.create_topic("t")
+    first = cluster.controller.broker_id
+    reign = cluster.controller.controller.reign
+    await cluster.stop_broker(first, controlled=False)
+    await until(lambda: any(broker.controller.is_active for broker in cluster.brokers.values()))
+    second = cluster.controller.controller.reign
+    assert reign is not None and second is not None
+    assert second.controller_epoch == reign.controller_epoch + 1
+    await until(lambda: len(cluster.controller.metadata.brokers) == 2)
+    assert await cluster.create_topic("u", replicas=2) == ErrorCode.NONE
+    assert await cluster.produce(cluster.leader("u"), "u", b"x") == ErrorCode.NONE
+
+
+async def test_a_broker_whose_session_expired_registers_anew(cluster: EmbeddedCluster) -> None:
+    await cluster.create_topic("t")
+    broker = cluster.brokers[cluster.leader("t")]
+    epoch = broker.broker_epoch
+    await cluster.sessions[broker.broker_id].expire()
+    await until(lambda: broker.broker_epoch > epoch)
+    await until(lambda: cluster.isr("t") == ALL)
+    assert await cluster.produce(cluster.leader("t"), "t", b"x") == ErrorCode.NONE
+
+
+async def test_a_removed_controller_node_means_a_new_election(cluster: EmbeddedCluster) -> None:
+    before = cluster.controller.controller.reign
+    await cluster.brokers[1].store.delete(znodes.CONTROLLER, ANY_VERSION)
+    await until(
+        lambda: any(broker.controller.reign not in (None, before) for broker in cluster.brokers.values())
+    )
+    await cluster.create_topic("t")
+    assert cluster.isr("t") == ALL
+
+
+async def test_a_controlled_shutdown_leaves_no_gap(cluster: EmbeddedCluster) -> None:
+    await cluster.create_topic("t")
+    first = cluster.leader("t")
+    leaving = cluster.brokers[first]
+    await leaving.stop()
+    known = [
+        broker.metadata.partition("t", 0)
+        for broker_id, broker in cluster.brokers.items()
+        if broker_id != first
+    ]
+    assert all(found is not None and found.leader not in (-1, first) for found in known)
+    del cluster.brokers[first]
+
+
+async def test_min_insync_replicas(cluster: EmbeddedCluster) -> None:
+    await cluster.create_topic("t", configs={"min.insync.replicas": "3"})
+    leader = cluster.leader("t")
+    assert await cluster.produce(leader, "t", b"x") == ErrorCode.NONE
+    lost = next(broker_id for broker_id in ALL if broker_id != leader)
+    await cluster.stop_broker(lost, controlled=False)
+    await until(lambda: cluster.isr("t") == ALL - {lost})
+    assert await cluster.produce(cluster.leader("t"), "t", b"y") == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert await cluster.produce(cluster.leader("t"), "t", b"z", acks=1) == ErrorCode.NONE
+
+
+async def test_deletion_reaches_every_broker(cluster: EmbeddedCluster) -> None:
+    await cluster.create_topic("t")
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=10_000)
+    response = await cluster.send(cluster.controller.broker_id, ApiKey.DELETE_TOPICS, 6, request)
+    assert response.responses[0].error_code == ErrorCode.NONE
+    await until(lambda: all(not broker.log_dirs.logs for broker in cluster.brokers.values()))
+    # The name is free once the controller has removed the nodes.
+    tree = cluster.brokers[1].store
+    while await tree.exists(znodes.delete_topic_path("t")) is not None:
+        await tree.children(znodes.DELETE_TOPICS)
+    assert await cluster.create_topic("t") == ErrorCode.NONE
+
+
+async def test_only_the_controller_creates_topics(cluster: EmbeddedCluster) -> None:
+    other = next(item for item in ALL if item != cluster.controller.broker_id)
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)])
+    response = await cluster.send(other, ApiKey.CREATE_TOPICS, 7, request)
+    assert response.topics[0].error_code == ErrorCode.NOT_CONTROLLER
+
+
+async def test_groups_have_one_coordinator_that_moves(cluster: EmbeddedCluster) -> None:
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+    found = {
+        (await cluster.send(item, ApiKey.FIND_COORDINATOR, 4, request)).coordinators[0].node_id
+        for item in sorted(ALL)
+    }
+    assert len(found) == 1
+    first = found.pop()
+    await cluster.stop_broker(first)
+    left = next(iter(cluster.brokers))
+    moved = await cluster.send(left, ApiKey.FIND_COORDINATOR, 4, request)
+    assert moved.coordinators[0].node_id not in (-1, first)
+
+
+async def test_producer_ids_are_never_given_twice(cluster: EmbeddedCluster) -> None:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    given = [
+        (await cluster.send(item, ApiKey.INIT_PRODUCER_ID, 4, request)).producer_id
+        for item in (1, 2, 3, 1, 2, 3)
+    ]
+    assert len(set(given)) == len(given)
+    assert min(given) >= 0
