@@ -25,7 +25,7 @@ def partition_of(cluster: Cluster, broker_id: int) -> Partition:
 
 def write(partition: Partition, leader_epoch: int, count: int) -> None:
     for number in range(count):
-        value = b"%d/%d by %d" % (leader_epoch, number, partition.local_id)
+        value = b"%d/%d" % (leader_epoch, number)
         batch = memoryview(bytearray(build_batch([Record(timestamp=1, value=value)])))
         partition.log.append_as_leader(batch, leader_epoch=leader_epoch, now_ms=1)
     partition.log.flush()
