@@ -1,0 +1,183 @@
+"""The coordinator over a log in memory: loading, who is answered, markers that are tried again, deletions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.transactions.coordinator import TransactionCoordinator
+from kafka_compat.transactions.marker_writer import Marker, MarkerCallback
+from kafka_compat.transactions.model import (
+    InitResult,
+    ProducerIdentity,
+    TopicPartition,
+    TransactionSettings,
+    TransactionState,
+)
+from tests.groups.memory import WALL_MS, ManualScheduler, MemoryLog
+
+PARTITIONS = [("a", 0), ("b", 0)]
+SECOND_MS = 1000
+
+
+class Partitions:
+    """MarkerWriter whose partitions answer at once, as `answers` says or NONE; those `gone` do not exist."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[TopicPartition, Marker]] = []
+        self.answers: dict[TopicPartition, ErrorCode] = {}
+        self.gone: set[TopicPartition] = set()
+
+    def exists(self, partition: TopicPartition) -> bool:
+        return partition not in self.gone
+
+    def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:
+        for partition in partitions:
+            error = self.answers.get(partition, ErrorCode.NONE)
+            if not error:
+                self.written.append((partition, marker))
+            done(partition, error)
+
+
+class Coordinator(TransactionCoordinator):
+    """Leads all shards of its log in epoch 3."""
+
+    def __init__(self, log: MemoryLog, partitions: Partitions | None = None, **settings: int) -> None:
+        self.log = log
+        self.partitions = partitions or Partitions()
+        self.scheduler = ManualScheduler()
+        super().__init__(
+            coordinator_log=log,
+            markers=self.partitions,
+            scheduler=self.scheduler,
+            settings=TransactionSettings(**settings),
+            now_ms=lambda: WALL_MS + self.scheduler.now_ms,
+        )
+        self.start()
+        for shard in range(log.shard_count):
+            self.load(shard, 3)
+
+    def begin(self) -> ProducerIdentity:
+        self.scheduler.advance()
+        initiated: list[InitResult] = []
+        self.init_producer_id("id", 60_000, None, 7, initiated.append)
+        assert initiated[0].error is ErrorCode.NONE
+        added: list[ErrorCode] = []
+        self.add_partitions("id", initiated[0].identity, PARTITIONS, added.append)
+        assert added == [ErrorCode.NONE]
+        return initiated[0].identity
+
+    def commit(self, identity: ProducerIdentity) -> ErrorCode:
+        answers: list[ErrorCode] = []
+        self.end("id", identity, True, answers.append)
+        (answer,) = answers
+        return answer
+
+    def state(self) -> TransactionState | ErrorCode:
+        error, status = self.describe("id")
+        return error if status is None else status.state
+
+
+def test_every_partition_gets_a_marker_with_the_coordinators_epoch() -> None:
+    coordinator = Coordinator(MemoryLog(2))
+    identity = coordinator.begin()
+    assert coordinator.commit(identity) is ErrorCode.NONE
+    marker = Marker(identity, True, 3)
+    assert coordinator.partitions.written == [(partition, marker) for partition in PARTITIONS]
+    assert coordinator.state() is TransactionState.COMPLETE_COMMIT
+
+
+def test_a_marker_that_is_refused_for_now_is_tried_again() -> None:
+    coordinator = Coordinator(MemoryLog(2))
+    identity = coordinator.begin()
+    coordinator.partitions.answers = {("b", 0): ErrorCode.NOT_ENOUGH_REPLICAS}
+    assert coordinator.commit(identity) is ErrorCode.NONE
+    coordinator.scheduler.advance(SECOND_MS)
+    assert coordinator.state() is TransactionState.PREPARE_COMMIT
+    coordinator.partitions.answers = {}
+    coordinator.scheduler.advance(SECOND_MS)
+    assert coordinator.state() is TransactionState.COMPLETE_COMMIT
+    assert [partition for partition, _ in coordinator.partitions.written] == PARTITIONS
+
+
+def test_a_deleted_topic_needs_no_marker() -> None:
+    coordinator = Coordinator(MemoryLog(2))
+    identity = coordinator.begin()
+    coordinator.partitions.answers = dict.fromkeys(PARTITIONS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    coordinator.commit(identity)
+    assert coordinator.state() is TransactionState.PREPARE_COMMIT
+    coordinator.partitions.gone = set(PARTITIONS)
+    coordinator.scheduler.advance(SECOND_MS)
+    assert coordinator.state() is TransactionState.COMPLETE_COMMIT
+
+
+def test_a_newer_coordinator_completes_what_an_older_one_began() -> None:
+    """The first one's markers are refused; the next, loading the same log, sends them again."""
+    log = MemoryLog(2)
+    first = Coordinator(log)
+    identity = first.begin()
+    first.partitions.answers = dict.fromkeys(PARTITIONS, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+    first.commit(identity)
+    second = Coordinator(log)
+    assert second.state() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    second.scheduler.advance()
+    assert [partition for partition, _ in second.partitions.written] == PARTITIONS
+    assert second.state() is TransactionState.COMPLETE_COMMIT
+    third = Coordinator(log)
+    third.scheduler.advance()
+    assert third.partitions.written == []
+    assert third.state() is TransactionState.COMPLETE_COMMIT
+
+
+def test_an_open_transaction_survives_loading() -> None:
+    log = MemoryLog(2)
+    identity = Coordinator(log).begin()
+    heir = Coordinator(log)
+    heir.scheduler.advance()
+    assert heir.verify("id", identity, PARTITIONS) is ErrorCode.NONE
+    assert heir.commit(identity) is ErrorCode.NONE
+    assert heir.state() is TransactionState.COMPLETE_COMMIT
+
+
+def test_who_waits_for_a_record_is_answered_when_leadership_ends() -> None:
+    coordinator = Coordinator(MemoryLog(2))
+    identity = coordinator.begin()
+    coordinator.log.hold = True
+    answers: list[ErrorCode] = []
+    coordinator.end("id", identity, True, answers.append)
+    assert answers == []
+    for shard in range(2):
+        coordinator.unload(shard)
+    coordinator.log.commit(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert answers == [ErrorCode.NOT_COORDINATOR]
+    assert coordinator.state() is ErrorCode.NOT_COORDINATOR
+    assert coordinator.partitions.written == []
+
+
+def test_ids_at_rest_are_forgotten_and_stay_so() -> None:
+    log = MemoryLog(2)
+    coordinator = Coordinator(
+        log,
+        transactional_id_expiration_ms=10 * SECOND_MS,
+        transaction_remove_expired_transaction_cleanup_interval_ms=SECOND_MS,
+    )
+    coordinator.commit(coordinator.begin())
+    coordinator.scheduler.advance(9 * SECOND_MS)
+    assert coordinator.state() is TransactionState.COMPLETE_COMMIT
+    coordinator.scheduler.advance(2 * SECOND_MS)
+    assert coordinator.state() is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    assert coordinator.needs_producer_id("id")
+    heir = Coordinator(log)
+    heir.scheduler.advance()
+    assert heir.state() is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+
+
+def test_a_silent_producer_is_fenced() -> None:
+    coordinator = Coordinator(MemoryLog(2))
+    identity = coordinator.begin()
+    coordinator.scheduler.advance(60 * SECOND_MS)
+    assert coordinator.state() is TransactionState.ONGOING
+    coordinator.scheduler.advance(11 * SECOND_MS)
+    assert coordinator.state() is TransactionState.COMPLETE_ABORT
+    assert coordinator.commit(identity) is ErrorCode.PRODUCER_FENCED
+    assert not any(marker.committed for _, marker in coordinator.partitions.written)
