@@ -217,9 +217,9 @@ class _Reign:
         yield from self._replicas.move(away, ReplicaPhase.OFFLINE)
         self._partitions.load()
         yield from self._partitions.bring_online()
+        yield from self._reassignments.resume(context.reassigning)
         if elected.reassignments:
             yield from self._reassignments.found(elected.reassignments)
-        yield from self._reassignments.resume(context.reassigning - elected.reassignments.keys())
         yield from self._deletions.go_on()
         if elected.preferred_elections:
             yield from self._elect_preferred(elected.preferred_elections)

@@ -38,7 +38,13 @@ def alter_partitions(
             results[partition] = decided
     written, conflicts = yield from write_states(context, writes)
     results.update(written)
-    results.update(dict.fromkeys(conflicts, ControllerError.INVALID_UPDATE_VERSION))
+    for partition in conflicts:
+        # The state may be as wished: a write whose answer was lost.
+        decided = _decide(context, request.broker_id, partition, request.partitions[partition])
+        if isinstance(decided, PartitionState):
+            results[partition] = decided
+        else:
+            results[partition] = ControllerError.INVALID_UPDATE_VERSION
     send_metadata(context, context.brokers, request.partitions)
     return AlterPartitionReply(ControllerError.NONE, results)
 

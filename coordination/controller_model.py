@@ -240,7 +240,7 @@ class ReassignmentRequested:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentFound:
-    """/admin/reassign_partitions appeared (legacy tool), not: changed. All that it holds."""
+    """/admin/reassign_partitions appeared (legacy tool) or changed: all that it holds."""
 
     targets: Mapping[TopicPartition, tuple[int, ...]]
 

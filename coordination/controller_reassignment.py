@@ -73,12 +73,16 @@ class Reassignments:
         return outcomes
 
     def found(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Procedure[None]:
-        """Begin what the legacy node asks for."""
+        """Begin what the legacy node asks for and is not under way."""
         context = self._context
         context.requested_reassignments = dict(targets)
         failed = []
         for partition, target in targets.items():
-            outcome = yield from self._begin(partition, context.assignment(partition).reassign_to(target))
+            current = context.assignment(partition)
+            wanted = current.reassign_to(target)
+            if partition in context.reassigning and wanted == current:
+                continue
+            outcome = yield from self._begin(partition, wanted)
             if outcome.error != ControllerError.NONE:
                 context.note(f"{partition} is not reassigned to {list(target)}: {outcome.error.name}")
                 failed.append(partition)
