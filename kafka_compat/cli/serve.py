@@ -43,6 +43,14 @@ def add_parser(subparsers: Any) -> None:
         help="take settings from the environment, over the file: KAFKA_LOG_DIRS is log.dirs (the rules of "
         "Kafka's container images, also KAFKA_CFG_… and KAFKA_CREATE_TOPICS)",
     )
+    parser.add_argument(
+        "--brokers",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run a cluster of N brokers in this process, for tests: broker ids 1 to N, each with a port "
+        "(the listener's and those after it) and a data folder of its own",
+    )
     parser.add_argument("--verbose", action="store_true", help="log what the broker does, not only warnings")
 
 
@@ -59,6 +67,12 @@ def run(args: argparse.Namespace) -> int:
         return _refuse(str(error))
     _warn(config)
     _raise_descriptor_limit()
+    if args.brokers > 1:
+        from kafka_compat.cluster.local import serve_local_cluster
+
+        if config.str("zookeeper.connect"):
+            return _refuse("--brokers runs its brokers without ZooKeeper: take zookeeper.connect away")
+        return asyncio.run(serve_local_cluster(config, args.brokers))
     return asyncio.run(_serve(config))
 
 
@@ -76,13 +90,13 @@ def _raise_descriptor_limit() -> None:
 
 
 async def _serve(config: BrokerConfig) -> int:
-    from kafka_compat.broker import Broker, StartupError
+    from kafka_compat.broker import StartupError
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    broker = Broker(config)
+    broker = _broker(config)
     failed = False
 
     def fail() -> None:
@@ -109,6 +123,19 @@ async def _serve(config: BrokerConfig) -> int:
         log.error("The broker did not stop within %s s; the next start will check its logs", STOP_TIMEOUT_S)
         return 1
     return 1 if failed else 0
+
+
+def _broker(config: BrokerConfig) -> "Broker":
+    """A broker that is alone, or with zookeeper.connect one of a cluster."""
+    hosts = config.str("zookeeper.connect")
+    if not hosts:
+        from kafka_compat.broker import Broker
+
+        return Broker(config)
+    from kafka_compat.cluster.broker import ClusterBroker
+    from kafka_compat.cluster.zookeeper_sessions import zookeeper_sessions
+
+    return ClusterBroker(config, zookeeper_sessions(config))
 
 
 async def _start(broker: "Broker", config: BrokerConfig) -> None:

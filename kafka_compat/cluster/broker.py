@@ -122,7 +122,8 @@ class ClusterBroker(Broker):
         try:
             session = await self._connect_store()
         except (MetadataStoreError, ValueError) as error:
-            raise StartupError(str(error)) from error
+            problem = f"{error} Without zookeeper.connect the broker runs alone and needs no ZooKeeper."
+            raise StartupError(problem) from error
         self._tree_was_new = False
         self.store = self._current = CurrentSession(session)
         await self.store.ensure_all(znodes.PERSISTENT_PATHS)

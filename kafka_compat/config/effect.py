@@ -36,9 +36,14 @@ BROKER_SETTINGS = frozenset(
     {
         "advertised.listeners",
         "auto.create.topics.enable",
+        "auto.leader.rebalance.enable",
         "broker.id",
         "broker.rack",
         "connections.max.idle.ms",
+        "controlled.shutdown.enable",
+        "controlled.shutdown.max.retries",
+        "controlled.shutdown.retry.backoff.ms",
+        "controller.socket.timeout.ms",
         "default.replication.factor",
         "delete.topic.enable",
         "fetch.max.bytes",
@@ -49,6 +54,8 @@ BROKER_SETTINGS = frozenset(
         "inter.broker.listener.name",
         "kafka.compat.frame.timeout.ms",
         "kafka.compat.record.validation.enable",
+        "leader.imbalance.check.interval.seconds",
+        "leader.imbalance.per.broker.percentage",
         "listener.security.protocol.map",
         "listeners",
         "log.cleaner.backoff.ms",
@@ -80,11 +87,13 @@ BROKER_SETTINGS = frozenset(
         "producer.id.expiration.check.interval.ms",
         "producer.id.expiration.ms",
         "replica.high.watermark.checkpoint.interval.ms",
+        "replica.lag.time.max.ms",
         "reserved.broker.max.id",
         "broker.id.generation.enable",
         "socket.receive.buffer.bytes",
         "socket.request.max.bytes",
         "socket.send.buffer.bytes",
+        "zookeeper.connect",
     }
 )
 
