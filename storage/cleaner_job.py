@@ -20,6 +20,7 @@ from storage.cleaner import (
     group_segments,
     record_places,
 )
+from storage.config import INT_MAX
 from storage.filesystem import Buffer, File, Filesystem
 from storage.legacy import Message, read_message, unwrap
 from storage.offset_index import OffsetIndex
@@ -123,8 +124,8 @@ def run(
     policy = CleaningPolicy(job.now_ms, job.delete_retention_ms, job.upper_bound, job.producers)
     cleaner = BatchCleaner(offset_map, policy, work.transactions())
     affected = [segment for segment in job.segments if segment.base_offset < end_offset]
-    for group in group_segments(affected, job.segment_bytes, job.segment_index_bytes):
-        yield work.clean_group(group, cleaner)
+    groups = list(group_segments(affected, job.segment_bytes, job.segment_index_bytes))
+    yield from work.clean_groups(groups, cleaner)
     yield CleaningDone(end_offset, len(offset_map))
 
 
@@ -183,10 +184,33 @@ class _Cleaning:
             found.latest_offset = segment.end_offset - 1
         return found
 
-    def clean_group(self, group: Sequence[SegmentSource], cleaner: BatchCleaner) -> CleanedGroup:
-        """Write what stays of neighbouring segments into one."""
-        writer = _CleanedSegment(self._job, self._filesystem, group[0].base_offset, self._throttle)
-        first_kept = len(self._walk.kept)
+    def clean_groups(
+        self, groups: Sequence[Sequence[SegmentSource]], cleaner: BatchCleaner
+    ) -> Iterator[CleanedGroup]:
+        """Write what stays of each group into one segment, and go on with the next group while nothing does:
+        among empty segments genuine Kafka finds no record by its time.
+        """
+        sources: list[SegmentSource] = []
+        writer: _CleanedSegment | None = None
+        first_kept = 0
+        for number, group in enumerate(groups):
+            if writer is None:
+                sources, first_kept = [], len(self._walk.kept)
+                writer = _CleanedSegment(self._job, self._filesystem, group[0].base_offset, self._throttle)
+            self._clean_into(writer, group, cleaner)
+            sources += group
+            if writer.is_empty and number + 1 < len(groups):
+                end_offset = groups[number + 1][-1].end_offset
+                if end_offset - 1 - sources[0].base_offset <= INT_MAX:
+                    continue
+            aborted = self._walk.kept[first_kept:]
+            size_bytes = writer.finish(aborted, sources[-1].modified_ms)
+            yield CleanedGroup(tuple(source.base_offset for source in sources), size_bytes, bool(aborted))
+            writer = None
+
+    def _clean_into(
+        self, writer: _CleanedSegment, group: Sequence[SegmentSource], cleaner: BatchCleaner
+    ) -> None:
         for segment in group:
             tombstones_stay = segment.modified_ms > self._legacy_horizon_ms
             for batch in self._batches(segment):
@@ -202,9 +226,6 @@ class _Cleaning:
                 left = cleaner.clean(batch.header, batch.data)
                 if left is not None:
                     writer.append(batch.header, left)
-        aborted = self._walk.kept[first_kept:]
-        size_bytes = writer.finish(aborted, group[-1].modified_ms)
-        return CleanedGroup(tuple(segment.base_offset for segment in group), size_bytes, bool(aborted))
 
 
 class _CleanedSegment:
@@ -231,6 +252,10 @@ class _CleanedSegment:
 
     def _path(self, suffix: str) -> str:
         return f"{self._prefix}{suffix}{CLEANED_SUFFIX}"
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._size_bytes
 
     def append(self, source: BatchHeader, data: Buffer) -> None:
         """Add what is left of the batch that had the header `source`."""

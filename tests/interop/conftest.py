@@ -63,7 +63,7 @@ def genuine_folders(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFacto
         producer = _write_sequence(server.address)
         dataset.create_topics(server.address, {"cleaned": (1, dataset.CLEANED)})
         dataset.write_superseded(server.address, "cleaned")
-        wait_until(lambda: _is_cleaned(server.log_dir, "cleaned"), 30, "Kafka's cleaner is through")
+        wait_until(lambda: is_cleaned(server.log_dir, "cleaned"), 30, "Kafka's cleaner is through")
         server.kill()
         shutil.copytree(server.log_dir, directory / "killed")
         _forget_broker(zookeeper, "/writer", "7")
@@ -91,7 +91,7 @@ def _write_sequence(address: str) -> tuple[int, int]:
     return producer
 
 
-def _is_cleaned(log_dir: Path, topic: str) -> bool:
+def is_cleaned(log_dir: Path, topic: str) -> bool:
     """Whether the cleaner has done all segments but the active one."""
     checkpoint = log_dir / "cleaner-offset-checkpoint"
     active = max(int(file.stem) for file in (log_dir / f"{topic}-0").glob("*.log"))

@@ -16,16 +16,21 @@ from kafka_compat.broker import JOURNAL_NAME
 from kafka_compat.errors import ErrorCode
 from tests.conformance.wire import Connection
 from tests.interop import dataset
-from tests.interop.conftest import FEW_INTERNAL_PARTITIONS
+from tests.interop.conftest import FEW_INTERNAL_PARTITIONS, is_cleaned
 from tests.interop.contents import Contents, differences, read_contents, wait_until_led
 from tests.restart.client import Produced, new_producer_id, produce
 from tests.support import java
+from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, ZooKeeper
 
 BROKER_ID = "3"
-SETTINGS = {"broker.id": BROKER_ID, **FEW_INTERNAL_PARTITIONS}
+SETTINGS = {"broker.id": BROKER_ID, "log.cleaner.backoff.ms": "200", **FEW_INTERNAL_PARTITIONS}
 BATCHES_OF_IDEMPOTENT_PRODUCER = 8
-TOPICS = {**dataset.TOPICS, "sequences": (1, dataset.SMALL_SEGMENTS)}
+TOPICS = {
+    **dataset.TOPICS,
+    "sequences": (1, dataset.SMALL_SEGMENTS),
+    "cleaned": (1, dataset.CLEANED),
+}
 
 
 @dataclass
@@ -50,7 +55,11 @@ def handover(
     ours = KafkaCompatBroker(directory, SETTINGS)
     ours.start()
     dataset.write_everything(ours.address)
-    dataset.create_topics(ours.address, {"sequences": TOPICS["sequences"]})
+    dataset.create_topics(ours.address, {name: TOPICS[name] for name in ("sequences", "cleaned")})
+    dataset.write_superseded(ours.address, "cleaned")
+    wait_until(lambda: is_cleaned(ours.log_dir, "cleaned"), 30, "our cleaner is through")
+    # What is there stays from now on, so that both can be compared.
+    ours.overrides["log.cleaner.enable"] = "false"
     with Connection(ours.address) as connection:
         producer = new_producer_id(connection)
         for number in range(BATCHES_OF_IDEMPOTENT_PRODUCER):
