@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-JOBS = ("archive", "audit", "lag", "replay")
+JOBS = ("archive", "audit", "lag", "latest", "mirror", "replay")
 """Each a module of kafka_compat.cli.pipelines."""
 
 

@@ -62,8 +62,8 @@ def run_stream(
     """Read from where the folder's checkpoint ends; raises PipelineError.
 
     `process(spark, job_id)` is called once, and its result for each batch that is not committed yet, at least
-    once, and with the same offsets each time. `committed()` follows each commit, and a kill in between may skip
-    it. The job's folder is locked meanwhile.
+    once, and with the same offsets each time. `committed()` follows each commit, unless a kill comes in
+    between. The job's folder is locked meanwhile.
     """
     options = source_options(job.kafka_options)
     options.setdefault("maxOffsetsPerTrigger", str(job.offsets_per_batch))

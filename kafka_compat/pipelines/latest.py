@@ -1,0 +1,141 @@
+"""latest: a changelog topic → a table with the latest record of each key; a record without value deletes.
+
+    DIR/latest                   a link to the table as of the last finished batch
+    DIR/versions/N-RUN/table     Parquet: the records, one per topic and key
+    DIR/versions/N-RUN/deleted   keys whose latest record has no value
+
+A version is written aside, named by the batch's commit, and only then becomes the link's goal. Merging a
+batch twice gives what merging it once gives, so that a kill at any moment costs only time.
+"""
+
+import os
+import shutil
+import uuid
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from .archive import COLUMNS
+from .job_folder import JobFolder
+from .replay import archive_schema
+from .stream_job import Process, StreamJob, StreamRun, run_stream
+
+_PLACE = ("partition", "offset")
+
+
+@dataclass(frozen=True, slots=True)
+class LatestReport:
+    """The table after a run."""
+
+    directory: Path
+    run: StreamRun
+    keys: int
+    deleted: int
+    without_key: int
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 130 when a signal ended the run before its end."""
+        return self.run.exit_code
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain values; `without_key` counts over all runs."""
+        return {
+            "job": "latest",
+            "table": str(self.directory / "latest"),
+            "complete": self.run.complete,
+            "rows": self.run.rows,
+            "batches": self.run.batches,
+            "seconds": round(self.run.seconds, 3),
+            "keys": self.keys,
+            "deleted": self.deleted,
+            "without_key": self.without_key,
+        }
+
+    def as_text(self) -> str:
+        """Two lines."""
+        return (
+            f"{self.run.rows:,} records read in {self.run.seconds:.1f} s.\n"
+            f"{self.directory / 'latest'} holds {self.keys:,} keys; {self.deleted:,} are deleted; "
+            f"{self.without_key:,} records had no key and were left out."
+        )
+
+
+def merge_latest(before: Any, rows: Any) -> Any:
+    """The latest record of each topic and key among both, which have the source's columns.
+
+    The latest is the one with the highest partition and offset. Records without value stay, as they must win
+    over earlier ones of later batches; records without key are left out.
+    """
+    from pyspark.sql import functions as f
+
+    everything = before.select(*COLUMNS).unionByName(rows.select(*COLUMNS).where("key IS NOT NULL"))
+    return (
+        everything.groupBy("topic", "key")
+        .agg(f.max_by(f.struct(*COLUMNS), f.struct(*_PLACE)).alias("latest"))
+        .select("latest.*")
+    )
+
+
+def run_latest(job: StreamJob) -> LatestReport:
+    """Bring the table up to date, or keep it so; raises PipelineError."""
+    settings = {"job": "latest", "topics": sorted(job.topics), "pattern": job.pattern}
+    folder = JobFolder(job.directory, settings)
+
+    def show() -> None:
+        _show(folder)
+
+    def merger(spark: Any, _: str) -> Process:
+        # A job before this one may have died between its commit and the link.
+        show()
+        return partial(_merge, spark, folder)
+
+    run = run_stream("latest", job, folder, merger, committed=show)
+    last = folder.last()
+    totals = last[1] if last else {"keys": 0, "deleted": 0, "without_key": 0}
+    return LatestReport(job.directory, run, *(totals[name] for name in ("keys", "deleted", "without_key")))
+
+
+def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str, Any]:
+    """Write the next version; what the commit shall record."""
+    last = folder.last()
+    schema = archive_schema()
+    before = spark.createDataFrame([], schema)
+    if last is not None:
+        version = folder.directory / "versions" / last[1]["version"]
+        before = spark.read.schema(schema).parquet(str(version / "table"), str(version / "deleted"))
+    name = f"{batch_id}-{uuid.uuid4().hex[:8]}"
+    path = folder.directory / "versions" / name
+    merged = merge_latest(before, rows).persist()
+    try:
+        merged.where("value IS NOT NULL").write.parquet(str(path / "table"))
+        merged.where("value IS NULL").write.parquet(str(path / "deleted"))
+        keys, everything = merged.where("value IS NOT NULL").count(), merged.count()
+    finally:
+        merged.unpersist()
+    count, without_key = rows.selectExpr("count(*)", "count_if(key IS NULL)").collect()[0]
+    return {
+        "version": name,
+        "rows": count,
+        "keys": keys,
+        "deleted": everything - keys,
+        "without_key": without_key + (last[1]["without_key"] if last else 0),
+    }
+
+
+def _show(folder: JobFolder) -> None:
+    """Point the link at the committed version; remove all but the one before, which may still be read."""
+    last = folder.last()
+    if last is None:
+        return
+    name = last[1]["version"]
+    link, scratch = folder.directory / "latest", folder.directory / "_latest.new"
+    shown = Path(os.readlink(link)).parent.name if link.is_symlink() else name
+    if shown != name or not link.is_symlink():
+        scratch.unlink(missing_ok=True)
+        scratch.symlink_to(os.path.join("versions", name, "table"))
+        os.replace(scratch, link)
+    for path in (folder.directory / "versions").iterdir():
+        if path.name not in (name, shown):
+            shutil.rmtree(path)

@@ -1,0 +1,152 @@
+"""mirror: topics of one cluster → another, each record exactly once, partition by partition.
+
+How records arrive exactly once: see exact_sink. A record that came from the target in the first place carries
+the target's name in a header, and is not sent back: two mirrors in opposite directions make no loop.
+
+    DIR/offset_map/N.csv   topic, partition, source_offset, target_offset as batch N began: records from
+                           source_offset on are at target_offset or behind it
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from .checkpoint import Offsets, batch_range
+from .exact_sink import Ends, Target, write_exactly_once
+from .job_folder import JobFolder
+from .kafka_options import named_values
+from .stream_job import Process, StreamJob, StreamRun, run_stream
+
+CLUSTER_HEADER = "kafka-compat-cluster"
+"""Name of a cluster that a mirrored record came from; one that went through several has several."""
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorJob:
+    """`source` is what to read; the topics have the same names in the target, `target_name` its name.
+
+    `target_options` are properties of librdkafka for the cluster at `target_servers`.
+    """
+
+    source: StreamJob
+    source_name: str
+    target_servers: str
+    target_name: str
+    target_options: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorReport:
+    """What the run did; totals are of all runs."""
+
+    directory: Path
+    run: StreamRun
+    mirrored_total: int
+    looped_total: int
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 130 when a signal ended the run before its end."""
+        return self.run.exit_code
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain values."""
+        return {
+            "job": "mirror",
+            "complete": self.run.complete,
+            "rows": self.run.rows,
+            "batches": self.run.batches,
+            "seconds": round(self.run.seconds, 3),
+            "mirrored_total": self.mirrored_total,
+            "looped_total": self.looped_total,
+            "offset_map": str(self.directory / "offset_map"),
+        }
+
+    def as_text(self) -> str:
+        """Two lines."""
+        return (
+            f"{self.run.rows:,} records read in {self.run.seconds:.1f} s.\n"
+            f"In all, {self.mirrored_total:,} were mirrored; {self.looped_total:,} were left out, "
+            "as they had come from the target."
+        )
+
+
+def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
+    """The source's rows → those of exact_sink, without records that came from the target."""
+    from pyspark.sql import functions as f
+
+    empty = f.array().cast("array<struct<key: string, value: binary>>")
+    headers = f.coalesce(f.col("headers"), empty)
+    own = f.struct(f.lit(CLUSTER_HEADER).alias("key"), f.lit(source_name).cast("binary").alias("value"))
+    came_from_target = f.exists(
+        headers, lambda h: (h["key"] == CLUSTER_HEADER) & (h["value"].cast("string") == target_name)
+    )
+    return rows.where(~came_from_target).select(
+        f.col("topic").alias("to_topic"),
+        f.col("partition").alias("to_partition"),
+        *("key", "value"),
+        f.concat(headers, f.array(own)).alias("headers"),
+        "timestamp",
+        *(f.col(name).alias(f"{name}_from") for name in ("topic", "partition", "offset")),
+    )
+
+
+def run_mirror(job: MirrorJob) -> MirrorReport:
+    """Mirror what is there, or go on; raises PipelineError."""
+    target = Target({"bootstrap.servers": job.target_servers, **named_values(job.target_options)})
+    if job.source.topics:
+        # Spark would find out too late: the first batch would fail half way.
+        target.require({topic: 1 for topic in job.source.topics})
+    settings = {
+        "job": "mirror",
+        "topics": sorted(job.source.topics),
+        "pattern": job.source.pattern,
+        "names": [job.source_name, job.target_name],
+        "to": job.target_servers,
+    }
+    folder = JobFolder(job.source.directory, settings)
+
+    def process(spark: Any, job_id: str) -> Process:
+        return partial(_mirror, job, target, folder, job_id)
+
+    run = run_stream("mirror", job.source, folder, process)
+    last = folder.last()
+    totals = last[1] if last else {"mirrored_total": 0, "looped_total": 0}
+    return MirrorReport(job.source.directory, run, totals["mirrored_total"], totals["looped_total"])
+
+
+def _mirror(
+    job: MirrorJob, target: Target, folder: JobFolder, job_id: str, rows: Any, batch_id: int
+) -> dict[str, Any]:
+    """Write a batch; what its commit shall record."""
+    start, end = batch_range(folder.checkpoint, batch_id)
+    wanted = {topic: max(partitions) + 1 for topic, partitions in end.items()}
+    target.require(wanted)
+    begun: Ends = folder.begin(batch_id, {"ends": target.ends(sorted(wanted))})["ends"]
+    _write_map(folder.directory / "offset_map" / f"{batch_id:012d}.csv", start, begun)
+    chosen = mirror_rows(rows, job.source_name, job.target_name)
+    done = write_exactly_once(chosen, target, job_id, begun, folder.directory)
+    mirrored, count = done.written + done.found, rows.count()
+    last = folder.last()
+    before = last[1] if last else {"mirrored_total": 0, "looped_total": 0}
+    return {
+        "rows": count,
+        "mirrored_total": before["mirrored_total"] + mirrored,
+        "looped_total": before["looped_total"] + count - mirrored,
+    }
+
+
+def _write_map(path: Path, start: Offsets, begun: Ends) -> None:
+    """The same at each attempt of a batch, so that writing it again does no harm."""
+    path.parent.mkdir(exist_ok=True)
+    lines = ["topic,partition,source_offset,target_offset"]
+    for topic, partitions in sorted(start.items()):
+        for part, offset in sorted(partitions.items()):
+            if str(part) in begun.get(topic, {}):
+                lines.append(f"{topic},{part},{offset},{begun[topic][str(part)]}")
+    scratch = path.with_suffix(".new")
+    scratch.write_text("\n".join(lines) + "\n")
+    os.replace(scratch, path)
