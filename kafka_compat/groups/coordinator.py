@@ -40,12 +40,11 @@ from kafka_compat.groups.model import (
     Write,
 )
 from kafka_compat.groups.records import encode_record
-from kafka_compat.groups.scheduler import Scheduler, TimerHandle
+from kafka_compat.groups.scheduler import Scheduler, TimerHandle, run_in_steps
 from kafka_compat.groups.shards import shard_of
 
 log = logging.getLogger(__name__)
 
-_LOADING_STEP = 500
 """How many records of a shard are loaded before others get their turn on the event loop."""
 
 FetchedOffsets = dict[TopicPartition, tuple[OffsetAndMetadata | None, ErrorCode]]
@@ -125,20 +124,14 @@ class GroupCoordinator:
         loader = Loader(lambda problem: log.warning("__consumer_offsets-%d: %s", index, problem))
         work = self._loading(loader, shard)
 
-        def step() -> None:
-            if self._shards.get(index) is not shard:
-                return
-            try:
-                for _ in itertools.islice(work, _LOADING_STEP):
-                    pass
-            except KafkaError as error:
-                log.error("__consumer_offsets-%d: its groups cannot be loaded: %s", index, error)
-                self.unload(index)
-                return
-            if shard.loading:
-                self._scheduler.call_later(0, step)
+        def is_wanted() -> bool:
+            return shard.loading and self._shards.get(index) is shard
 
-        step()
+        def on_error(error: KafkaError) -> None:
+            log.error("__consumer_offsets-%d: its groups cannot be loaded: %s", index, error)
+            self.unload(index)
+
+        run_in_steps(self._scheduler, work, is_wanted, on_error)
 
     def _loading(self, loader: Loader, shard: _Shard) -> Iterator[None]:
         """All the work of loading, in pieces of about one record."""

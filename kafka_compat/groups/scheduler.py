@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Protocol
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
+
+from kafka_compat.errors import KafkaError
+
+_STEP: Final = 500
 
 
 class TimerHandle(Protocol):
@@ -30,3 +35,25 @@ class LoopScheduler:
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> TimerHandle:
         return self._loop.call_later(delay_ms / 1000, callback)
+
+
+def run_in_steps(
+    scheduler: Scheduler,
+    work: Iterator[None],
+    is_wanted: Callable[[], bool],
+    on_error: Callable[[KafkaError], None],
+) -> None:
+    """Do `work` some pieces at a time, the first ones now, so that other requests are served in between.
+
+    It goes on as long as it is wanted; a KafkaError ends it.
+    """
+    if not is_wanted():
+        return
+    try:
+        for _ in itertools.islice(work, _STEP):
+            pass
+    except KafkaError as error:
+        on_error(error)
+        return
+    if is_wanted():
+        scheduler.call_later(0, lambda: run_in_steps(scheduler, work, is_wanted, on_error))

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.coordinator_log import CoordinatorLog
-from kafka_compat.groups.scheduler import Scheduler, TimerHandle
+from kafka_compat.groups.scheduler import Scheduler, TimerHandle, run_in_steps
 from kafka_compat.groups.shards import shard_of
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.transactions.machine import Transaction
@@ -36,7 +36,6 @@ from kafka_compat.transactions.records import decode_record, encode_record
 
 log = logging.getLogger(__name__)
 
-_LOADING_STEP: Final = 500
 """How many records of a shard are loaded before others get their turn on the event loop."""
 _RETRY_MS: Final = 100
 """When to try again what a partition or the log refused for now."""
@@ -115,21 +114,15 @@ class TransactionCoordinator:
         shard = self._shards[index] = _Shard(index, leader_epoch)
         work = self._loading(shard)
 
-        def step() -> None:
-            if self._shards.get(index) is not shard:
-                return
-            try:
-                for _ in itertools.islice(work, _LOADING_STEP):
-                    pass
-            except KafkaError as error:
-                log.error("__transaction_state-%d: it cannot be loaded: %s", index, error)
-                self.unload(index)
-                return
-            if shard.loading:
-                self._scheduler.call_later(0, step)
+        def is_wanted() -> bool:
+            return shard.loading and self._shards.get(index) is shard
+
+        def on_error(error: KafkaError) -> None:
+            log.error("__transaction_state-%d: it cannot be loaded: %s", index, error)
+            self.unload(index)
 
         # Not at once: a broker that starts leads this shard before the partitions that want markers.
-        self._scheduler.call_later(0, step)
+        self._scheduler.call_later(0, lambda: run_in_steps(self._scheduler, work, is_wanted, on_error))
 
     def _loading(self, shard: _Shard) -> Iterator[None]:
         """All the work of loading, in pieces of about one record."""
