@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench import report, sides
@@ -17,6 +18,7 @@ from tests.bench.progress import Progress
 from tests.bench.report import Leg, Pairs
 from tests.bench.sides import Side
 from tests.bench.workloads import WORKLOADS, Workload, java_produce
+from tests.support.servers import ZooKeeper
 
 _VALIDATION_SETTING = "kafka.compat.record.validation.enable"
 _LEG_SECONDS = 4.0
@@ -25,9 +27,28 @@ _WARM_UP_RECORDS = 1_000_000
 _IDLE_WAIT_SECONDS = 3.0
 _LOCK = Path(tempfile.gettempdir()) / "kafka-compat-bench.lock"
 _START = "start"
-"""The name under which --only finds the measurement of start-up time and idle memory."""
+_CLUSTER_START = "cluster-start"
+"""The names under which --only finds the measurements of start-up time and idle memory."""
+START_TITLES = {
+    False: "start to first ApiVersions answer",
+    True: "start until three brokers know each other",
+}
+"""By whether clusters are measured."""
 
 SideMaker = Callable[[Path], Side]
+
+
+CLUSTERS = "three brokers, replication factor 3"
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Workloads of one pair of sides; `makers` is None for clusters, which need their ZooKeeper first."""
+
+    title: str
+    makers: tuple[SideMaker, SideMaker] | None
+    workloads: Sequence[Workload]
+    with_start: bool
 
 
 class Benchmark:
@@ -40,14 +61,17 @@ class Benchmark:
         workloads: Sequence[Workload],
         *,
         with_start: bool,
+        clusters: bool,
         pairs: int,
-        partitions: int,
+        partitions: int | None,
         quick: bool,
     ) -> None:
+        """`partitions` of each topic; None: as the workloads say."""
         self._makers = makers
         self._directory = directory
         self._workloads = workloads
         self._with_start = with_start
+        self._clusters = clusters
         self._pairs = pairs
         self._partitions = partitions
         self._scale = 0.1 if quick else 1.0
@@ -71,7 +95,7 @@ class Benchmark:
         try:
             for side in (ours, genuine):
                 self.progress.step(f"start {side.label}")
-                side.server.start()
+                side.start()
             for side in (ours, genuine):
                 self.progress.step(f"warm up {side.label}")
                 self._warm_up(side)
@@ -84,8 +108,8 @@ class Benchmark:
             self.results["memory loaded"] = Pairs()
             self.results["memory loaded"].add(*memory)
         finally:
-            ours.server.stop()
-            genuine.server.stop()
+            ours.stop()
+            genuine.stop()
 
     def _measure_starts(self) -> None:
         """Time to the first answer, and memory after some idle seconds, each start on an empty folder.
@@ -104,16 +128,16 @@ class Benchmark:
                     sides.idle(_IDLE_WAIT_SECONDS * self._scale)
                     figures[side.label] = (elapsed_s, float(side.resident_bytes()))
                 finally:
-                    side.server.stop()
+                    side.stop()
                     sides.remove(directory)
             if pair > 0:
                 start.add({"seconds": figures["ours"][0]}, {"seconds": figures["genuine"][0]})
                 memory.add({"memory": figures["ours"][1]}, {"memory": figures["genuine"][1]})
-        self.results["start to first ApiVersions answer"] = start
+        self.results[START_TITLES[self._clusters]] = start
         self.results["memory idle"] = memory
 
     def _warm_up(self, side: Side) -> None:
-        topic = self._new_topic(side)
+        topic = self._new_topic(side, self._workloads[0])
         java_produce(side.address, topic, int(_WARM_UP_RECORDS * self._scale), 100)
         side.delete_topic(topic)
 
@@ -123,7 +147,7 @@ class Benchmark:
         if workload.reads_existing:
             for side in (ours, genuine):
                 self.progress.step(f"{workload.name}: fill a topic of {side.label}")
-                filled[side.label] = self._new_topic(side)
+                filled[side.label] = self._new_topic(side, workload)
                 java_produce(side.address, filled[side.label], records, workload.size_bytes)
         pairs = self.results[workload.name] = Pairs()
         for pair in range(self._pairs):
@@ -142,18 +166,20 @@ class Benchmark:
         self.progress.step(f"{workload.name}: find the size of a leg")
         if self._scale < 1:
             return int(workload.first_guess * self._scale)
-        rates = []
+        if workload.most <= workload.first_guess:
+            return workload.most
+        rates: list[float] = []
         for side in (ours, genuine):
-            topic = self._new_topic(side)
+            topic = self._new_topic(side, workload)
             if workload.reads_existing:
                 java_produce(side.address, topic, workload.first_guess, workload.size_bytes)
-            rates.append(workload.run(side.address, topic, workload.first_guess).throughput)
+            rates.append(workload.run(side.address, topic, workload.first_guess).throughput or 0.0)
             side.delete_topic(topic)
         wanted = max(min(rates) * _LEG_SECONDS, max(rates) * _SHORTEST_LEG_SECONDS)
         return min(workload.most, int(wanted))
 
     def _leg(self, workload: Workload, side: Side, records: int, filled: str | None) -> Leg:
-        topic = filled or self._new_topic(side)
+        topic = filled or self._new_topic(side, workload)
         sides.prewarm_memory()
         cpu_before = side.cpu_seconds()
         measurement = workload.run(side.address, topic, records)
@@ -163,16 +189,33 @@ class Benchmark:
             side.delete_topic(topic)
         return Leg(measurement, cpu_seconds)
 
-    def _new_topic(self, side: Side) -> str:
+    def _new_topic(self, side: Side, workload: Workload) -> str:
         self._topics += 1
         name = f"bench-{self._topics}"
-        side.create_topic(name, self._partitions)
+        side.create_topic(name, self._partitions or workload.partitions)
         return name
 
 
 def _order(pair: int) -> tuple[int, int]:
     """Which side comes first in that pair: A B, B A, A B, …, so that a drift of the machine hits both."""
     return (0, 1) if pair % 2 == 0 else (1, 0)
+
+
+@contextmanager
+def _makers(run: _Run, directory: Path) -> Iterator[tuple[SideMaker, SideMaker]]:
+    """The makers of a run, with one ZooKeeper for both sides where they are clusters."""
+    if run.makers is not None:
+        yield run.makers
+        return
+    zookeeper = ZooKeeper(directory / "zookeeper")
+    zookeeper.start()
+    try:
+        yield (
+            lambda folder: sides.our_cluster(folder, zookeeper),
+            lambda folder: sides.genuine_cluster(folder, zookeeper),
+        )
+    finally:
+        zookeeper.stop()
 
 
 @contextmanager
@@ -187,7 +230,7 @@ def _only_benchmark_on_this_machine() -> Iterator[None]:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    names = [workload.name for workload in WORKLOADS]
+    names = [_START, _CLUSTER_START, *(workload.name for workload in WORKLOADS)]
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
         description="Compare this broker with Apache Kafka 3.9.1 on this machine, by ratios.",
@@ -197,12 +240,14 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--only",
         action="append",
         metavar="NAME",
-        choices=[_START, *names],
-        help=f"{_START}, {', '.join(names)}",
+        choices=names,
+        help=", ".join(names),
     )
     parser.add_argument("--quick", action="store_true", help="tiny legs, two pairs: shows that it runs")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    parser.add_argument("--partitions", type=int, default=1, help="partitions of each topic (1)")
+    parser.add_argument(
+        "--partitions", type=int, help="partitions of each topic (1; 6 where there are three brokers)"
+    )
     parser.add_argument(
         "--genuine-mode",
         choices=["kraft", "zookeeper"],
@@ -221,8 +266,10 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the benchmark that the arguments ask for."""
     arguments = _arguments(argv)
-    wanted = set(arguments.only or [_START, *(workload.name for workload in WORKLOADS)])
-    chosen = [workload for workload in WORKLOADS if workload.name in wanted]
+    names = arguments.only or [_START, _CLUSTER_START, *(workload.name for workload in WORKLOADS)]
+    wanted = set(names)
+    single = [workload for workload in WORKLOADS if workload.name in wanted and not workload.cluster]
+    replicated = [workload for workload in WORKLOADS if workload.name in wanted and workload.cluster]
     pairs = 2 if arguments.quick else arguments.pairs
 
     def genuine(directory: Path) -> Side:
@@ -231,35 +278,38 @@ def main(argv: Sequence[str] | None = None) -> None:
     def without_validation(directory: Path) -> Side:
         return sides.ours(directory, {_VALIDATION_SETTING: "false"})
 
-    runs: list[tuple[str, SideMaker, list[Workload], bool]] = [
-        ("records validated", sides.ours, chosen, _START in wanted)
-    ]
+    runs = [_Run("records validated", (sides.ours, genuine), single, _START in wanted)]
     if arguments.without_validation:
-        producers = [workload for workload in chosen if "produce" in workload.name]
-        runs.append(("records not validated", without_validation, producers, False))
+        producers = [workload for workload in single if "produce" in workload.name]
+        runs.append(_Run("records not validated", (without_validation, genuine), producers, False))
+    runs.append(_Run(CLUSTERS, None, replicated, _CLUSTER_START in wanted))
+    runs = [run for run in runs if run.workloads or run.with_start]
     results: dict[str, dict[str, Pairs]] = {}
     with (
         _only_benchmark_on_this_machine(),
         tempfile.TemporaryDirectory(prefix="kafka-compat-bench-", dir=arguments.directory) as directory,
     ):
-        for number, (title, maker, workloads, with_start) in enumerate(runs):
-            benchmark = Benchmark(
-                (maker, genuine),
-                Path(directory) / str(number),
-                workloads,
-                with_start=with_start,
-                pairs=pairs,
-                partitions=arguments.partitions,
-                quick=arguments.quick,
-            )
-            try:
-                benchmark.run()
-            finally:
-                benchmark.progress.close()
-            results[title] = benchmark.results
+        for number, run in enumerate(runs):
+            with _makers(run, Path(directory)) as makers:
+                benchmark = Benchmark(
+                    makers,
+                    Path(directory) / str(number),
+                    run.workloads,
+                    with_start=run.with_start,
+                    clusters=run.makers is None,
+                    pairs=pairs,
+                    partitions=arguments.partitions,
+                    quick=arguments.quick,
+                )
+                try:
+                    benchmark.run()
+                finally:
+                    benchmark.progress.close()
+            results[run.title] = benchmark.results
+    partitions = f", {arguments.partitions} partition(s)" if arguments.partitions else ""
     conditions = (
-        f"Apache Kafka 3.9.1 ({arguments.genuine_mode}, 1 GB heap) on the same {os.cpu_count()} cores, "
-        f"{pairs} pairs in the order A B B A, {arguments.partitions} partition(s)"
+        f"Apache Kafka 3.9.1 ({arguments.genuine_mode}, clusters: ZooKeeper; 1 GB heap) on the same "
+        f"{os.cpu_count()} cores, {pairs} pairs in the order A B B A{partitions}"
     )
     if arguments.json:
         print(

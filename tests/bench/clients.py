@@ -135,6 +135,57 @@ def confluent_echo(address: str, topic: str, records: int, size_bytes: int) -> d
     return _measurement(records + records // 10, elapsed_s, latencies_ms)
 
 
+def confluent_one_by_one(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
+    """One record at a time, each from produce() until it is acknowledged by all in-sync replicas."""
+    producer = _impatient_producer(address, topic)
+    value = b"v" * size_bytes
+    latencies_ms: list[float] = []
+    began = time.perf_counter()
+    for number in range(records + records // 10):
+        sent = time.perf_counter()
+        producer.produce(topic, value)
+        if producer.flush(10):
+            raise RuntimeError("a record was not acknowledged within 10 s")
+        if number >= records // 10:
+            latencies_ms.append((time.perf_counter() - sent) * 1000)
+    return _measurement(records + records // 10, time.perf_counter() - began, latencies_ms)
+
+
+def confluent_at_500(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
+    """500 records per second, as evenly as a thread can: the time of each until it is acknowledged. The rate
+    is given, so there is no throughput to compare.
+    """
+    from confluent_kafka import KafkaException
+
+    producer = _impatient_producer(address, topic)
+    value = b"v" * size_bytes
+    latencies_ms: list[float] = []
+
+    def acknowledged(error: Any, message: Any) -> None:
+        if error is not None:
+            raise KafkaException(error)
+        latencies_ms.append(message.latency() * 1000)
+
+    began = time.perf_counter()
+    for number in range(records):
+        producer.produce(topic, value, on_delivery=acknowledged)
+        while (rest_s := began + (number + 1) / 500 - time.perf_counter()) > 0:
+            producer.poll(rest_s)
+    if producer.flush(10):
+        raise RuntimeError("records were not acknowledged within 10 s")
+    found = _measurement(records, time.perf_counter() - began, latencies_ms[records // 10 :])
+    return {name: value for name, value in found.items() if name != "throughput"}
+
+
+def _impatient_producer(address: str, topic: str) -> Any:
+    """A producer that waits for no second record, and knows the topic already."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": address, "linger.ms": 0, "acks": "all"})
+    producer.list_topics(topic, timeout=10)
+    return producer
+
+
 def _consume(records: int, poll: Callable[[], int], close: Callable[[], object]) -> dict[str, float]:
     began = deadline = time.perf_counter()
     deadline += 60
@@ -168,6 +219,8 @@ _CLIENTS = {
     "confluent-produce": confluent_produce,
     "confluent-consume": confluent_consume,
     "confluent-echo": confluent_echo,
+    "confluent-one-by-one": confluent_one_by_one,
+    "confluent-at-500": confluent_at_500,
     "kafka-python-produce": kafka_python_produce,
     "kafka-python-consume": kafka_python_consume,
 }

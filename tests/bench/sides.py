@@ -1,4 +1,6 @@
-"""The two brokers that are compared, started the same way and asked the same things."""
+"""The two sides that are compared, each one broker or a cluster of three, started the same way and asked the
+same things.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,15 @@ import shutil
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.support.process import wait_until
-from tests.support.servers import GenuineKafka, KafkaCompatBroker
+from tests.support.servers import GenuineKafka, KafkaCompatBroker, ZooKeeper, metadata
 
 _PREWARM_BYTES = 1_500_000_000
+_HEAP = "1G"
 _SETTINGS = {
     "log.segment.delete.delay.ms": "0",
     "auto.create.topics.enable": "false",
@@ -22,27 +25,59 @@ _SETTINGS = {
 """The same for both: a deleted topic's files go at once, so that every leg starts on an empty disk cache."""
 
 
-class Side:
-    """One broker under measurement. `label` is "ours" or "genuine"."""
+CLUSTER_SIZE = 3
+_START_TIMEOUT_S = 60
 
-    def __init__(self, label: str, server: KafkaCompatBroker | GenuineKafka) -> None:
+
+class Side:
+    """One broker, or a cluster, under measurement. `label` is "ours" or "genuine"."""
+
+    def __init__(self, label: str, servers: Sequence[KafkaCompatBroker | GenuineKafka]) -> None:
         self.label = label
-        self.server = server
+        self.servers = servers
         self.resident_bytes_loaded = 0
 
     @property
     def address(self) -> str:
-        return self.server.address
+        return ",".join(server.address for server in self.servers)
+
+    def start(self) -> None:
+        """Start all brokers and wait until they serve, and know each other and their controller."""
+        for server in self.servers:
+            server.launch()
+        for server in self.servers:
+            server.process.wait_ready(_START_TIMEOUT_S)
+        wait_until(self.complete, _START_TIMEOUT_S, f"{self.label}: all brokers and a controller", 0.05)
+
+    def complete(self) -> bool:
+        """Whether every broker knows every broker and the controller."""
+        for server in self.servers:
+            known = metadata(server.port)
+            if known is None or len(known.brokers) < len(self.servers):
+                return False
+            if all(broker.node_id != known.controller_id for broker in known.brokers):
+                return False
+        return True
+
+    def stop(self) -> None:
+        for server in self.servers:
+            server.stop()
 
     def cpu_seconds(self) -> float:
-        """CPU time of the broker so far, with its ZooKeeper's when it has one."""
-        zookeeper = getattr(self.server, "zookeeper", None)
-        return self.server.cpu_seconds() + (zookeeper.cpu_seconds() if zookeeper is not None else 0.0)
+        """CPU time of the brokers so far, with their ZooKeeper's when it serves them alone."""
+        return sum(server.cpu_seconds() for server in self._processes())
 
     def resident_bytes(self) -> int:
-        """Resident memory now, with its ZooKeeper's when it has one."""
-        zookeeper = getattr(self.server, "zookeeper", None)
-        return self.server.resident_bytes() + (zookeeper.resident_bytes() if zookeeper is not None else 0)
+        """Resident memory now, counted as `cpu_seconds`."""
+        return sum(server.resident_bytes() for server in self._processes())
+
+    def _processes(self) -> list[KafkaCompatBroker | GenuineKafka | ZooKeeper]:
+        found: list[KafkaCompatBroker | GenuineKafka | ZooKeeper] = [*self.servers]
+        for server in self.servers:
+            zookeeper = getattr(server, "zookeeper", None)
+            if zookeeper is not None and len(self.servers) == 1:
+                found.append(zookeeper)
+        return found
 
     def note_memory(self) -> None:
         """Remember the highest memory seen under load."""
@@ -52,14 +87,18 @@ class Side:
         from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
         admin = self._admin()
-        admin.create_topics([NewTopic(name, partitions, 1)], request_timeout=20)[name].result(30)
+        topic = NewTopic(name, partitions, len(self.servers))
+        admin.create_topics([topic], request_timeout=20)[name].result(30)
 
     def delete_topic(self, name: str) -> None:
         """Delete and wait until its folders are gone from the disk."""
         admin = self._admin()
         admin.delete_topics([name], request_timeout=20)[name].result(30)
-        log_dir = self.server.log_dir
-        wait_until(lambda: not list(log_dir.glob(f"{name}-*")), 60, f"deletion of {name}", 0.1)
+
+        def gone() -> bool:
+            return not any(list(server.log_dir.glob(f"{name}-*")) for server in self.servers)
+
+        wait_until(gone, 60, f"deletion of {name}", 0.1)
 
     def _admin(self) -> Any:
         from confluent_kafka.admin import AdminClient
@@ -69,37 +108,82 @@ class Side:
 
 def ours(directory: Path, overrides: Mapping[str, str] | None = None) -> Side:
     """This broker with its default settings."""
-    return Side("ours", KafkaCompatBroker(directory, {**_SETTINGS, **(overrides or {})}))
+    return Side("ours", [KafkaCompatBroker(directory, {**_SETTINGS, **(overrides or {})})])
 
 
 def genuine(directory: Path, mode: str) -> Side:
     """Apache Kafka 3.9.1 with the heap and the collector of its own start script."""
-    return Side("genuine", GenuineKafka(directory, _SETTINGS, mode=mode, heap="1G"))
+    return Side("genuine", [GenuineKafka(directory, _SETTINGS, mode=mode, heap=_HEAP)])
+
+
+def our_cluster(directory: Path, zookeeper: ZooKeeper) -> Side:
+    """Three processes of this broker on that ZooKeeper."""
+    return Side(
+        "ours",
+        [
+            KafkaCompatBroker(directory / f"{number}", _cluster_settings(number, zookeeper, "ours"))
+            for number in range(1, CLUSTER_SIZE + 1)
+        ],
+    )
+
+
+def genuine_cluster(directory: Path, zookeeper: ZooKeeper) -> Side:
+    """Three processes of Apache Kafka 3.9.1 on that ZooKeeper."""
+    return Side(
+        "genuine",
+        [
+            GenuineKafka(
+                directory / f"{number}",
+                _cluster_settings(number, zookeeper, "genuine"),
+                heap=_HEAP,
+                zookeeper=zookeeper,
+            )
+            for number in range(1, CLUSTER_SIZE + 1)
+        ],
+    )
+
+
+def _cluster_settings(broker_id: int, zookeeper: ZooKeeper, name: str) -> dict[str, str]:
+    """A busy machine must not end a session in the middle of a leg: so it is long."""
+    return {
+        **_SETTINGS,
+        "broker.id": str(broker_id),
+        "zookeeper.connect": f"{zookeeper.address}/{name}",
+        "zookeeper.session.timeout.ms": "18000",
+    }
 
 
 def start_and_time(side: Side) -> float:
-    """Start the broker; seconds from the start of its process to its first answer to ApiVersions.
+    """Start the broker; seconds from the start of its process to its first answer to ApiVersions. Of a
+    cluster: until every broker tells every broker and the controller.
 
     What comes before (formatting KRaft's folder, starting ZooKeeper) is not counted.
     """
-    began = 0.0
-    server = side.server
-    server.prepare()
+    for server in side.servers:
+        server.prepare()
     began = time.perf_counter()
-    server.launch()
-    request = struct.pack(">ihhih", 10, 18, 0, 1, -1)
-    deadline = began + 60
-    while time.perf_counter() < deadline:
-        try:
-            with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
-                connection.sendall(request)
-                if connection.recv(4):
-                    elapsed_s = time.perf_counter() - began
-                    server.process.wait_ready()
-                    return elapsed_s
-        except OSError:
-            time.sleep(0.002)
-    raise RuntimeError(f"{side.label} did not answer ApiVersions within 60 s:\n{server.process.tail()}")
+    for server in side.servers:
+        server.launch()
+    served = side.complete if len(side.servers) > 1 else lambda: _answers(side.servers[0].port)
+    while not served():
+        if time.perf_counter() > began + _START_TIMEOUT_S:
+            tail = side.servers[0].process.tail()
+            raise RuntimeError(f"{side.label} did not serve within {_START_TIMEOUT_S} s:\n{tail}")
+        time.sleep(0.002)
+    elapsed_s = time.perf_counter() - began
+    for server in side.servers:
+        server.process.wait_ready()
+    return elapsed_s
+
+
+def _answers(port: int) -> bool:
+    """Whether ApiVersions is answered there."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            connection.sendall(struct.pack(">ihhih", 10, 18, 0, 1, -1))
+            return bool(connection.recv(4))
+    except OSError:
+        return False
 
 
 def prewarm_memory() -> None:

@@ -14,6 +14,8 @@ from tests.support import java
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 _LEG_TIMEOUT_S = 180
+CLUSTER_PARTITIONS = 6
+"""Of each topic on three brokers, so that each leads two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Measurement:
     """One run of a client: records per second; latencies in ms where the client tells them."""
 
     records: float
-    throughput: float
+    throughput: float | None = None
     mean_ms: float | None = None
     p50_ms: float | None = None
     p99_ms: float | None = None
@@ -32,7 +34,8 @@ class Workload:
     """A client with its record size.
 
     `run(address, topic, records)` does one leg. `reads_existing` legs read a topic filled beforehand.
-    `first_guess` is the count of records of the calibrating leg and `most` the highest count of any leg.
+    `first_guess` is the count of records of the calibrating leg and `most` the highest count of any
+    leg; where they are the same, that is the count. `cluster`: against three brokers, each with all of the records.
     """
 
     name: str
@@ -41,6 +44,8 @@ class Workload:
     first_guess: int
     most: int
     reads_existing: bool = False
+    cluster: bool = False
+    partitions: int = 1
 
 
 def java_produce(address: str, topic: str, records: int, size_bytes: int) -> Measurement:
@@ -109,20 +114,31 @@ def _java(tool: str, *arguments: str) -> str:
     return done.stdout
 
 
-def _java_produce(name: str, size_bytes: int, first_guess: int, most: int) -> Workload:
+def _java_produce(
+    name: str, size_bytes: int, first_guess: int, most: int, *, cluster: bool = False
+) -> Workload:
     def run(address: str, topic: str, records: int) -> Measurement:
         return java_produce(address, topic, records, size_bytes)
 
-    return Workload(name, size_bytes, run, first_guess, most)
+    partitions = CLUSTER_PARTITIONS if cluster else 1
+    return Workload(name, size_bytes, run, first_guess, most, cluster=cluster, partitions=partitions)
 
 
 def _python(
-    name: str, client: str, size_bytes: int, first_guess: int, most: int, *, reads_existing: bool = False
+    name: str,
+    client: str,
+    size_bytes: int,
+    first_guess: int,
+    most: int,
+    *,
+    reads_existing: bool = False,
+    cluster: bool = False,
 ) -> Workload:
     def run(address: str, topic: str, records: int) -> Measurement:
         return python_client(client, address, topic, records, size_bytes)
 
-    return Workload(name, size_bytes, run, first_guess, most, reads_existing)
+    partitions = CLUSTER_PARTITIONS if cluster else 1
+    return Workload(name, size_bytes, run, first_guess, most, reads_existing, cluster, partitions)
 
 
 WORKLOADS = (
@@ -136,4 +152,9 @@ WORKLOADS = (
     _python("confluent-latency", "confluent-echo", 100, 1_000, 20_000),
     _python("kafka-python-produce-100", "kafka-python-produce", 100, 50_000, 500_000),
     _python("kafka-python-consume-100", "kafka-python-consume", 100, 100_000, 1_000_000, reads_existing=True),
+    _java_produce("replicated-java-100", 100, 500_000, 3_000_000, cluster=True),
+    _java_produce("replicated-java-1k", 1000, 100_000, 500_000, cluster=True),
+    _python("replicated-confluent-100", "confluent-produce", 100, 200_000, 2_000_000, cluster=True),
+    _python("replicated-latency", "confluent-one-by-one", 100, 1_000, 20_000, cluster=True),
+    _python("replicated-latency-at-500", "confluent-at-500", 100, 2_000, 2_000, cluster=True),
 )

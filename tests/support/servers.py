@@ -39,9 +39,13 @@ _KAFKA_JVM = (
 
 
 class Server:
-    """A server on 127.0.0.1 that can be stopped, killed and started again on the same port and folder."""
+    """A server that can be stopped, killed and started again on the same port and folder."""
 
     name = "server"
+    host = "127.0.0.1"
+    """Where it listens."""
+    launcher: Sequence[str] = ()
+    """What its command line is given to, such as `ip netns exec NAME`."""
 
     def __init__(self, directory: Path, *, port: int | None = None) -> None:
         self.directory = directory
@@ -53,8 +57,8 @@ class Server:
 
     @property
     def address(self) -> str:
-        """`127.0.0.1:port`, as clients take it for bootstrap.servers."""
-        return f"127.0.0.1:{self.port}"
+        """`host:port`, as clients take it for bootstrap.servers."""
+        return f"{self.host}:{self.port}"
 
     bootstrap_servers = address
 
@@ -156,7 +160,8 @@ class KafkaCompatBroker(Server):
 
     def _new_process(self) -> Process:
         ready = rf"(?i)ready.*:{self.port}\b"
-        return Process(self.command(), self.log, ready, environment=self.environment, directory=PROJECT)
+        line = [*self.launcher, *self.command()]
+        return Process(line, self.log, ready, environment=self.environment, directory=PROJECT)
 
 
 class ZooKeeper(Server):
@@ -169,7 +174,7 @@ class ZooKeeper(Server):
         settings = {
             "dataDir": str(self.directory / "zookeeper-data"),
             "clientPort": str(self.port),
-            "clientPortAddress": "127.0.0.1",
+            "clientPortAddress": self.host,
             "admin.enableServer": "false",
             "maxClientCnxns": "0",
             "tickTime": "500",
@@ -177,7 +182,7 @@ class ZooKeeper(Server):
         }
         file.write_text(_properties(settings))
         command = java.command("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(file))
-        return Process(command, self.log, "PrepRequestProcessor.*started")
+        return Process([*self.launcher, *command], self.log, "PrepRequestProcessor.*started")
 
 
 class GenuineKafka(Server):
@@ -214,18 +219,8 @@ class GenuineKafka(Server):
         wait_until(self._knows_controller, timeout_s, "the controller of genuine Kafka", 0.05)
 
     def _knows_controller(self) -> bool:
-        request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
-        header = encode_request_header(RequestHeader(ApiKey.METADATA, 4, 1, "tests"))
-        body = codec.encode(request, 4)
-        try:
-            with socket.create_connection(("127.0.0.1", self.port), 5) as connection:
-                connection.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
-                with connection.makefile("rb") as stream:
-                    (size,) = struct.unpack(">i", stream.read(4))
-                    answer = codec.decode(MetadataResponse, 4, stream.read(size), 4)
-        except (OSError, struct.error):
-            return False
-        return any(broker.node_id == answer.controller_id for broker in answer.brokers)
+        known = metadata(self.port)
+        return known is not None and any(broker.node_id == known.controller_id for broker in known.brokers)
 
     def prepare(self) -> None:
         super().prepare()
@@ -295,6 +290,21 @@ class GenuineKafka(Server):
             jvm_options=_KAFKA_JVM,
         )
         return Process(line, self.log, r"\[KafkaServer id=\d+\] started|Kafka Server started")
+
+
+def metadata(port: int) -> MetadataResponse | None:
+    """What the broker at that port says of its cluster, without topics; None while it does not answer."""
+    request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+    header = encode_request_header(RequestHeader(ApiKey.METADATA, 4, 1, "tests"))
+    body = codec.encode(request, 4)
+    try:
+        with socket.create_connection(("127.0.0.1", port), 5) as connection:
+            connection.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
+            with connection.makefile("rb") as stream:
+                (size,) = struct.unpack(">i", stream.read(4))
+                return codec.decode(MetadataResponse, 4, stream.read(size), 4)
+    except (OSError, struct.error):
+        return None
 
 
 def running_logs(lines: int = 40) -> Iterator[tuple[str, str]]:
