@@ -35,7 +35,8 @@ class Workload:
 
     `run(address, topic, records)` does one leg. `reads_existing` legs read a topic filled beforehand.
     `first_guess` is the count of records of the calibrating leg and `most` the highest count of any
-    leg; where they are the same, that is the count. `cluster`: against three brokers, each with all of the records.
+    leg; where they are the same, that is the count. `cluster`: against three brokers, each with all of the
+    records.
     """
 
     name: str
