@@ -61,6 +61,7 @@ class Partition:
         "_alone",
         "_call_soon",
         "_commit_waiters",
+        "_deletion_waiters",
         "_durable_waiters",
         "_flush_messages",
         "_flusher",
@@ -128,6 +129,7 @@ class Partition:
         self._order = count()
         self._commit_waiters: list[tuple[int, int, CommitCallback]] = []
         self._durable_waiters: list[tuple[int, int, CommitCallback]] = []
+        self._deletion_waiters: list[tuple[int, int, CommitCallback]] = []
 
     def __repr__(self) -> str:
         return f"Partition({self.topic}-{self.partition})"
@@ -221,9 +223,10 @@ class Partition:
         self._dismiss(code)
 
     def _dismiss(self, code: ErrorCode) -> None:
-        waiters = self._commit_waiters + self._durable_waiters
+        waiters = self._commit_waiters + self._durable_waiters + self._deletion_waiters
         self._commit_waiters = []
         self._durable_waiters = []
+        self._deletion_waiters = []
         for _, _, callback in waiters:
             _guarded(callback, code)
         self._tell_listeners()
@@ -277,6 +280,15 @@ class Partition:
             callback(ErrorCode.NONE)
         else:
             heapq.heappush(self._durable_waiters, (offset, next(self._order), callback))
+
+    def when_deleted(self, offset: int, callback: CommitCallback) -> None:
+        """Call back once the log starts at `offset` or later in every living replica (DeleteRecords), or with
+        an error when leadership ends first.
+        """
+        if self.low_watermark() >= offset:
+            callback(ErrorCode.NONE)
+        else:
+            heapq.heappush(self._deletion_waiters, (offset, next(self._order), callback))
 
     def configure(self, config: LogConfig, min_insync_replicas: int) -> None:
         """Take over changed settings of the topic."""
@@ -352,6 +364,8 @@ class Partition:
             self._propose(isr)
         if moved:
             self._advance_high_watermark(now_ms)
+        if self._deletion_waiters:
+            _release(self._deletion_waiters, self.low_watermark(), ErrorCode.NONE)
 
     def maybe_shrink_isr(self, now_ms: int) -> None:
         """Propose an ISR without the followers that lag; to be called every half replica.lag.time.max.ms."""
@@ -366,14 +380,10 @@ class Partition:
 
     def low_watermark(self) -> int:
         """The log start that all living replicas have reached (DeleteRecords)."""
-        return min(
-            (
-                state.log_start_offset
-                for broker_id, state in self.in_sync.followers.items()
-                if self._proposer.is_alive(broker_id)
-            ),
-            default=self.log.log_start_offset,
-        )
+        followers = self.in_sync.followers.items()
+        is_alive = self._proposer.is_alive
+        starts = [state.log_start_offset for broker_id, state in followers if is_alive(broker_id)]
+        return min([self.log.log_start_offset, *starts])
 
     def _propose(self, isr: tuple[int, ...]) -> None:
         self._send(Proposal(isr, self.leader_epoch, self.partition_epoch))

@@ -1,0 +1,102 @@
+"""DeleteRecords on a cluster: who is told that records are gone finds them gone on every living replica."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from tests.cluster.embedded import EmbeddedCluster, until
+
+ALL = {1, 2, 3}
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    cluster = EmbeddedCluster(tmp_path)
+    await cluster.start()
+    assert await cluster.create_topic("t") == ErrorCode.NONE
+    for number in range(5):
+        assert await cluster.produce(cluster.leader("t"), "t", b"%d" % number) == ErrorCode.NONE
+    yield cluster
+    await cluster.stop()
+
+
+async def delete(
+    cluster: EmbeddedCluster, offset: int, timeout_ms: int = 10_000
+) -> DeleteRecordsPartitionResult:
+    """What the leader of t-0 answers."""
+    request = DeleteRecordsRequest(
+        topics=[
+            DeleteRecordsTopic(
+                name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)]
+            )
+        ],
+        timeout_ms=timeout_ms,
+    )
+    response = await cluster.send(cluster.leader("t"), ApiKey.DELETE_RECORDS, 2, request)
+    result: DeleteRecordsPartitionResult = response.topics[0].partitions[0]
+    return result
+
+
+def starts(cluster: EmbeddedCluster) -> list[int]:
+    """Where the log of t-0 starts, on every broker that runs."""
+    held = [broker.replicas.get("t", 0) for broker in cluster.brokers.values()]
+    return [partition.log.log_start_offset for partition in held if partition is not None]
+
+
+def cut_off(cluster: EmbeddedCluster) -> int:
+    """A follower of t-0 that fetches no more, and lives."""
+    follower = next(broker_id for broker_id in cluster.brokers if broker_id != cluster.leader("t"))
+    replicas = cluster.brokers[follower].replicas
+    held = replicas.get("t", 0)
+    assert held is not None and replicas.fetching is not None
+    replicas.fetching.stop(held)
+    return follower
+
+
+async def test_the_answer_waits_for_the_followers(cluster: EmbeddedCluster) -> None:
+    result = await delete(cluster, 3)
+    assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 3)
+    assert starts(cluster) == [3, 3, 3]
+    result = await delete(cluster, -1)
+    assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 5)
+
+
+async def test_a_follower_that_does_not_fetch_is_waited_for_until_the_timeout(
+    cluster: EmbeddedCluster,
+) -> None:
+    cut_off(cluster)
+    result = await delete(cluster, 3, timeout_ms=700)
+    assert (result.error_code, result.low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+    assert sorted(starts(cluster)) == [0, 3, 3]
+
+
+async def test_a_dead_follower_is_not_waited_for(cluster: EmbeddedCluster) -> None:
+    dead = cut_off(cluster)
+    pending = asyncio.create_task(delete(cluster, 3))
+    await cluster.stop_broker(dead, controlled=False)
+    result = await pending
+    assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 3)
+
+
+async def test_whoever_waits_is_told_that_the_leader_leads_no_more(cluster: EmbeddedCluster) -> None:
+    leader = cluster.leader("t")
+    cut_off(cluster)
+    held = cluster.brokers[leader].replicas.get("t", 0)
+    assert held is not None
+    pending = asyncio.create_task(delete(cluster, 3))
+    await until(lambda: held.log.log_start_offset == 3)
+    held.resign(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    result = await pending
+    assert (result.error_code, result.low_watermark) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
