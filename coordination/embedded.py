@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from .journal import Journal, encode_snapshot, encode_transaction
+from .journal import Journal, JournalFull, encode_snapshot, encode_transaction
 from .metadata_store import (
     Delete,
     Event,
@@ -29,6 +29,8 @@ from .metadata_store import (
 from .tree import check_path
 
 log = logging.getLogger(__name__)
+
+FULL_DISK_RETRY_S = 1.0
 
 
 class StoreFailed(MetadataStoreError):
@@ -65,6 +67,7 @@ class EmbeddedMetadataStore:
         self._current: _Batch | None = None
         self._flusher: asyncio.Task[None] | None = None
         self._failure: str | None = None
+        self._closing = False
         self._data_watches: dict[str, list[Watch]] = {}
         self._child_watches: dict[str, list[Watch]] = {}
         self._sessions: dict[int, EmbeddedSession] = {}
@@ -82,8 +85,12 @@ class EmbeddedMetadataStore:
 
     async def close(self) -> None:
         """End every session and give the file back."""
+        self._closing = True
         for session in list(self._sessions.values()):
-            await session.close()
+            try:
+                await session.close()
+            except StoreFailed as error:
+                log.error("The end of a session is not written: %s", error)
         if self._flusher:
             await asyncio.wait([self._flusher])
         self._journal.close()
@@ -165,7 +172,7 @@ class EmbeddedMetadataStore:
             self._current, self._next = self._next, None
             batch, applied = self._current, self._tree.zxid
             try:
-                await loop.run_in_executor(None, self._journal.append, b"".join(batch.lines))
+                await self._append(b"".join(batch.lines))
             except OSError as error:
                 self._fail(f"cannot write {self._journal.path}: {error}")
                 break
@@ -181,6 +188,23 @@ class EmbeddedMetadataStore:
             batch.done.set_result(None)
             self._current = None
         self._flusher = None
+
+    async def _append(self, lines: bytes) -> None:
+        """Write to the journal. While the disk is full this tries again, and those who wait for the lines
+        wait on: their changes are in the tree, and will be on disk.
+        """
+        loop = asyncio.get_running_loop()
+        told = False
+        while True:
+            try:
+                return await loop.run_in_executor(None, self._journal.append, lines)
+            except JournalFull as error:
+                if self._closing:
+                    raise
+                if not told:
+                    log.error("%s. Changes wait until there is space", error)
+                    told = True
+                await asyncio.sleep(FULL_DISK_RETRY_S)
 
     def _fail(self, reason: str) -> None:
         self._failure = reason

@@ -12,6 +12,7 @@ last transaction that was known to be on disk when the line was written: after a
 bad one on are cut off, unless a later line proves that the bad one had been on disk, which no crash explains.
 """
 
+import errno
 import json
 import os
 import zlib
@@ -28,6 +29,10 @@ COMPACT_RATIO = 2
 
 class CorruptJournal(MetadataStoreError):
     """The file was damaged by something else than a crash. Nothing was changed."""
+
+
+class JournalFull(OSError):
+    """The disk has no space for a line, of which nothing was kept: it may be written again."""
 
 
 class Journal:
@@ -58,10 +63,16 @@ class Journal:
         return tree
 
     def append(self, lines: bytes) -> None:
-        """Write lines of `encode_transaction` and wait until they are on disk. OSError."""
+        """Write lines of `encode_transaction` and wait until they are on disk. JournalFull, OSError."""
         view = memoryview(lines)
-        while view:
-            view = view[os.write(self._file, view) :]
+        try:
+            while view:
+                view = view[os.write(self._file, view) :]
+        except OSError as error:
+            os.ftruncate(self._file, self._bytes)
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise JournalFull(error.errno, os.strerror(error.errno), self.path) from error
+            raise
         os.fsync(self._file)
         self._bytes += len(lines)
 

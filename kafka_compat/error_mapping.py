@@ -19,6 +19,7 @@ _CODES: dict[type[Exception], ErrorCode] = {
     storage_errors.TransactionCoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     storage_errors.InvalidTxnState: ErrorCode.INVALID_TXN_STATE,
     storage_errors.CorruptFile: ErrorCode.KAFKA_STORAGE_ERROR,
+    storage_errors.DiskFull: ErrorCode.KAFKA_STORAGE_ERROR,
     storage_errors.LogDirFailure: ErrorCode.KAFKA_STORAGE_ERROR,
 }
 

@@ -7,9 +7,10 @@ One timer, one short look each second; work that a disk could hold up goes to th
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from kafka_compat.error_mapping import code_of
@@ -83,23 +84,16 @@ class Maintenance:
 
     def _roll_due(self, now_ms: int) -> None:
         for partition in self._broker.replicas:
-            partition.log.roll_if_due(now_ms)
+            with _logged(f"new segment of {partition.topic}-{partition.partition}"):
+                partition.log.roll_if_due(now_ms)
 
     def _delete_due(self, now_ms: int) -> None:
         self._broker.flusher.run(lambda: self._broker.log_dirs.tick(now_ms))
 
     def _retention(self, now_ms: int) -> None:
         for partition in self._broker.replicas:
-            try:
+            with _logged(f"retention of {partition.topic}-{partition.partition}"):
                 partition.log.apply_retention(now_ms, partition.high_watermark)
-            except StorageError as error:
-                log.error(
-                    "retention of %s-%d failed: %s (%s)",
-                    partition.topic,
-                    partition.partition,
-                    error,
-                    code_of(error).name,
-                )
 
     def _clean(self, now_ms: int) -> None:
         if self._cleaner is None:
@@ -132,3 +126,12 @@ class Maintenance:
         # The thresholds are high, so that a collection seldom falls into a request; cycles are collected
         # here.
         gc.collect()
+
+
+@contextlib.contextmanager
+def _logged(job: str) -> Iterator[None]:
+    """What one log's disk refuses does not keep the others from their turns."""
+    try:
+        yield
+    except StorageError as error:
+        log.error("%s failed: %s (%s)", job, error, code_of(error).name)

@@ -85,6 +85,13 @@ class LogDirFailure(StorageError):
     """A disk that failed: its logs are offline. Kafka code 56."""
 
 
+class DiskFull(StorageError):
+    """No space is left for what was to be written; nothing of it was stored, and it may be tried again.
+
+    Kafka code 56, upon which clients try again. Genuine Kafka takes the whole directory offline.
+    """
+
+
 class LogDirInUse(StorageError):
     """A data folder that another broker holds locked."""
 

@@ -28,7 +28,7 @@ from storage.producers import ProducerState
 from storage.records import read_marker
 from storage.segment import FileSlice, Segment
 from storage.timestamp_lookup import TimestampOffset, first_at_or_after, first_with_max
-from storage.txn_index import AbortedTransaction
+from storage.txn_index import AbortedTransaction, AbortedTxn
 from storage.validation import AppendPolicy, validate_batches
 
 
@@ -217,7 +217,9 @@ class Log:
         try:
             active.write(data)
         except OSError as error:
-            raise self.disk.fail(error, f"append to {self.topic}-{self.partition}") from error
+            raise self.disk.refuse(error, f"append to {self.topic}-{self.partition}") from error
+        if self.disk.full:
+            self.disk.has_space()
         next_offset = first_offset
         position = 0
         for header in headers:
@@ -232,9 +234,15 @@ class Log:
                 batch = data[position : position + size]
                 aborted = self.producers.apply(header, batch, base_offset=base_offset)
                 if aborted is not None:
-                    active.txn_index.append(aborted)
+                    self._index_aborted(active, aborted)
             position += size
         self.log_end_offset = end_offset
+
+    def _index_aborted(self, active: Segment, aborted: AbortedTxn) -> None:
+        try:
+            active.txn_index.append(aborted)
+        except OSError as error:
+            raise self.disk.fail(error, f"transaction index of {self.topic}-{self.partition}") from error
 
     def _must_roll(
         self, active: Segment, size_bytes: int, max_timestamp: int, end_offset: int, now_ms: int
@@ -249,13 +257,15 @@ class Log:
         )
 
     def roll(self, now_ms: int) -> Segment:
-        """Close the active segment and append to a new one. Raises LogDirFailure."""
+        """Close the active segment and append to a new one. Raises LogDirFailure, or DiskFull with the
+        segment as active as before.
+        """
         try:
             self.segments.active.seal()
             self.folder.write_snapshot(self.log_end_offset, self.producers)
             segment = self.folder.create_segment(self.log_end_offset, self.config, now_ms)
         except OSError as error:
-            raise self.disk.fail(error, f"new segment of {self.topic}-{self.partition}") from error
+            raise self.disk.refuse(error, f"new segment of {self.topic}-{self.partition}") from error
         self.segments.add(segment)
         return segment
 
@@ -282,7 +292,7 @@ class Log:
         try:
             self.folder.write_topic_id(topic_id)
         except OSError as error:
-            raise self.disk.fail(error, f"partition.metadata of {self.topic}-{self.partition}") from error
+            raise self.disk.refuse(error, f"partition.metadata of {self.topic}-{self.partition}") from error
         self.topic_id = topic_id
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
@@ -322,11 +332,13 @@ class Log:
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record at or behind the log start whose timestamp (ms) is at least `timestamp`."""
-        return first_at_or_after(self.segments.all, timestamp, self.log_start_offset)
+        with self.disk.reading(f"{self.topic}-{self.partition}"):
+            return first_at_or_after(self.segments.all, timestamp, self.log_start_offset)
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """The first record with the largest timestamp of the log (KIP-734)."""
-        return first_with_max(self.segments.all, self.log_start_offset)
+        with self.disk.reading(f"{self.topic}-{self.partition}"):
+            return first_with_max(self.segments.all, self.log_start_offset)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """The largest known epoch up to `leader_epoch` and where it ended (KIP-101); (-1, -1) when
@@ -345,7 +357,8 @@ class Log:
 
     def aborted_transactions(self, fetch_offset: int, upper_bound: int) -> list[AbortedTransaction]:
         """Aborted transactions with records in [fetch_offset, upper_bound), for a read_committed fetch."""
-        return self.segments.aborted_transactions(fetch_offset, upper_bound)
+        with self.disk.reading(f"{self.topic}-{self.partition}"):
+            return self.segments.aborted_transactions(fetch_offset, upper_bound)
 
     # --- flush
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from storage.errors import DiskFull
 from storage.producers import ProducerState
 from storage.retention import deletable
 
@@ -38,7 +39,13 @@ def apply_retention(log: Log, now_ms: int, high_watermark: int) -> list[int]:
             "%s-%d: delete the segment at %d, %s", log.topic, log.partition, facts.base_offset, reason.value
         )
     if len(found) == len(log.segments.all):
-        log.roll(now_ms)
+        try:
+            log.roll(now_ms)
+        except DiskFull:
+            # The other segments give the space for the next try.
+            found = found[:-1]
+            if not found:
+                raise
     try:
         log.folder.retire(log.segments.remove(0, len(found)), _due_ms(log))
     except OSError as error:

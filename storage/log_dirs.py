@@ -18,9 +18,9 @@ from uuid import UUID, uuid4
 from storage import checkpoints
 from storage.checkpoints import TopicPartition
 from storage.config import LogConfig
-from storage.deletions import Deletions
+from storage.deletions import Deletions, remove
 from storage.disk import Disk
-from storage.errors import CorruptFile, InconsistentMetaProperties, LogDirFailure, LogDirInUse
+from storage.errors import CorruptFile, DiskFull, InconsistentMetaProperties, LogDirFailure, LogDirInUse
 from storage.filesystem import FileLock, Filesystem, RealFilesystem
 from storage.loader import LoadedLog, LogLoader, RecoveryProgress
 from storage.log import Log
@@ -85,7 +85,7 @@ class LogDirectory:
         try:
             self._filesystem.write_file_atomically(f"{self.path}/{name}", content)
         except OSError as error:
-            raise self.disk.fail(error, f"checkpoint {name}") from error
+            raise self.disk.refuse(error, f"checkpoint {name}") from error
         self._stored[name] = offsets
 
     def forget_offsets(self, key: TopicPartition) -> None:
@@ -194,12 +194,14 @@ class LogDirs:
     def _guarded(
         self, directory: LogDirectory, doing: str, action: Callable[..., T], *arguments: object
     ) -> T | None:
-        """Do something for one directory, which goes offline on an OSError while the others go on."""
+        """Do something for one directory, which goes offline on an OSError while the others go on. What a
+        full disk refuses is left for the next time.
+        """
         try:
             return action(directory, *arguments)
         except OSError as error:
             directory.disk.fail(error, doing)
-        except LogDirFailure:
+        except (LogDirFailure, DiskFull):
             pass
         return None
 
@@ -304,9 +306,9 @@ class LogDirs:
     # --- create and delete
 
     def create(self, topic: str, partition: int, topic_id: UUID) -> Log:
-        """A new, empty log in the directory that holds the fewest. Durable with its first flush.
+        """A new, empty log in the directory with space that holds the fewest. Durable with its first flush.
 
-        Raises LogDirFailure when no directory is online.
+        Raises LogDirFailure when no directory is online, DiskFull when there is no space for it.
         """
         key = (topic, partition)
         if key in self.logs:
@@ -317,13 +319,24 @@ class LogDirs:
         counts = dict.fromkeys((directory.path for directory in online), 0)
         for log in self.logs.values():
             counts[log.disk.path] += 1
-        directory = min(online, key=lambda candidate: counts[candidate.path])
+        online.sort(key=lambda candidate: counts[candidate.path])
+        for directory in online[:-1]:
+            with contextlib.suppress(DiskFull):
+                return self._create(directory, key, topic_id)
+        return self._create(online[-1], key, topic_id)
+
+    def _create(self, directory: LogDirectory, key: TopicPartition, topic_id: UUID) -> Log:
+        topic, partition = key
         path = f"{directory.path}/{topic}-{partition}"
         directory.forget_offsets(key)
         try:
             log = self._loader.create(directory.disk, path, key, topic_id, self._config_for(topic))
-        except OSError as error:
-            raise directory.disk.fail(error, f"create {path}") from error
+        except (OSError, DiskFull) as error:
+            with contextlib.suppress(OSError):
+                remove(self._filesystem, path)
+            if isinstance(error, DiskFull):
+                raise
+            raise directory.disk.refuse(error, f"create {path}") from error
         self._add(directory, key, log)
         return log
 

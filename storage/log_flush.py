@@ -25,10 +25,15 @@ def flush(log: Log) -> None:
             folder.sync_segments(segments, log.flushed_end_offset)
             if names_changed:
                 folder.sync_names()
-            if log.leader_epochs_changed:
-                _store_leader_epochs(log)
         except OSError as error:
             raise log.disk.fail(error, f"flush of {log.topic}-{log.partition}") from error
+        if log.leader_epochs_changed:
+            try:
+                _store_leader_epochs(log)
+            except OSError as error:
+                # The file is replaced as a whole or not at all, so that this may be tried again.
+                log.leader_epochs_changed = True
+                raise log.disk.refuse(error, f"leader epochs of {log.topic}-{log.partition}") from error
         log.flushed_end_offset = max(log.flushed_end_offset, end_offset)
         log.last_flush_ms = log.now_ms()
 

@@ -189,11 +189,10 @@ class Segment:
         self._forget_tail()
 
     def store_indexes(self) -> None:
-        """Write both index files (not synced), ending the time index with the largest timestamp as Kafka
-        does.
-        """
+        """Write the index files (not synced). The time index ends with the largest timestamp, as Kafka's."""
         if self.indexes_stored:
             return
+        self.txn_index.store()
         self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
         self._filesystem.write_file(self.path(OFFSET_INDEX_SUFFIX), self.offset_index.encode())
         self._filesystem.write_file(self.path(TIME_INDEX_SUFFIX), self.time_index.encode())

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from storage.disk import FULL
 from storage.errors import CorruptFile
 from storage.filesystem import Filesystem
 
@@ -59,12 +60,13 @@ def decode(content: bytes) -> list[AbortedTxn]:
 class TransactionIndex:
     """The index file of one segment. It is read when first needed, and created by its first entry."""
 
-    __slots__ = ("_entries", "_filesystem", "_path")
+    __slots__ = ("_entries", "_filesystem", "_path", "_stored")
 
     def __init__(self, filesystem: Filesystem, path: str) -> None:
         self._filesystem = filesystem
         self._path = path
         self._entries: list[AbortedTxn] | None = None
+        self._stored = True
 
     def _load(self) -> list[AbortedTxn]:
         if self._entries is None:
@@ -77,14 +79,31 @@ class TransactionIndex:
         return len(self._load())
 
     def append(self, entry: AbortedTxn) -> None:
-        """Write an entry behind the others; ValueError when its end is not behind theirs."""
+        """Write an entry behind the others; ValueError when its end is not behind theirs.
+
+        On a full disk the entry stays in memory, since its marker is in the log already: `store` follows.
+        """
         entries = self._load()
         if entries and entries[-1].last_offset >= entry.last_offset:
             raise ValueError(f"{entry} ends before {entries[-1]}")
         filesystem = self._filesystem
-        file = filesystem.open(self._path) if filesystem.exists(self._path) else filesystem.create(self._path)
-        file.write(encode([entry]))
         entries.append(entry)
+        if not self._stored:
+            return
+        try:
+            exists = filesystem.exists(self._path)
+            file = filesystem.open(self._path) if exists else filesystem.create(self._path)
+            self._stored = file.write(encode([entry])) == _ENTRY.size
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            self._stored = False
+
+    def store(self) -> None:
+        """Write what a full disk had no space for. Raises OSError."""
+        if not self._stored:
+            self._filesystem.write_file(self._path, encode(self._load()))
+            self._stored = True
 
     def collect(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTransaction], bool]:
         """(aborted transactions with offsets in [fetch_offset, upper_bound), whether that is all of them).
@@ -104,7 +123,8 @@ class TransactionIndex:
         entries = self._load()
         kept = [entry for entry in entries if entry.last_offset < offset]
         if len(kept) < len(entries):
-            self._filesystem.open(self._path).truncate(len(kept) * _ENTRY.size)
+            if self._stored:
+                self._filesystem.open(self._path).truncate(len(kept) * _ENTRY.size)
             self._entries = kept
 
     def reset(self) -> None:
@@ -112,6 +132,7 @@ class TransactionIndex:
         if self._filesystem.exists(self._path):
             self._filesystem.open(self._path).truncate(0)
         self._entries = []
+        self._stored = True
 
     def check(self, base_offset: int) -> None:
         """Raise CorruptFile when this cannot be the index of the segment that starts at `base_offset`."""

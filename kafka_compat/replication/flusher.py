@@ -12,11 +12,14 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from storage.errors import DiskFull
 from storage.log import Log
 
 log = logging.getLogger(__name__)
 
 Callback = Callable[[Exception | None], None]
+
+FULL_DISK_RETRY_S = 1.0
 
 
 class Flusher:
@@ -26,10 +29,16 @@ class Flusher:
         self._loop = loop
         self._pending: dict[Log, set[Callback]] = {}
         self._running = False
+        self._closed = False
         self._executor: ThreadPoolExecutor | None = None
 
     def request(self, target: Log, callback: Callback) -> None:
-        """Flush what `target` holds now, then call `callback(error or None)` on the loop."""
+        """Flush what `target` holds now, then call `callback(error or None)` on the loop.
+
+        While the disk is full the flush is tried again every second: what failed was no sync of records.
+        """
+        if self._closed:
+            return
         self._pending.setdefault(target, set()).add(callback)
         if not self._running:
             self._running = True
@@ -58,10 +67,15 @@ class Flusher:
         else:
             self._running = False
         for target, callbacks in batch.items():
+            error = errors.get(target)
             for callback in callbacks:
-                callback(errors.get(target))
+                if isinstance(error, DiskFull):
+                    self._loop.call_later(FULL_DISK_RETRY_S, self.request, target, callback)
+                else:
+                    callback(error)
 
     def close(self) -> None:
+        self._closed = True
         if self._executor is not None:
             self._executor.shutdown(wait=True)
 
@@ -71,6 +85,8 @@ def _flush_all(logs: list[Log]) -> dict[Log, Exception]:
     for target in logs:
         try:
             target.flush()
+        except DiskFull as error:
+            errors[target] = error
         except Exception as error:
             log.exception("flushing %s-%d failed", target.topic, target.partition)
             errors[target] = error

@@ -12,7 +12,7 @@ from kafka_compat.metadata_cache import MetadataCache
 from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.in_sync import IsrProposer
 from kafka_compat.replication.partition import DEFAULT_LAG_TIME_MAX_MS, CallSoon, Partition
-from storage.errors import LogDirFailure
+from storage.errors import DiskFull, LogDirFailure
 from storage.log_dirs import LogDirs
 
 logger = logging.getLogger(__name__)
@@ -146,7 +146,7 @@ class ReplicaManager:
             if key not in self._log_dirs.logs and not is_new and self._log_dirs.offline:
                 raise LogDirFailure(f"{topic}-{partition} may be in a directory that is offline")
             log = self._log_dirs.logs.get(key) or self._log_dirs.create(topic, partition, topic_id)
-        except LogDirFailure:
+        except (LogDirFailure, DiskFull):
             self._offline.add(key)
             return None
         if log.topic_id is None:

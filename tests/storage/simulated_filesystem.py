@@ -268,7 +268,9 @@ class SimulatedFilesystem:
             file.truncate(0)
         else:
             file = self.create(path)
-        file.write(content)
+        view = memoryview(content)
+        while view:
+            view = view[file.write(view) :]
 
     def write_file_atomically(self, path: str, content: Buffer) -> None:
         temporary = path + ".tmp"

@@ -2,7 +2,8 @@
 steps.
 
 A random workload (idempotent appends, flushes, rolls, retention, DeleteRecords, truncation, topics made and
-dropped, checkpoints, clean restarts) runs against a model until the power goes. What must hold for the log
+dropped, checkpoints, clean restarts, a disk that is full for a while) runs against a model until the power
+goes. A full disk must refuse and change nothing. What must hold for the log
 found afterwards:
 
 - every record that a flush covered is there, which with flush.messages=1 is every acknowledged one;
@@ -25,6 +26,7 @@ import pytest
 
 from storage.batch import read_header
 from storage.config import LogConfig
+from storage.errors import DiskFull
 from storage.log import Log
 from storage.log_dirs import LogDirs
 from storage.records import Record, build_batch
@@ -79,6 +81,8 @@ class Workload:
         self.disk.mkdir(DIRECTORY)
         self.disk.sync_directory("/")
         self.partitions: dict[Key, Partition] = {}
+        self.abandoned: dict[Key, Partition] = {}
+        """Not made for want of space; a crash may bring back the empty folder."""
         self.leader_epoch = 0
         self.config = LogConfig(
             segment_bytes=self.random.choice((1_000, 2_000, 6_000)),
@@ -123,20 +127,32 @@ class Workload:
 
     def act(self) -> None:
         self.disk.now_ms += self.random.randint(0, 50)
-        if len(self.dirs.logs) < 2:
-            self.create()
-            return
-        key = self.random.choice(sorted(self.dirs.logs))
+        key = self.random.choice(sorted(self.dirs.logs)) if self.dirs.logs else ("", 0)
+        if self.random.random() < 0.02:
+            self.disk.room_bytes = self.random.randint(0, 4_000)
         actions = [self.append] * 30 + [self.flush] * 12 + [self.retention] * 2 + [self.delete_records] * 2
         actions += [self.truncate] * 2 + [self.truncate_fully, self.drop, self.checkpoint, self.restart]
-        self.random.choice(actions)(key)
+        action = self.create if len(self.dirs.logs) < 2 else self.random.choice(actions)
+        try:
+            action(key)
+        except DiskFull:
+            # Whatever was refused, all is as before, and goes on once there is space.
+            assert not self.dirs.offline
+            self.disk.room_bytes = None
+            self.check_all()
 
-    def create(self) -> None:
+    def create(self, _: Key) -> None:
         key = (self.random.choice("ab"), self.random.randint(0, 2))
         if key not in self.dirs.logs:
             topic_id = UUID(int=self.random.getrandbits(128))
             self.partitions[key] = Partition(topic_id)
-            self.dirs.create(*key, topic_id)
+            self.abandoned.pop(key, None)
+            try:
+                self.dirs.create(*key, topic_id)
+            except DiskFull:
+                self.partitions[key].may_be_gone = True
+                self.abandoned[key] = self.partitions.pop(key)
+                raise
 
     def append(self, key: Key) -> None:
         partition, log = self.partitions[key], self.dirs.logs[key]
@@ -156,7 +172,11 @@ class Workload:
             stamped[12:16] = self.leader_epoch.to_bytes(4, "big")
             batch.content = bytes(stamped)
             partition.batches.append(batch)
-            info = log.append_as_leader(content, leader_epoch=self.leader_epoch, now_ms=self.disk.now_ms)
+            try:
+                info = log.append_as_leader(content, leader_epoch=self.leader_epoch, now_ms=self.disk.now_ms)
+            except DiskFull:
+                partition.batches.pop()
+                raise
             assert not info.duplicate
             assert (info.first_offset, info.last_offset) == (batch.first_offset, batch.last_offset)
 
@@ -190,8 +210,11 @@ class Workload:
         before = partition.start
         # What may go is known only afterwards; a crash in the middle is allowed the same.
         partition.start = log.log_end_offset
-        log.apply_retention(self.disk.now_ms, high_watermark=log.log_end_offset)
-        partition.start = max(before, log.log_start_offset)
+        try:
+            log.apply_retention(self.disk.now_ms, high_watermark=log.log_end_offset)
+        finally:
+            if not self.disk.crashed:
+                partition.start = max(before, log.log_start_offset)
 
     def delete_records(self, key: Key) -> None:
         partition, log = self.partitions[key], self.dirs.logs[key]
@@ -222,7 +245,11 @@ class Workload:
         offset = log.log_end_offset + self.random.randint(0, 5)
         partition.flushed_end = min(partition.flushed_end, 0)
         before, partition.start = partition.start, offset
-        log.truncate_fully_and_start_at(offset)
+        try:
+            log.truncate_fully_and_start_at(offset)
+        except DiskFull:
+            partition.start = before
+            raise
         assert before <= offset
         partition.batches = []
 
@@ -238,6 +265,7 @@ class Workload:
         self.dirs.tick(self.disk.now_ms)
 
     def restart(self, key: Key) -> None:
+        self.disk.room_bytes = None
         self.dirs.close({})
         for name, partition in self.partitions.items():
             partition.flushed_end = max(self.dirs.logs[name].log_end_offset, 0)
@@ -279,6 +307,8 @@ class Workload:
 
     def adopt_and_check(self) -> None:
         """Check what was found against the model, then let the model go on from there."""
+        self.partitions = self.abandoned | self.partitions
+        self.abandoned = {}
         for key in self.dirs.logs.keys() - self.partitions.keys():
             raise AssertionError(f"{key} was dropped and came back")
         for key, partition in list(self.partitions.items()):

@@ -11,7 +11,7 @@ import pytest
 
 from storage.batch import read_header
 from storage.config import LogConfig
-from storage.errors import CorruptRecord, LogDirFailure, OffsetOutOfRange, RecordListTooLarge
+from storage.errors import CorruptRecord, DiskFull, LogDirFailure, OffsetOutOfRange, RecordListTooLarge
 from storage.records import ControlRecordType, EndTransactionMarker, build_marker
 from tests.storage.log_support import START_MS, Harness, append, batch, offsets
 from tests.storage.simulated_filesystem import SimulatedFilesystem
@@ -332,17 +332,29 @@ def test_a_full_disk_leaves_no_half_batch() -> None:
     log = harness.log()
     append(log, batch(10))
     disk.room_bytes = BATCH_BYTES // 2
-    with pytest.raises(LogDirFailure):
+    with pytest.raises(DiskFull):
         append(log, batch(10))
     assert log.log_end_offset == 10
     assert disk.file_size("/data/t-0/00000000000000000000.log") == BATCH_BYTES
-    assert harness.failed == ["/data"]
+    assert harness.failed == []
     disk.room_bytes = None
-    with pytest.raises(LogDirFailure):
-        append(log, batch(10))
     harness.crash()
     assert harness.report.truncated == {}
     assert offsets(harness.log(), 0) == [0]
+
+
+def test_a_disk_that_has_space_again_is_written_to_again() -> None:
+    disk, harness = simulated(LogConfig(segment_bytes=BATCH_BYTES))
+    log = harness.log()
+    append(log, batch(10))
+    disk.room_bytes = 0
+    with pytest.raises(DiskFull, match="new segment"):
+        append(log, batch(10))
+    disk.room_bytes = None
+    append(log, batch(10))
+    log.flush()
+    harness.crash()
+    assert offsets(harness.log(), 10) == [10]
 
 
 def test_a_failed_sync_is_never_tried_again() -> None:
