@@ -38,6 +38,9 @@ from coordination.model import BrokerInfo, PartitionState, TopicState
 FIRST_CONTROLLER_EPOCH = 0
 """What /controller_epoch holds before the first election."""
 
+RETRY_S = 0.1
+"""Before something is asked again whose answer was lost."""
+
 
 class Deposed(Exception):
     """/controller_epoch is not as this controller left it: another one was elected since."""
@@ -197,20 +200,21 @@ class ControllerNodes:
                 results = await self._guarded(epoch_znode_version, [operation])
             except ConnectionLost:
                 lost = True
+                await asyncio.sleep(RETRY_S)
                 continue
             except NoNode:
-                if expected != CREATE:
-                    return False, None
-                if not await self._make_parents(write.partition, epoch_znode_version):
+                if expected != CREATE or not await self._make_parents(write.partition, epoch_znode_version):
                     return False, None
                 continue
             except (NodeExists, BadVersion):
-                found = await self.state(write.partition)
-                ours = lost and found is not None and found.partition_epoch == expected + 1
-                return ours and _same(found, write.state), found
+                break
             stat = results[-1]
             version = stat.version if isinstance(stat, Stat) else 0
             return True, _with_epoch(write.state, version)
+        found = await self.state(write.partition)
+        # A try whose answer was lost may have been the one that wrote what is there.
+        ours = lost and found is not None and found.partition_epoch == expected + 1
+        return ours and _same(found, write.state), found
 
     async def _make_parents(self, partition: TopicPartition, epoch_znode_version: int) -> bool:
         """Make /partitions and /partitions/P; False when the topic is gone."""

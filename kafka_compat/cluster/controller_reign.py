@@ -29,7 +29,7 @@ from coordination.metadata_store import Event as StoreEvent
 from coordination.model import BrokerInfo, TopicState
 from kafka_compat.cluster import controller_wire as wire
 from kafka_compat.cluster.broker_channels import BrokerChannels, ControllerRequest
-from kafka_compat.cluster.controller_nodes import ControllerNodes, Reign
+from kafka_compat.cluster.controller_nodes import RETRY_S, ControllerNodes, Reign
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.topic_nodes import new_topic_id
 
@@ -37,7 +37,6 @@ log = logging.getLogger(__name__)
 
 UNCLEAN = "unclean.leader.election.enable"
 FIRST_REBALANCE_S = 5.0
-RETRY_S = 0.1
 
 T = TypeVar("T")
 Job = Callable[[], Awaitable[model.Event | None]]
@@ -255,7 +254,11 @@ class ControllerReign:
 
     async def _deletions_requested(self) -> model.Event:
         watch = self._watch(znodes.DELETE_TOPICS, self._deletions_requested)
-        return model.DeletionsRequested(await self._nodes.deletions(watch))
+        topics = await self._nodes.deletions(watch)
+        if not self._machine.topics.issuperset(topics):
+            # Made just before: without this the request would be taken for one about a topic that is gone.
+            await self._handle(await self._topics_changed())
+        return model.DeletionsRequested(topics)
 
     async def _election_found(self) -> model.Event | None:
         watch = self._watch(znodes.PREFERRED_REPLICA_ELECTION, self._election_found)

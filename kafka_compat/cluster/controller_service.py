@@ -24,8 +24,8 @@ from coordination.metadata_store import (
     NoNode,
     SessionExpired,
 )
-from kafka_compat.cluster.controller_nodes import Deposed, Reign, run_for_controller
-from kafka_compat.cluster.controller_reign import RETRY_S, ControllerReign, ReignSettings
+from kafka_compat.cluster.controller_nodes import RETRY_S, Deposed, Reign, run_for_controller
+from kafka_compat.cluster.controller_reign import ControllerReign, ReignSettings
 
 log = logging.getLogger(__name__)
 
