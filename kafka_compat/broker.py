@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
+    from kafka_compat.transactions.marker_writer import MarkerWriter
+    from kafka_compat.transactions.verification import Coordinators, Verifications
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +128,25 @@ class Broker:
         """Ends transactions in the partitions that this broker leads."""
         from kafka_compat.transactions.local_markers import LocalMarkerWriter
 
-        return LocalMarkerWriter(self.replicas, self.metadata, self.clock, lambda: self.groups)
+        return LocalMarkerWriter(
+            self.replicas, self.metadata, self.clock, lambda: self.groups, self.verifications.ended
+        )
+
+    def _marker_writer(self) -> MarkerWriter:
+        """What the coordinator ends its transactions with."""
+        return self.markers
+
+    @cached_property
+    def verifications(self) -> Verifications:
+        """Asks coordinators about transactions that come to a partition here."""
+        from kafka_compat.transactions.verification import Verifications
+
+        return Verifications(self.replicas, self._coordinators())
+
+    def _coordinators(self) -> Coordinators:
+        from kafka_compat.transactions.verification import LocalCoordinators
+
+        return LocalCoordinators(lambda: self.transactions)
 
     @cached_property
     def transactions(self) -> TransactionCoordinator:
@@ -140,7 +160,7 @@ class Broker:
             coordinator_log=PartitionCoordinatorLog(
                 self.replicas, self.metadata, self.clock, CompressionType.NONE, TRANSACTIONS_TOPIC
             ),
-            markers=self.markers,
+            markers=self._marker_writer(),
             scheduler=LoopScheduler(self.loop),
             settings=transaction_settings(self.config),
             now_ms=self.clock.now_ms,

@@ -5,8 +5,8 @@ A handler is a function named as its API in the module of that name under `kafka
 - `def name(ctx, request)` returns the response, or None where the request wants no answer, or PENDING: then
   it calls `ctx.respond(response)` later, exactly once, and requests behind it on the connection go on
   meanwhile;
-- `async def name(ctx, request)`, or a function that returns a coroutine, gives the response; requests behind
-  it on the connection wait (admin APIs).
+- `async def name(ctx, request)`, or a function that returns a coroutine, gives the response, or PENDING as
+  above; requests behind it on the connection wait until it returns (admin APIs).
 
 A frame that no handler can answer closes its connection, as Kafka does; the process lives.
 """
@@ -202,7 +202,9 @@ class Dispatcher:
 
     async def _run_serial(self, connection: Connection, ctx: RequestContext, result: Awaitable[Any]) -> None:
         try:
-            ctx.respond(await result)
+            response = await result
+            if response is not PENDING:
+                ctx.respond(response)
         except asyncio.CancelledError:
             connection.abort()
             raise

@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from coordination import znodes
 from coordination.controller_model import ControllerSettings
@@ -30,6 +32,7 @@ from kafka_compat.cluster.controller_reign import ReignSettings
 from kafka_compat.cluster.controller_service import ControllerService
 from kafka_compat.cluster.isr_proposals import IsrProposals
 from kafka_compat.cluster.metadata_updates import apply_update
+from kafka_compat.cluster.peers import Peers
 from kafka_compat.cluster.producer_id_blocks import ProducerIdBlocks
 from kafka_compat.cluster.registration import register
 from kafka_compat.cluster.replica_states import ReplicaStates, states_of
@@ -53,6 +56,10 @@ from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.topic_nodes import new_topic_id
 from kafka_compat.topics import TopicManager
 from storage.log_dirs import LoadReport
+
+if TYPE_CHECKING:
+    from kafka_compat.cluster.remote_coordinators import ClusterCoordinators
+    from kafka_compat.cluster.remote_markers import ClusterMarkerWriter
 
 log = logging.getLogger(__name__)
 
@@ -115,6 +122,34 @@ class ClusterBroker(Broker):
             is_alive=lambda broker_id: broker_id in self.metadata.brokers,
         )
         self._config_changes = ConfigChanges(self._settings_changed, self.clock.now_ms)
+        self._peers = Peers(self._address_of, self._client_id, config.int("request.timeout.ms"))
+
+    # --- transactions that span brokers
+
+    @cached_property
+    def _cluster_markers(self) -> ClusterMarkerWriter:
+        from kafka_compat.cluster.remote_markers import ClusterMarkerWriter
+
+        return ClusterMarkerWriter(self.markers, self.metadata, self._peers, self._topic_exists)
+
+    def _marker_writer(self) -> ClusterMarkerWriter:
+        return self._cluster_markers
+
+    @cached_property
+    def _cluster_coordinators(self) -> ClusterCoordinators:
+        from kafka_compat.cluster.remote_coordinators import ClusterCoordinators
+
+        return ClusterCoordinators(super()._coordinators(), self.metadata, self._peers)
+
+    def _coordinators(self) -> ClusterCoordinators:
+        return self._cluster_coordinators
+
+    async def _topic_exists(self, topic: str) -> bool:
+        """Whether the metadata store has it; as long as nobody can tell, it may."""
+        try:
+            return await self.store.exists(znodes.topic_path(topic)) is not None
+        except MetadataStoreError:
+            return True
 
     # --- start
 
@@ -303,6 +338,9 @@ class ClusterBroker(Broker):
             self.topics.forget(topic.name)
             self._on_deleted(topic.name, [item.partition for item in topic.partitions])
         self.topics.metadata_changed()
+        for waiting in ("_cluster_markers", "_cluster_coordinators"):
+            if waiting in self.__dict__:
+                self.__dict__[waiting].metadata_changed()
         self._has_metadata.set()
 
     def leading(self, topic: str, partition: int) -> None:
@@ -346,6 +384,7 @@ class ClusterBroker(Broker):
                 log.warning("no controller took over this broker's leaderships in time")
         await self._leave()
         await super().stop()
+        await self._peers.close()
         await self._fetchers.close()
 
     async def _hand_over(self) -> None:

@@ -1,8 +1,5 @@
 """The APIs that a broker of a cluster serves beside those of a broker that is alone; genuine brokers with
 ZooKeeper advertise them, too. A table as in `handlers/__init__.py`.
-
-Transactions are not among them: their coordinator ends them only in partitions of its own broker so far, and
-one that spans brokers would never end.
 """
 
 from __future__ import annotations
@@ -10,20 +7,8 @@ from __future__ import annotations
 from kafka_compat.handlers import SERVED
 from kafka_compat.protocol.api_keys import ApiKey
 
-_TRANSACTIONS = frozenset(
-    {
-        ApiKey.ADD_PARTITIONS_TO_TXN,
-        ApiKey.ADD_OFFSETS_TO_TXN,
-        ApiKey.END_TXN,
-        ApiKey.WRITE_TXN_MARKERS,
-        ApiKey.TXN_OFFSET_COMMIT,
-        ApiKey.DESCRIBE_TRANSACTIONS,
-        ApiKey.LIST_TRANSACTIONS,
-    }
-)
-
 CLUSTER_SERVED: dict[ApiKey, tuple[int, int]] = {
-    **{key: versions for key, versions in SERVED.items() if key not in _TRANSACTIONS},
+    **SERVED,
     ApiKey.LEADER_AND_ISR: (0, 7),
     ApiKey.STOP_REPLICA: (0, 4),
     ApiKey.UPDATE_METADATA: (0, 8),

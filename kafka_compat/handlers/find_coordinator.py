@@ -21,8 +21,7 @@ from kafka_compat.protocol.messages.find_coordinator import (
 )
 from kafka_compat.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
-_TRANSACTIONAL_ID: Final = 1
-_TOPICS: Final = {0: OFFSETS_TOPIC, _TRANSACTIONAL_ID: TRANSACTIONS_TOPIC}
+_TOPICS: Final = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
 """By the type of key: 0 a group, 1 a transactional id."""
 
 _MESSAGES: Final = {
@@ -44,16 +43,10 @@ class _Found(NamedTuple):
 def find_coordinator(
     ctx: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
-    topic = _topic_of(ctx, request.key_type)
+    topic = _TOPICS.get(request.key_type)
     if topic is not None and topic not in ctx.broker.metadata.topics:
         return _after_creation(ctx, request, topic)
     return _answer(ctx, request)
-
-
-def _topic_of(ctx: RequestContext, key_type: int) -> str | None:
-    if key_type == _TRANSACTIONAL_ID and ApiKey.END_TXN not in ctx.broker.served:
-        return None
-    return _TOPICS.get(key_type)
 
 
 async def _after_creation(
@@ -93,7 +86,7 @@ def _answer(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordin
 
 def _find(ctx: RequestContext, key_type: int, key: str) -> _Found:
     metadata = ctx.broker.metadata
-    name = _topic_of(ctx, key_type)
+    name = _TOPICS.get(key_type)
     if name is None:
         return _Found(ErrorCode.INVALID_REQUEST)
     topic = metadata.topics.get(name)

@@ -23,11 +23,6 @@ def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> obj
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
     if request.transactional_id is None:
         return _idempotent(ctx)
-    if ApiKey.END_TXN not in ctx.broker.served:
-        # Where transactions are not served, no transactional id is granted to anybody.
-        return InitProducerIdResponse(
-            error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, producer_id=-1, producer_epoch=-1
-        )
     return _transactional(ctx, request, request.transactional_id)
 
 

@@ -10,8 +10,10 @@ client that speaks version 11 is told TRANSACTION_ABORTABLE otherwise, others IN
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import TimerHandle
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
 from kafka_compat.dispatch import PENDING, RequestContext, handler
 from kafka_compat.error_mapping import code_of
@@ -33,6 +35,7 @@ from storage.errors import StorageError
 if TYPE_CHECKING:
     from kafka_compat.dispatch import _Pending
     from kafka_compat.replication.partition import Partition
+    from kafka_compat.transactions.verification import PartitionErrors
 
 ADMIN_CLIENT_ID = "__admin_client"
 _MAGIC_POSITION = 16
@@ -43,6 +46,7 @@ _VERIFY_AGAIN = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.NOT_COORDINATOR,
 )
 _ERRORS_WITHOUT_LOG_START = (
@@ -57,9 +61,37 @@ _ERRORS_WITHOUT_LOG_START = (
 
 
 @handler(ApiKey.PRODUCE)
-def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | _Pending | None:
+def produce(
+    ctx: RequestContext, request: ProduceRequest
+) -> ProduceResponse | _Pending | Coroutine[Any, Any, ProduceResponse | _Pending | None] | None:
+    if request.transactional_id is not None:
+        verified = _verify(ctx, request, request.transactional_id)
+        if verified is not None:
+            if verified.done():
+                return _produce(ctx, request, verified.result())
+            _keep_records(request)
+            return _when_verified(ctx, request, verified)
+    return _produce(ctx, request, {})
+
+
+async def _when_verified(
+    ctx: RequestContext, request: ProduceRequest, verified: asyncio.Future[PartitionErrors]
+) -> ProduceResponse | _Pending | None:
+    return _produce(ctx, request, await verified)
+
+
+def _keep_records(request: ProduceRequest) -> None:
+    """The request outlives its frame."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if isinstance(data.records, memoryview):
+                data.records = memoryview(bytearray(data.records))
+
+
+def _produce(
+    ctx: RequestContext, request: ProduceRequest, verified: PartitionErrors
+) -> ProduceResponse | _Pending | None:
     acks = request.acks
-    transactional_id = request.transactional_id
     refusal = _refusal(request)
     parked: _ParkedProduce | None = None
     failed = False
@@ -71,7 +103,7 @@ def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | _
             if refusal is not None:
                 answer = _error(data.index, refusal)
             else:
-                answer, partition, needed = _append(ctx, name, data, acks, transactional_id)
+                answer, partition, needed = _append(ctx, name, data, acks, verified)
                 if partition is not None:
                     if parked is None:
                         parked = _ParkedProduce(ctx)
@@ -115,24 +147,46 @@ def _is_transactional(records: Records | None) -> bool:
 
 
 def _verify(
-    ctx: RequestContext, partition: Partition, records: memoryview, transactional_id: str
-) -> PartitionProduceResponse | None:
-    """The refusal of a batch whose transaction does not include the partition."""
+    ctx: RequestContext, request: ProduceRequest, transactional_id: str
+) -> asyncio.Future[PartitionErrors] | None:
+    """Ask whether the transaction includes the partitions that it has no records in yet; None where there is
+    nothing to ask.
+    """
+    broker = ctx.broker
+    if not broker.config.bool("transaction.partition.verification.enable"):
+        return None
     from kafka_compat.transactions.model import ProducerIdentity
-    from kafka_compat.transactions.verification import verify_partition
 
-    if len(records) < HEADER_SIZE:
+    asked: dict[tuple[str, int], ProducerIdentity] = {}
+    for topic in request.topic_data:
+        name = topic.name if ctx.api_version < 13 else broker.metadata.topic_name(topic.topic_id)
+        for data in topic.partition_data:
+            records = data.records
+            if (
+                name is not None
+                and isinstance(records, memoryview)
+                and len(records) >= HEADER_SIZE
+                and _is_transactional(records)
+            ):
+                held = broker.replicas.get(name, data.index)
+                if held is not None and held.is_leader:
+                    header = read_header(records)
+                    identity = ProducerIdentity(header.producer_id, header.producer_epoch)
+                    if not broker.verifications.is_open((name, data.index), identity):
+                        asked[name, data.index] = identity
+    if not asked:
         return None
-    header = read_header(records)
-    error = verify_partition(
-        ctx.broker,
-        (partition.topic, partition.partition),
-        transactional_id,
-        ProducerIdentity(header.producer_id, header.producer_epoch),
-        knows_abortable=ctx.api_version >= _FIRST_VERSION_WITH_ABORTABLE,
-    )
-    if not error:
-        return None
+    identity, *others = set(asked.values())
+    if others:
+        answer: asyncio.Future[PartitionErrors] = broker.loop.create_future()
+        answer.set_result(dict.fromkeys(asked, ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+        return answer
+    knows_abortable = ctx.api_version >= _FIRST_VERSION_WITH_ABORTABLE
+    return broker.verifications.ask(transactional_id, identity, asked, knows_abortable=knows_abortable)
+
+
+def _unverified(index: int, error: ErrorCode) -> PartitionProduceResponse:
+    """The refusal of a batch whose transaction does not include the partition."""
     message: str | None = None
     if error in _VERIFY_AGAIN:
         # Clients that know nothing of verification try again upon this one.
@@ -143,11 +197,11 @@ def _verify(
         error = ErrorCode.NOT_ENOUGH_REPLICAS
     elif error is ErrorCode.INVALID_TXN_STATE:
         message = "Partition was not added to the transaction"
-    return _error(partition.partition, error, message)
+    return _error(index, error, message)
 
 
 def _append(
-    ctx: RequestContext, name: str | None, data: PartitionProduceData, acks: int, transactional_id: str | None
+    ctx: RequestContext, name: str | None, data: PartitionProduceData, acks: int, verified: PartitionErrors
 ) -> tuple[PartitionProduceResponse, Partition | None, int]:
     """The answer so far; with a partition and an offset when acks must wait until that offset is reached."""
     broker = ctx.broker
@@ -161,10 +215,10 @@ def _append(
     records = data.records
     if not isinstance(records, memoryview):
         return _error(data.index, ErrorCode.INVALID_RECORD), None, 0
-    if transactional_id is not None and _is_transactional(records):
-        refused = _verify(ctx, partition, records, transactional_id)
-        if refused is not None:
-            return refused, None, 0
+    if verified:
+        unverified = verified.get((name, data.index))
+        if unverified:
+            return _unverified(data.index, unverified), None, 0
     try:
         if acks == -1:
             partition.check_min_isr()

@@ -6,10 +6,13 @@ rebalance has replaced (KIP-447); from version 4 on a client understands TRANSAC
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING, Final
+
 from kafka_compat.dispatch import PENDING, RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.coordinator_log import TransactionalProducer
-from kafka_compat.groups.model import Commit, OffsetAndMetadata, PartitionErrors
+from kafka_compat.groups.model import Commit, OffsetAndMetadata
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -18,11 +21,18 @@ from kafka_compat.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from kafka_compat.topic_names import OFFSETS_TOPIC
-from kafka_compat.transactions.model import ProducerIdentity
-from kafka_compat.transactions.verification import verify_partition
+from kafka_compat.transactions.model import ProducerIdentity, TopicPartition
+
+if TYPE_CHECKING:
+    from kafka_compat.transactions.verification import PartitionErrors
 
 _FIRST_VERSION_WITH_LOADING = 2
 _FIRST_VERSION_WITH_ABORTABLE = 4
+_VERIFICATION_ERRORS: Final = {
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+}
+"""What clients make of an error of the other coordinator: they try again, with the first here."""
 
 
 @handler(ApiKey.TXN_OFFSET_COMMIT)
@@ -41,9 +51,35 @@ def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest) -> o
     }
     if not offsets:
         return TxnOffsetCommitResponse()
-    error = _verify(ctx, request)
+    if OFFSETS_TOPIC not in ctx.broker.metadata.topics:
+        return _response(ctx, dict.fromkeys(offsets, ErrorCode.NOT_COORDINATOR))
+    verified = _verify(ctx, request)
+    if verified is None:
+        return _commit(ctx, request, offsets, ErrorCode.NONE)
+    if verified.done():
+        (error,) = verified.result().values()
+        return _commit(ctx, request, offsets, error)
+    return _when_verified(ctx, request, offsets, verified)
+
+
+async def _when_verified(
+    ctx: RequestContext,
+    request: TxnOffsetCommitRequest,
+    offsets: dict[TopicPartition, OffsetAndMetadata],
+    verified: asyncio.Future[PartitionErrors],
+) -> object:
+    (error,) = (await verified).values()
+    return _commit(ctx, request, offsets, error)
+
+
+def _commit(
+    ctx: RequestContext,
+    request: TxnOffsetCommitRequest,
+    offsets: dict[TopicPartition, OffsetAndMetadata],
+    error: ErrorCode,
+) -> object:
     if error:
-        return _response(ctx, dict.fromkeys(offsets, error))
+        return _response(ctx, dict.fromkeys(offsets, _VERIFICATION_ERRORS.get(error, error)))
     commit = Commit(
         generation_id=request.generation_id,
         member_id=request.member_id,
@@ -60,15 +96,17 @@ def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest) -> o
     return PENDING
 
 
-def _verify(ctx: RequestContext, request: TxnOffsetCommitRequest) -> ErrorCode:
-    """Whether the group's partition of `__consumer_offsets` is in the transaction."""
-    if OFFSETS_TOPIC not in ctx.broker.metadata.topics:
-        return ErrorCode.NOT_COORDINATOR
-    return verify_partition(
-        ctx.broker,
-        (OFFSETS_TOPIC, ctx.broker.groups.shard_of(request.group_id)),
+def _verify(ctx: RequestContext, request: TxnOffsetCommitRequest) -> asyncio.Future[PartitionErrors] | None:
+    """Ask whether the group's partition of `__consumer_offsets` is in the transaction; None where nobody
+    wants to know.
+    """
+    broker = ctx.broker
+    if not broker.config.bool("transaction.partition.verification.enable"):
+        return None
+    return broker.verifications.ask(
         request.transactional_id,
         ProducerIdentity(request.producer_id, request.producer_epoch),
+        [(OFFSETS_TOPIC, broker.groups.shard_of(request.group_id))],
         knows_abortable=ctx.api_version >= _FIRST_VERSION_WITH_ABORTABLE,
     )
 

@@ -30,11 +30,14 @@ class LocalMarkerWriter:
         metadata: MetadataCache,
         clock: Clock,
         groups: Callable[[], GroupCoordinator],
+        ended: Callable[[TopicPartition, int], None],
     ) -> None:
+        """`ended` is told of each partition and producer id that gets a marker, before it is committed."""
         self._replicas = replicas
         self._metadata = metadata
         self._clock = clock
         self._groups = groups
+        self._ended = ended
 
     def exists(self, partition: TopicPartition) -> bool:
         return self._metadata.partition(*partition) is not None
@@ -65,6 +68,7 @@ class LocalMarkerWriter:
         except (StorageError, KafkaError) as error:
             done(partition, code_of(error))
             return
+        self._ended(partition, producer_id)
         held.when_committed(info.last_offset + 1, partial(self._committed, marker, partition, done))
 
     def _committed(

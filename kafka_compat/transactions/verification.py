@@ -1,44 +1,130 @@
-"""What a leader asks before it appends records of a transaction that is not open in the partition yet
-(KIP-890 part 1): a late retry must not open a transaction that nobody will end.
+"""Whether records of a transaction may be appended to a partition where it has none yet (KIP-890): a late
+retry must not open a transaction that nobody will end.
+
+The leader of the partition asks the coordinator of the transactional id. While the answer is on its way the
+transaction may end: its marker, or another leadership of the partition, makes the answer worthless.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.transactions.coordinator import TransactionCoordinator
 from kafka_compat.transactions.model import ProducerIdentity, TopicPartition
 
-if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
+PartitionErrors = dict[TopicPartition, ErrorCode]
+Respond = Callable[[PartitionErrors], None]
 
 
-def verify_partition(
-    broker: Broker,
-    partition: TopicPartition,
-    transactional_id: str,
-    identity: ProducerIdentity,
-    *,
-    knows_abortable: bool,
-) -> ErrorCode:
-    """NONE when `partition` is in the transaction of `identity`, or when
-    transaction.partition.verification.enable is off.
+class Coordinators(Protocol):
+    """The coordinators of all transactional ids of the cluster."""
 
-    A client that does not know TRANSACTION_ABORTABLE is told INVALID_TXN_STATE.
-    """
-    if not broker.config.bool("transaction.partition.verification.enable"):
-        return ErrorCode.NONE
-    held = broker.replicas.get(*partition)
-    entry = None if held is None else held.log.producers.entries.get(identity.producer_id)
-    if (
-        entry is not None
-        and entry.producer_epoch == identity.producer_epoch
-        and entry.current_txn_first_offset >= 0
-    ):
-        return ErrorCode.NONE
-    error = broker.transactions.verify(transactional_id, identity, [partition])
-    if error is ErrorCode.PRODUCER_FENCED:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    if error is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
-        return ErrorCode.INVALID_TXN_STATE
-    return error
+    def verify(
+        self,
+        transactional_id: str,
+        identity: ProducerIdentity,
+        partitions: list[TopicPartition],
+        respond: Respond,
+    ) -> None:
+        """Whether each partition is in the open transaction; answered exactly once, at once or later."""
+
+
+class LocalCoordinators:
+    """All of them are on this broker."""
+
+    def __init__(self, coordinator: Callable[[], TransactionCoordinator]) -> None:
+        self._coordinator = coordinator
+
+    def verify(
+        self,
+        transactional_id: str,
+        identity: ProducerIdentity,
+        partitions: list[TopicPartition],
+        respond: Respond,
+    ) -> None:
+        coordinator = self._coordinator()
+        respond({item: coordinator.verify(transactional_id, identity, [item]) for item in partitions})
+
+
+class Verifications:
+    """What this broker has asked coordinators, and what came in between."""
+
+    def __init__(self, replicas: ReplicaManager, coordinators: Coordinators) -> None:
+        self._replicas = replicas
+        self._coordinators = coordinators
+        self._asked: set[_Asked] = set()
+
+    def is_open(self, partition: TopicPartition, identity: ProducerIdentity) -> bool:
+        """Whether the transaction has records in the partition, so that nobody needs to be asked."""
+        held = self._replicas.get(*partition)
+        entry = None if held is None else held.log.producers.entries.get(identity.producer_id)
+        return (
+            entry is not None
+            and entry.producer_epoch == identity.producer_epoch
+            and entry.current_txn_first_offset >= 0
+        )
+
+    def ask(
+        self,
+        transactional_id: str,
+        identity: ProducerIdentity,
+        partitions: Iterable[TopicPartition],
+        *,
+        knows_abortable: bool,
+    ) -> asyncio.Future[PartitionErrors]:
+        """NONE for each partition whose records may be appended now. Done at once when the coordinator is
+        here.
+
+        A client that does not know TRANSACTION_ABORTABLE is told INVALID_TXN_STATE.
+        """
+        answer: asyncio.Future[PartitionErrors] = asyncio.get_running_loop().create_future()
+        errors = dict.fromkeys(partitions, ErrorCode.NONE)
+        unknown = [item for item in errors if not self.is_open(item, identity)]
+        if not unknown:
+            answer.set_result(errors)
+            return answer
+        asked = _Asked(identity.producer_id, {item: self._leader_epoch(item) for item in unknown})
+        self._asked.add(asked)
+
+        def answered(found: PartitionErrors) -> None:
+            self._asked.discard(asked)
+            for item in unknown:
+                error = found[item]
+                if not error and self._leader_epoch(item) != asked.leader_epochs[item]:
+                    error = ErrorCode.INVALID_TXN_STATE
+                elif error is ErrorCode.PRODUCER_FENCED:
+                    error = ErrorCode.INVALID_PRODUCER_EPOCH
+                elif error is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
+                    error = ErrorCode.INVALID_TXN_STATE
+                errors[item] = error
+            if not answer.done():
+                answer.set_result(errors)
+
+        self._coordinators.verify(transactional_id, identity, unknown, answered)
+        return answer
+
+    def ended(self, partition: TopicPartition, producer_id: int) -> None:
+        """A marker of that producer was written to the partition."""
+        for asked in self._asked:
+            if asked.producer_id == producer_id and partition in asked.leader_epochs:
+                asked.leader_epochs[partition] = _ENDED
+
+    def _leader_epoch(self, partition: TopicPartition) -> int:
+        held = self._replicas.get(*partition)
+        return held.leader_epoch if held is not None and held.is_leader else _NOT_LED
+
+
+_NOT_LED = -1
+_ENDED = -2
+
+
+class _Asked:
+    """A question on its way: the epochs in which this broker led the partitions when it asked."""
+
+    def __init__(self, producer_id: int, leader_epochs: dict[TopicPartition, int]) -> None:
+        self.producer_id = producer_id
+        self.leader_epochs = leader_epochs

@@ -56,6 +56,7 @@ class EmbeddedCluster:
                 "listeners": f"PLAINTEXT://127.0.0.1:{self._ports.get(broker_id, 0)}",
                 "log.dirs": str(self.directory / f"broker-{broker_id}"),
                 "offsets.topic.num.partitions": "3",
+                "transaction.state.log.num.partitions": "3",
                 "replica.lag.time.max.ms": "1500",
                 "group.initial.rebalance.delay.ms": "0",
                 **self._settings,

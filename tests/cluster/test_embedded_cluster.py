@@ -12,7 +12,6 @@ from coordination import znodes
 from coordination.metadata_store import ANY_VERSION
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest
 from kafka_compat.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kafka_compat.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kafka_compat.protocol.messages.elect_leaders import ElectLeadersRequest
@@ -168,20 +167,3 @@ async def test_producer_ids_are_never_given_twice(cluster: EmbeddedCluster) -> N
     ]
     assert len(set(given)) == len(given)
     assert min(given) >= 0
-
-
-async def test_a_cluster_refuses_transactional_ids_at_once(cluster: EmbeddedCluster) -> None:
-    found = await cluster.send(1, ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest(key="tx", key_type=1))
-    assert found.error_code == ErrorCode.INVALID_REQUEST
-    request = InitProducerIdRequest(
-        transactional_id="tx", transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
-    )
-    granted = await cluster.send(1, ApiKey.INIT_PRODUCER_ID, 4, request)
-    assert granted.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    versions = await cluster.send(
-        1,
-        ApiKey.API_VERSIONS,
-        3,
-        ApiVersionsRequest(client_software_name="test", client_software_version="1"),
-    )
-    assert ApiKey.END_TXN not in {api.api_key for api in versions.api_keys}

@@ -89,7 +89,7 @@ def test_a_zombie_is_fenced(address: str, new_topic: Callable[[], str]) -> None:
 def test_a_transaction_past_its_timeout_is_aborted(start_broker: StartBroker) -> None:
     broker = start_broker({"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"})
     create_topic(broker.address, "topic")
-    silent = transactional_producer(broker.address, "silent", transaction_timeout_ms=1000)
+    silent = transactional_producer(broker.address, "silent", transaction_timeout_ms=4000)
     silent.begin_transaction()
     write(silent, "topic", ["late"])
     silent.flush(PATIENCE_S)

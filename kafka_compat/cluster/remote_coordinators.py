@@ -1,0 +1,123 @@
+"""Transaction coordinators on other brokers, as leaders of partitions ask them: AddPartitionsToTxn, version 4
+and later (KIP-890).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from kafka_compat.cluster.peers import Peers
+from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.shards import shard_of
+from kafka_compat.metadata_cache import MetadataCache
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from kafka_compat.topic_names import TRANSACTIONS_TOPIC
+from kafka_compat.transactions.model import ProducerIdentity, TopicPartition
+from kafka_compat.transactions.verification import Coordinators, PartitionErrors, Respond
+
+log = logging.getLogger(__name__)
+
+_VERSION: Final = 5
+
+
+class _Flight:
+    """A question to `broker_id`; its answer is given once."""
+
+    def __init__(self, shard: int, broker_id: int, respond: Respond) -> None:
+        self.shard = shard
+        self.broker_id = broker_id
+        self._respond: Respond | None = respond
+
+    def settle(self, errors: PartitionErrors) -> None:
+        respond, self._respond = self._respond, None
+        if respond is not None:
+            respond(errors)
+
+
+class ClusterCoordinators:
+    """Coordinators of a broker of a cluster: `local` are the ids whose coordinator it is itself."""
+
+    def __init__(self, local: Coordinators, metadata: MetadataCache, peers: Peers) -> None:
+        self._local = local
+        self._metadata = metadata
+        self._peers = peers
+        self._given_up: dict[_Flight, Callable[[], None]] = {}
+
+    def verify(
+        self,
+        transactional_id: str,
+        identity: ProducerIdentity,
+        partitions: list[TopicPartition],
+        respond: Respond,
+    ) -> None:
+        topic = self._metadata.topics.get(TRANSACTIONS_TOPIC)
+        shard = -1 if topic is None else shard_of(transactional_id, len(topic.partitions))
+        leader_id = self._leader(shard)
+        if leader_id == self._metadata.local_id:
+            self._local.verify(transactional_id, identity, partitions, respond)
+        elif leader_id not in self._metadata.brokers:
+            respond(dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        else:
+            flight = _Flight(shard, leader_id, respond)
+            self._given_up[flight] = lambda: flight.settle(
+                dict.fromkeys(partitions, ErrorCode.NOT_COORDINATOR)
+            )
+            transaction = AddPartitionsToTxnTransaction(
+                transactional_id=transactional_id,
+                producer_id=identity.producer_id,
+                producer_epoch=identity.producer_epoch,
+                verify_only=True,
+                topics=_topics(partitions),
+            )
+            self._peers.run(self._send(flight, transaction, partitions))
+
+    def metadata_changed(self) -> None:
+        """Wait no longer for coordinators that are no more."""
+        for flight, give_up in list(self._given_up.items()):
+            if self._leader(flight.shard) != flight.broker_id:
+                give_up()
+
+    def _leader(self, shard: int) -> int:
+        known = self._metadata.partition(TRANSACTIONS_TOPIC, shard)
+        return -1 if known is None else known.leader
+
+    async def _send(
+        self, flight: _Flight, transaction: AddPartitionsToTxnTransaction, partitions: list[TopicPartition]
+    ) -> None:
+        errors = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
+        try:
+            client = self._peers.client(flight.broker_id)
+            response: AddPartitionsToTxnResponse = await client.send(
+                ApiKey.ADD_PARTITIONS_TO_TXN, _VERSION, AddPartitionsToTxnRequest(transactions=[transaction])
+            )
+        except ConnectionError as problem:
+            log.info("a question to broker %d: %s", flight.broker_id, problem)
+        except MalformedRequest as problem:
+            log.error("a question to broker %d: its answer: %s", flight.broker_id, problem)
+        else:
+            errors = dict.fromkeys(
+                partitions, ErrorCode(response.error_code) or ErrorCode.UNKNOWN_SERVER_ERROR
+            )
+            for result in response.results_by_transaction:
+                for topic in result.topic_results:
+                    for item in topic.results_by_partition:
+                        errors[topic.name, item.partition_index] = ErrorCode(item.partition_error_code)
+        finally:
+            self._given_up.pop(flight, None)
+        flight.settle(errors)
+
+
+def _topics(partitions: list[TopicPartition]) -> list[AddPartitionsToTxnTopic]:
+    topics: dict[str, AddPartitionsToTxnTopic] = {}
+    for name, index in partitions:
+        topics.setdefault(name, AddPartitionsToTxnTopic(name=name)).partitions.append(index)
+    return list(topics.values())

@@ -1,0 +1,133 @@
+"""Markers in partitions that other brokers lead: WriteTxnMarkers to each leader.
+
+An answer that does not come is an error like any other: the coordinator asks again, and this looks again for
+the leader. When metadata says that a leader has changed while it is waited for, nobody waits for it longer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+from kafka_compat.cluster.peers import Peers
+from kafka_compat.errors import ErrorCode
+from kafka_compat.metadata_cache import MetadataCache
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from kafka_compat.transactions.marker_writer import Marker, MarkerCallback, MarkerWriter
+from kafka_compat.transactions.model import TopicPartition
+
+log = logging.getLogger(__name__)
+
+_VERSION: Final = 1
+
+
+class _Flight:
+    """A request on its way to `leader_id`: the partitions whose outcome is not known yet."""
+
+    def __init__(self, leader_id: int, partitions: list[TopicPartition], done: MarkerCallback) -> None:
+        self.leader_id = leader_id
+        self.waiting = dict.fromkeys(partitions)
+        self._done = done
+
+    def settle(self, partition: TopicPartition, error: ErrorCode) -> None:
+        if partition in self.waiting:
+            del self.waiting[partition]
+            self._done(partition, error)
+
+
+class ClusterMarkerWriter:
+    """MarkerWriter of a broker of a cluster: `local` writes where this broker leads."""
+
+    def __init__(
+        self,
+        local: MarkerWriter,
+        metadata: MetadataCache,
+        peers: Peers,
+        topic_exists: Callable[[str], Awaitable[bool]],
+    ) -> None:
+        """`topic_exists` asks the metadata store: a broker that has just started may know of no topic."""
+        self._local = local
+        self._metadata = metadata
+        self._peers = peers
+        self._topic_exists = topic_exists
+        self._flights: set[_Flight] = set()
+
+    def exists(self, partition: TopicPartition) -> bool:
+        """Always: `write` looks closer, and needs no marker for what is gone."""
+        return True
+
+    def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for partition in partitions:
+            known = self._metadata.partition(*partition)
+            if known is None:
+                self._peers.run(self._look_for(partition, done))
+            elif known.leader not in self._metadata.brokers:
+                done(partition, ErrorCode.LEADER_NOT_AVAILABLE)
+            else:
+                by_leader.setdefault(known.leader, []).append(partition)
+        for leader_id, led in by_leader.items():
+            if leader_id == self._metadata.local_id:
+                self._local.write(marker, led, done)
+            else:
+                self._peers.run(self._send(marker, _Flight(leader_id, led, done)))
+
+    def metadata_changed(self) -> None:
+        """Wait no longer for brokers that lead no more."""
+        for flight in list(self._flights):
+            for partition in list(flight.waiting):
+                known = self._metadata.partition(*partition)
+                if known is None or known.leader != flight.leader_id:
+                    flight.settle(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    async def _look_for(self, partition: TopicPartition, done: MarkerCallback) -> None:
+        exists = await self._topic_exists(partition[0])
+        done(partition, ErrorCode.LEADER_NOT_AVAILABLE if exists else ErrorCode.NONE)
+
+    async def _send(self, marker: Marker, flight: _Flight) -> None:
+        self._flights.add(flight)
+        error = ErrorCode.NETWORK_EXCEPTION
+        try:
+            client = self._peers.client(flight.leader_id)
+            response: WriteTxnMarkersResponse = await client.send(
+                ApiKey.WRITE_TXN_MARKERS, _VERSION, _request(marker, flight.waiting)
+            )
+        except ConnectionError as problem:
+            log.info("markers for broker %d: %s", flight.leader_id, problem)
+        except MalformedRequest as problem:
+            log.error("markers for broker %d: its answer: %s", flight.leader_id, problem)
+        else:
+            error = ErrorCode.UNKNOWN_SERVER_ERROR
+            for result in response.markers:
+                for topic in result.topics:
+                    for item in topic.partitions:
+                        flight.settle((topic.name, item.partition_index), ErrorCode(item.error_code))
+        finally:
+            self._flights.discard(flight)
+        for partition in list(flight.waiting):
+            flight.settle(partition, error)
+
+
+def _request(marker: Marker, partitions: Iterable[TopicPartition]) -> WriteTxnMarkersRequest:
+    topics: dict[str, WritableTxnMarkerTopic] = {}
+    for name, index in partitions:
+        topics.setdefault(name, WritableTxnMarkerTopic(name=name)).partition_indexes.append(index)
+    return WriteTxnMarkersRequest(
+        markers=[
+            WritableTxnMarker(
+                producer_id=marker.identity.producer_id,
+                producer_epoch=marker.identity.producer_epoch,
+                transaction_result=marker.committed,
+                topics=list(topics.values()),
+                coordinator_epoch=marker.coordinator_epoch,
+            )
+        ]
+    )

@@ -1,0 +1,142 @@
+"""Transactions over three brokers: coordinators, leaders and groups on different ones, and brokers that go
+away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.shards import shard_of
+from kafka_compat.topic_names import TRANSACTIONS_TOPIC
+from tests.cluster.embedded import EmbeddedCluster, until
+from tests.transactions import programs
+from tests.transactions.programs import PATIENCE_S, read_all, transactional_producer, write
+
+PARTITIONS = 6
+T = TypeVar("T")
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    cluster = EmbeddedCluster(tmp_path)
+    await cluster.start()
+    assert await cluster.create_topic("topic", PARTITIONS) == ErrorCode.NONE
+    yield cluster
+    await cluster.stop()
+
+
+def addresses(cluster: EmbeddedCluster) -> str:
+    return ",".join(f"127.0.0.1:{broker.addresses['PLAINTEXT'][1]}" for broker in cluster.brokers.values())
+
+
+async def client(program: Callable[..., T], *arguments: Any, **settings: Any) -> T:
+    """A program of a client, beside the brokers' event loop."""
+    return await asyncio.to_thread(program, *arguments, **settings)
+
+
+def coordinator(cluster: EmbeddedCluster, transactional_id: str) -> int:
+    return cluster.leader(TRANSACTIONS_TOPIC, shard_of(transactional_id, 3))
+
+
+def begin(producer: Producer, values: list[str]) -> None:
+    """A transaction with each value in another partition, so on every broker."""
+    producer.begin_transaction()
+    for index, value in enumerate(values):
+        write(producer, "topic", [value], index % PARTITIONS)
+    producer.flush(PATIENCE_S)
+
+
+async def committed(cluster: EmbeddedCluster) -> list[str]:
+    return sorted(await client(read_all, addresses(cluster), "topic", partitions=PARTITIONS))
+
+
+async def test_a_transaction_spans_brokers(cluster: EmbeddedCluster) -> None:
+    producer = await client(transactional_producer, addresses(cluster), "id")
+    kept = [f"kept-{index}" for index in range(PARTITIONS)]
+    await client(begin, producer, kept)
+    assert await committed(cluster) == []
+    await client(producer.commit_transaction, PATIENCE_S)
+    await client(begin, producer, ["dropped"] * PARTITIONS)
+    await client(producer.abort_transaction, PATIENCE_S)
+    assert await committed(cluster) == kept
+    assert {cluster.leader("topic", index) for index in range(PARTITIONS)} == {1, 2, 3}
+    assert cluster.isr(TRANSACTIONS_TOPIC) == {1, 2, 3}
+
+
+async def test_offsets_of_a_group_of_another_broker(cluster: EmbeddedCluster) -> None:
+    address = addresses(cluster)
+    assert await cluster.create_topic("source") == ErrorCode.NONE
+    assert await cluster.create_topic("target") == ErrorCode.NONE
+    for number in range(30):
+        assert await cluster.produce(cluster.leader("source"), "source", b"%d" % number) == ErrorCode.NONE
+    # Two groups and two ids: whichever brokers they are on, some are on different ones.
+    for number in range(2):
+        group = f"group-{number}"
+        await client(programs.copy, address, "source", "target", group, f"copier-{number}", abort_every=3)
+        assert await client(programs.committed_offset, address, group, "source") == 30
+    assert await client(read_all, address, "target") == 2 * [f"{number}'" for number in range(30)]
+
+
+@pytest.mark.parametrize("outcome", ["commit", "abort"])
+async def test_the_coordinator_is_lost_in_mid_transaction(cluster: EmbeddedCluster, outcome: str) -> None:
+    producer = await client(transactional_producer, addresses(cluster), "id")
+    values = [f"{index}" for index in range(PARTITIONS)]
+    await client(begin, producer, values)
+    lost = coordinator(cluster, "id")
+    await cluster.stop_broker(lost, controlled=False)
+    end = producer.commit_transaction if outcome == "commit" else producer.abort_transaction
+    await client(end, PATIENCE_S)
+    expected = values if outcome == "commit" else []
+    assert await committed(cluster) == expected
+    await cluster.start_broker(lost)
+    await client(begin, producer, ["more"])
+    await client(producer.commit_transaction, PATIENCE_S)
+    assert await committed(cluster) == sorted([*expected, "more"])
+
+
+async def test_what_was_decided_is_completed_by_the_next_coordinator(cluster: EmbeddedCluster) -> None:
+    """The markers cannot be written when the coordinator goes: partitions are below their min ISR."""
+    producer = await client(transactional_producer, addresses(cluster), "id")
+    values = [f"{index}" for index in range(PARTITIONS)]
+    await client(begin, producer, values)
+    for broker in cluster.brokers.values():
+        for held in broker.replicas:
+            if held.topic == "topic":
+                held.min_insync_replicas = 4 if held.is_leader else 1
+                held._under_min_isr = held.is_leader
+    committing = asyncio.create_task(client(producer.commit_transaction, PATIENCE_S))
+    first = coordinator(cluster, "id")
+    transactions = cluster.brokers[first].transactions
+    await until(
+        lambda: (found := transactions.describe("id")[1]) is not None and found.state == "PrepareCommit"
+    )
+    await cluster.stop_broker(first, controlled=False)
+    await until(lambda: coordinator(cluster, "id") not in (-1, first))
+    for broker in cluster.brokers.values():
+        for held in broker.replicas:
+            if held.topic == "topic":
+                held.min_insync_replicas = 1
+    await committing
+    assert await committed(cluster) == values
+
+
+async def test_a_zombie_is_fenced_on_every_broker(cluster: EmbeddedCluster) -> None:
+    address = addresses(cluster)
+    zombie = await client(transactional_producer, address, "id")
+    await client(begin, zombie, ["lost"] * PARTITIONS)
+    lost = coordinator(cluster, "id")
+    await cluster.stop_broker(lost, controlled=False)
+    heir = await client(transactional_producer, address, "id")
+    with pytest.raises(KafkaException) as fenced:
+        await client(zombie.commit_transaction, PATIENCE_S)
+    assert fenced.value.args[0].fatal()
+    await client(begin, heir, ["kept"])
+    await client(heir.commit_transaction, PATIENCE_S)
+    assert await committed(cluster) == ["kept"]
