@@ -318,11 +318,13 @@ def encode_feature(max_levels: Mapping[str, int], enabled: bool = True) -> bytes
     return _json({"features": features, "version": 2, "status": 1 if enabled else 0})
 
 
-def decode_feature(data: bytes | None) -> dict[str, int]:
-    """The finalized features with their levels."""
-    return {
-        name: int(span["max_version_level"]) for name, span in (_object(data).get("features") or {}).items()
+def decode_feature(data: bytes | None) -> tuple[bool, dict[str, int]]:
+    """Whether finalized features are enabled, and their levels, from versions 1 and 2."""
+    values = _object(data)
+    levels = {
+        name: int(span["max_version_level"]) for name, span in (values.get("features") or {}).items()
     }
+    return values.get("status") == 1, levels
 
 
 def encode_topic_id(topic_id: UUID) -> str:

@@ -1,26 +1,72 @@
-"""Which brokers hold which partition of a new topic. Pure."""
+"""Which brokers hold which partition of a new topic. Pure.
+
+Rules, those of Kafka's AdminUtils
+1. Leaders go round the brokers, from a start that is drawn for each topic, so that small topics do not all
+   end up on the same brokers.
+2. The followers of successive rounds shift by one, so that a broker's leaders do not all have the same ones.
+3. With racks (broker.rack) the brokers go round in an order that alternates between racks, and a rack gets a
+   second replica only when every rack has one (KIP-36).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Mapping
 
 
 def assign_replicas(
-    brokers: Sequence[int], partitions: int, replication_factor: int, first_partition: int = 0
+    racks: Mapping[int, str | None],
+    partitions: int,
+    replication_factor: int,
+    *,
+    start: int | None = None,
+    shift: int | None = None,
+    first_partition: int = 0,
 ) -> list[tuple[int, ...]]:
     """Replicas of `partitions` new partitions, the preferred leader first.
 
-    Leaders go round the brokers; the followers of successive rounds shift by one, so that a broker's leaders
-    do not all have the same followers. `replication_factor` is at most the number of brokers.
+    `racks` are the brokers, all or none of them with a rack; `replication_factor` is at most their number.
+    `start` is the place of partition 0's leader in the round, `shift` that of the first follower after it;
+    both are drawn unless given. `first_partition` is the number of the first new partition.
     """
+    brokers = alternating(racks)
+    rack_count = len(set(racks.values()))
     count = len(brokers)
+    start = random.randrange(count) if start is None else start
+    shift = random.randrange(count) if shift is None else shift
     assignment = []
     for partition in range(first_partition, first_partition + partitions):
-        leader = partition % count
-        shift = partition // count
-        followers = (
-            brokers[(leader + 1 + (shift + replica) % (count - 1)) % count]
-            for replica in range(replication_factor - 1)
-        )
-        assignment.append((brokers[leader], *followers))
+        if partition and partition % count == 0:
+            shift += 1
+        first = (start + partition) % count
+        # Without racks every broker is in the same one.
+        followers = _followers(brokers, racks, first, shift * rack_count, replication_factor)
+        assignment.append((brokers[first], *followers))
     return assignment
+
+
+def alternating(racks: Mapping[int, str | None]) -> list[int]:
+    """The brokers in an order that goes from rack to rack: a1 b1 c1 a2 b2 c2. Without racks, by their ids."""
+    by_rack: dict[str, list[int]] = {}
+    for broker in sorted(racks):
+        by_rack.setdefault(racks[broker] or "", []).append(broker)
+    lanes = [by_rack[rack] for rack in sorted(by_rack)]
+    longest = max(map(len, lanes))
+    return [lane[place] for place in range(longest) for lane in lanes if place < len(lane)]
+
+
+def _followers(
+    brokers: list[int], racks: Mapping[int, str | None], first: int, shift: int, replication_factor: int
+) -> list[int]:
+    count = len(brokers)
+    rack_count = len(set(racks.values()))
+    chosen = [brokers[first]]
+    used_racks = {racks[brokers[first]]}
+    place = 0
+    while len(chosen) < replication_factor:
+        broker = brokers[(first + 1 + (shift + place) % (count - 1)) % count]
+        place += 1
+        if broker not in chosen and (racks[broker] not in used_racks or len(used_racks) == rack_count):
+            chosen.append(broker)
+            used_racks.add(racks[broker])
+    return chosen[1:]

@@ -96,6 +96,11 @@ class Broker:
         """Called when the broker cannot go on: whoever runs it stops it and exits with an error."""
 
     @property
+    def finalized_features_epoch(self) -> int:
+        """What ApiVersions tells as the epoch of the finalized features; a broker that is alone changes none."""
+        return 0
+
+    @property
     def addresses(self) -> dict[str, tuple[str, int]]:
         """Where this broker listens, by the listener's name."""
         return self.server.bound
@@ -395,6 +400,9 @@ class Broker:
         return broker.endpoints.get(name) or next(iter(broker.endpoints.values()))
 
     # --- stop
+
+    async def hand_over(self) -> None:
+        """Have others lead what this broker leads, before `stop`: a broker that is alone has nobody."""
 
     async def stop(self) -> None:
         """Stop serving; returns when all is on disk and the folders carry the clean-shutdown marker."""

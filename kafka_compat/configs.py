@@ -83,17 +83,18 @@ class ConfigManager:
         self.on_topic_config_changed: list[TopicListener] = []
         #: Called with the names of the broker settings whose values are others now.
         self.on_broker_config_changed: list[BrokerListener] = []
+        #: Called with the id of the broker, or with `<default>`, whose settings were stored.
+        self.on_broker_config_stored: list[Callable[[str], None]] = []
 
     async def load(self) -> None:
         """Take over what brokers were given before this one started. What no longer can be is left out and
         said."""
         default = self._usable(await self._stored("brokers", znodes.DEFAULT_ENTITY), "all brokers")
         broker = self._usable(await self._stored("brokers", str(self._config.broker_id)), "this broker")
-        if default or broker:
-            try:
-                self._config.set_dynamic(default, broker)
-            except ConfigError as error:
-                log.error("The dynamic broker settings are ignored: %s", error)
+        try:
+            self._config.set_dynamic(default, broker)
+        except ConfigError as error:
+            log.error("The dynamic broker settings are ignored: %s", error)
 
     # -- describe
     # --------------------------------------------------------------------------------------------------
@@ -249,6 +250,8 @@ class ConfigManager:
         changes = self._config.set_dynamic(*layers)
         for listener in self.on_broker_config_changed:
             listener(changes)
+        for tell in self.on_broker_config_stored:
+            tell(entity)
 
     def _alter_loggers(self, name: str, changes: Sequence[Change], validate_only: bool) -> None:
         expected = f"Unexpected node id. Expected {self._config.broker_id}, but received {name}"

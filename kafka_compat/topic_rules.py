@@ -17,6 +17,7 @@ from kafka_compat.config import (
     check_topic_config,
 )
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.metadata_cache import BrokerMetadata
 from kafka_compat.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, check_topic_name, collision_key
 
 DEFAULT = -1
@@ -86,14 +87,19 @@ def check_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
 
 def replicas_for(
     config: BrokerConfig,
-    brokers: Collection[int],
+    brokers: Mapping[int, BrokerMetadata],
     partitions: int,
     replication_factor: int,
     assignments: Mapping[int, Sequence[int]] | None,
+    *,
+    may_be_away: bool = False,
 ) -> dict[int, tuple[int, ...]]:
-    """The replicas of each partition of a new topic: as assigned, else spread over the brokers."""
+    """The replicas of each partition of a new topic: as assigned, else spread over the brokers and racks.
+
+    With `may_be_away` an assignment may name brokers that are not there, as in Kafka with ZooKeeper.
+    """
     if assignments is not None:
-        _check_assignments(assignments, brokers)
+        _check_assignments(assignments, None if may_be_away else brokers)
         return {index: tuple(assignments[index]) for index in sorted(assignments)}
     if partitions == DEFAULT:
         partitions = config.int("num.partitions")
@@ -103,19 +109,33 @@ def replicas_for(
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
     if replication_factor <= 0:
         raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0.")
+    return dict(
+        enumerate(assign_replicas(_racks(brokers, replication_factor), partitions, replication_factor))
+    )
+
+
+def _racks(brokers: Mapping[int, BrokerMetadata], replication_factor: int) -> dict[int, str | None]:
+    """Each broker's rack, as there are enough brokers. KafkaError when only some have one: nobody could keep
+    replicas apart then."""
     if replication_factor > len(brokers):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"Replication factor: {replication_factor} larger than available brokers: {len(brokers)}.",
         )
-    return dict(enumerate(assign_replicas(sorted(brokers), partitions, replication_factor)))
+    racks = {broker_id: broker.rack for broker_id, broker in brokers.items()}
+    if None in racks.values() and any(racks.values()):
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            "Not all brokers have rack information for replica rack aware assignment.",
+        )
+    return racks
 
 
 def added_replicas(
     present: Sequence[tuple[int, ...]],
     count: int,
     assignments: Sequence[Sequence[int]] | None,
-    brokers: Collection[int],
+    brokers: Mapping[int, BrokerMetadata],
 ) -> dict[int, tuple[int, ...]]:
     """The replicas of the partitions that bring a topic to `count`; `present` are those of the others."""
     added = count - len(present)
@@ -127,7 +147,11 @@ def added_replicas(
             f"Topic currently has {len(present)} partitions, which is higher than the requested {count}.",
         )
     if assignments is None:
-        new = assign_replicas(sorted(brokers), added, len(present[0]), len(present))
+        start = next((place for place, broker in enumerate(sorted(brokers)) if broker >= present[0][0]), 0)
+        racks = _racks(brokers, len(present[0]))
+        new = assign_replicas(
+            racks, added, len(present[0]), start=start, shift=start, first_partition=len(present)
+        )
     else:
         if len(assignments) != added:
             raise KafkaError(
@@ -140,7 +164,7 @@ def added_replicas(
     return dict(enumerate(new, len(present)))
 
 
-def _check_assignments(assignments: Mapping[int, Sequence[int]], brokers: Collection[int]) -> None:
+def _check_assignments(assignments: Mapping[int, Sequence[int]], brokers: Collection[int] | None) -> None:
     if sorted(assignments) != list(range(len(assignments))):
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -157,7 +181,7 @@ def _check_assignments(assignments: Mapping[int, Sequence[int]], brokers: Collec
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Duplicate replica assignment found: {index}"
             )
-        unknown = [replica for replica in replicas if replica not in brokers]
+        unknown = [replica for replica in replicas if brokers is not None and replica not in brokers]
         if unknown:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,

@@ -117,6 +117,7 @@ async def _serve(config: BrokerConfig) -> int:
     if not stop.is_set():
         print(ready_line(broker, config), flush=True)
         await stopping
+    await broker.hand_over()
     try:
         await asyncio.wait_for(broker.stop(), STOP_TIMEOUT_S)
     except TimeoutError:

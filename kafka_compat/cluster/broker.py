@@ -30,6 +30,7 @@ from kafka_compat.cluster.config_changes import ConfigChanges, announce
 from kafka_compat.cluster.controller_link import ControllerLink
 from kafka_compat.cluster.controller_reign import ReignSettings
 from kafka_compat.cluster.controller_service import ControllerService
+from kafka_compat.cluster.features import FinalizedFeatures, UnsupportedFeatures
 from kafka_compat.cluster.isr_proposals import IsrProposals
 from kafka_compat.cluster.metadata_updates import apply_update
 from kafka_compat.cluster.peers import Peers
@@ -70,8 +71,6 @@ Key = tuple[str, int]
 
 RECONNECT_S = 1.0
 FIRST_METADATA_S = 10.0
-CONTROLLED_SHUTDOWN_S = 3.0
-"""Kafka would retry for longer; whoever stops a broker by a signal expects its end within seconds."""
 _UNKNOWN_EPOCH = -1
 
 
@@ -93,6 +92,7 @@ class ClusterBroker(Broker):
         self._has_metadata = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving = False
+        self._handed_over = False
         self._shrink_timer: asyncio.TimerHandle | None = None
         request_timeout_ms = config.int("controller.socket.timeout.ms")
         rebalance_s = config.int("leader.imbalance.check.interval.seconds")
@@ -122,6 +122,7 @@ class ClusterBroker(Broker):
             is_alive=lambda broker_id: broker_id in self.metadata.brokers,
         )
         self._config_changes = ConfigChanges(self._settings_changed, self.clock.now_ms)
+        self._features = FinalizedFeatures(lambda: self.on_fatal())
         self._peers = Peers(self._address_of, self._client_id, config.int("request.timeout.ms"))
 
     # --- transactions that span brokers
@@ -221,11 +222,13 @@ class ClusterBroker(Broker):
 
     async def _join(self) -> None:
         self.configs.on_topic_config_changed.append(self._announce_topic)
-        self.configs.on_broker_config_changed.append(self._announce_broker)
+        self.configs.on_broker_config_stored.append(self._announce_broker)
         try:
             await self._enter()
         except NodeExists as error:
             raise StartupError(f"another broker with broker.id={self.broker_id} is registered") from error
+        except UnsupportedFeatures as error:
+            raise StartupError(str(error)) from error
         self._schedule_shrinking()
         try:
             async with asyncio.timeout(FIRST_METADATA_S):
@@ -240,6 +243,7 @@ class ClusterBroker(Broker):
         session.on_state(lambda state: self._session_changed(session, state))
         wait_s = 2 * self.config.int("zookeeper.session.timeout.ms") / 1000
         info = self._own_registration()
+        await self._features.start(session)
         self.broker_epoch = await register(session, info, self.clock.now_ms(), wait_s)
         self.controller.start(session)
         await self._config_changes.start(session)
@@ -254,11 +258,16 @@ class ClusterBroker(Broker):
     async def _reenter(self) -> None:
         await self.controller.stop()
         await self._config_changes.stop()
+        await self._features.stop()
         assert self._current is not None
         while not self._leaving:
             try:
                 self._current.session = await self._connect_store()
                 await self._enter()
+                return
+            except UnsupportedFeatures as error:
+                log.critical("%s", error)
+                self.on_fatal()
                 return
             except MetadataStoreError as error:
                 log.warning("cannot register anew: %r", error)
@@ -356,9 +365,12 @@ class ClusterBroker(Broker):
     def _announce_topic(self, topic: str, settings: dict[str, str]) -> None:
         self._run(announce(self.store, f"topics/{topic}"))
 
-    def _announce_broker(self, names: set[str]) -> None:
-        for entity in (str(self.broker_id), znodes.DEFAULT_ENTITY):
-            self._run(announce(self.store, f"brokers/{entity}"))
+    def _announce_broker(self, entity: str) -> None:
+        self._run(announce(self.store, f"brokers/{entity}"))
+
+    @property
+    def finalized_features_epoch(self) -> int:
+        return self._features.epoch
 
     async def _settings_changed(self, entity_path: str) -> None:
         kind, _, name = entity_path.partition("/")
@@ -376,29 +388,40 @@ class ClusterBroker(Broker):
         """As a broker that is alone, after the controller has moved its leaderships elsewhere."""
         if self._leaving or not self._started:
             return
-        if controlled and self.config.bool("controlled.shutdown.enable"):
-            try:
-                async with asyncio.timeout(CONTROLLED_SHUTDOWN_S):
-                    await self._hand_over()
-            except TimeoutError:
-                log.warning("no controller took over this broker's leaderships in time")
+        if controlled:
+            await self.hand_over()
         await self._leave()
         await super().stop()
         await self._peers.close()
         await self._fetchers.close()
 
-    async def _hand_over(self) -> None:
-        """ControlledShutdown until nothing is led here that another broker could lead."""
+    async def hand_over(self) -> None:
+        """ControlledShutdown until nothing is led here that another broker could lead, as often and as fast
+        as controlled.shutdown.* say."""
+        if self._handed_over or not self.config.bool("controlled.shutdown.enable"):
+            return
+        self._handed_over = True
+        backoff_s = self.config.int("controlled.shutdown.retry.backoff.ms") / 1000
         for attempt in range(self.config.int("controlled.shutdown.max.retries")):
             if attempt:
-                await asyncio.sleep(self.config.int("controlled.shutdown.retry.backoff.ms") / 1000)
-            response: ControlledShutdownResponse = await self.link.send(
-                ApiKey.CONTROLLED_SHUTDOWN,
-                3,
-                ControlledShutdownRequest(broker_id=self.broker_id, broker_epoch=self.broker_epoch),
-            )
-            if response.error_code == ErrorCode.NONE and not response.remaining_partitions:
+                await asyncio.sleep(backoff_s)
+            response = await self._ask_to_leave()
+            if response is None:
+                log.warning("no controller took over this broker's leaderships")
+            elif response.error_code != ErrorCode.NONE:
+                log.warning("controlled shutdown: %s", ErrorCode(response.error_code).name)
+            elif not response.remaining_partitions:
                 return
+            else:
+                log.warning("nobody can take over %d partitions", len(response.remaining_partitions))
+
+    async def _ask_to_leave(self) -> ControlledShutdownResponse | None:
+        request = ControlledShutdownRequest(broker_id=self.broker_id, broker_epoch=self.broker_epoch)
+        try:
+            async with asyncio.timeout(self.config.int("controller.socket.timeout.ms") / 1000):
+                return await self.link.send_once(ApiKey.CONTROLLED_SHUTDOWN, 3, request)
+        except TimeoutError:
+            return None
 
     async def _leave(self) -> None:
         self._leaving = True
@@ -409,6 +432,7 @@ class ClusterBroker(Broker):
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._proposals.close()
         await self._config_changes.stop()
+        await self._features.stop()
         await self.controller.stop()
         await self.link.close()
 

@@ -41,15 +41,21 @@ class ControllerLink:
         """
         while True:
             controller_id = self._service.controller_id
-            client = await self._to(controller_id)
-            if client is not None:
-                try:
-                    response = await client.send(api_key, version, request)
-                except ConnectionError:
-                    response = None
-                if response is not None and response.error_code not in _ELSEWHERE:
-                    return response
+            response = await self.send_once(api_key, version, request)
+            if response is not None:
+                return response
             await self._changed_or_later(controller_id)
+
+    async def send_once(self, api_key: ApiKey, version: int, request: Any) -> Any | None:
+        """As `send` with one try: None when there is no controller, or it gave no answer."""
+        client = await self._to(self._service.controller_id)
+        if client is None:
+            return None
+        try:
+            response = await client.send(api_key, version, request)
+        except ConnectionError:
+            return None
+        return None if response.error_code in _ELSEWHERE else response
 
     async def _changed_or_later(self, controller_id: int) -> None:
         changed = self._service.controller_changed

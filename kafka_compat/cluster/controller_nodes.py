@@ -172,6 +172,18 @@ class ControllerNodes:
 
     # --- writing
 
+    async def enable_features(self, epoch_znode_version: int) -> None:
+        """Make /feature, or enable what an older inter.broker.protocol.version had disabled (KIP-584)."""
+        try:
+            data, stat = await self._store.get(znodes.FEATURE)
+        except NoNode:
+            await self._guarded(epoch_znode_version, [Create(znodes.FEATURE, znodes.encode_feature({}))])
+            return
+        enabled, _ = znodes.decode_feature(data)
+        if not enabled:
+            operation = SetData(znodes.FEATURE, znodes.encode_feature({}), stat.version)
+            await self._guarded(epoch_znode_version, [operation])
+
     async def write_states(self, effect: WriteStates) -> StatesWritten:
         """Write each state by itself, all at the same time. Raises Deposed."""
         outcomes = await asyncio.gather(

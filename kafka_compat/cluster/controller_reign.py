@@ -175,6 +175,7 @@ class ControllerReign:
         nodes, version = self._nodes, self._reign.epoch_znode_version
         # A watch of an attempt that was cut short may be lost with it; a second one only reads once more.
         self._watched.clear()
+        await nodes.enable_features(version)
         await nodes.clear_isr_changes(version)
         await nodes.take_log_dir_events(self._watch(znodes.LOG_DIR_EVENTS, self._log_dirs_failed), version)
         brokers = await self._read_brokers()

@@ -135,7 +135,12 @@ class ClusterTopics(TopicManager):
         async with self._lock:
             topic_rules.check_new_name(name, self._metadata.topics)
             replicas = topic_rules.replicas_for(
-                self._config, self._metadata.brokers, partitions, replication_factor, assignments
+                self._config,
+                self._metadata.brokers,
+                partitions,
+                replication_factor,
+                assignments,
+                may_be_away=True,
             )
             topic_rules.check_configs(self._config, configs)
             if validate_only:

@@ -19,7 +19,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 @handler(ApiKey.API_VERSIONS)
 def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
     """`request` is None where its version was unknown."""
-    response = ApiVersionsResponse(finalized_features_epoch=0)
+    response = ApiVersionsResponse(finalized_features_epoch=ctx.broker.finalized_features_epoch)
     if request is None:
         response.error_code = ErrorCode.UNSUPPORTED_VERSION
         low, high = ctx.broker.served[ApiKey.API_VERSIONS]

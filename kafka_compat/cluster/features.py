@@ -1,0 +1,83 @@
+"""The cluster's finalized features, /feature (KIP-584), as Kafka 3.9 with ZooKeeper reads them.
+
+The controller makes the node; ApiVersions tells its version as the epoch. Kafka 3.9 has no feature that a
+cluster with ZooKeeper could finalize, and neither have we: a node that names one was left by another software,
+and a broker that does not support what the cluster relies on may not take part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from coordination import znodes
+from coordination.metadata_store import Event, MetadataStore, MetadataStoreError, NoNode, SessionExpired
+
+log = logging.getLogger(__name__)
+
+RETRY_S = 0.1
+NO_EPOCH = -1
+
+
+class UnsupportedFeatures(Exception):
+    """The cluster has finalized features that this broker does not know."""
+
+
+class FinalizedFeatures:
+    """Follows the node; calls `unsupported` when it comes to name features."""
+
+    def __init__(self, unsupported: Callable[[], None]) -> None:
+        self.epoch = NO_EPOCH
+        """The node's version; NO_EPOCH while there is none, or while features are disabled."""
+        self._unsupported = unsupported
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, store: MetadataStore) -> None:
+        """Follow the node in this session. Raises UnsupportedFeatures for what it holds now."""
+        await self._read(store, lambda _: None)
+        self._task = asyncio.get_running_loop().create_task(self._follow(store))
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _follow(self, store: MetadataStore) -> None:
+        while True:
+            changed = asyncio.Event()
+
+            def tell(event: Event, changed: asyncio.Event = changed) -> None:
+                changed.set()
+
+            try:
+                await self._read(store, tell)
+                await changed.wait()
+            except SessionExpired:
+                return
+            except MetadataStoreError as error:
+                log.info("following the finalized features: %r", error)
+                await asyncio.sleep(RETRY_S)
+            except UnsupportedFeatures as error:
+                log.critical("%s", error)
+                self._unsupported()
+                return
+
+    async def _read(self, store: MetadataStore, watch: Callable[[Event], None]) -> None:
+        if await store.exists(znodes.FEATURE, watch) is None:
+            self.epoch = NO_EPOCH
+            return
+        try:
+            data, stat = await store.get(znodes.FEATURE)
+        except NoNode:
+            self.epoch = NO_EPOCH
+            return
+        enabled, levels = znodes.decode_feature(data)
+        if enabled and levels:
+            raise UnsupportedFeatures(_problem(levels))
+        self.epoch = stat.version if enabled else NO_EPOCH
+
+
+def _problem(levels: Mapping[str, int]) -> str:
+    named = ", ".join(f"{name} at level {level}" for name, level in sorted(levels.items()))
+    return f"{znodes.FEATURE} has finalized features that this broker does not support: {named}"
