@@ -6,15 +6,20 @@ Rules
 3. A connection that breaks, or an answer that is late, fails every request that is under way with
    ConnectionError: nobody knows whether the other side has carried them out. The next request connects again,
    after a backoff that doubles while the other side cannot be reached.
+4. Answers are handed over as they are read, without a task in between: every step of a follower's fetches
+   counts for the time of a producer with acks=all.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple, cast
 
+from kafka_compat.framing import FrameReader, InvalidFrame
 from kafka_compat.protocol import codec, messages
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.headers import (
@@ -26,8 +31,23 @@ from kafka_compat.protocol.headers import (
 RECONNECT_BACKOFF_MS = 50
 RECONNECT_BACKOFF_MAX_MS = 1000
 CONNECT_TIMEOUT_MS = 10_000
-_READ_LIMIT_BYTES = 1024 * 1024
+_READ_BYTES = 64 * 1024
+_ANSWER_MAX_BYTES = 2**31 - 5
 _SIZE = Struct(">i")
+
+Handover = Callable[[Any], None]
+"""Takes a response, or the exception in its place."""
+
+
+class _Request(NamedTuple):
+    """One that is under way. `keeps`: its answer is looked at later, when the frame has been overwritten."""
+
+    correlation_id: int
+    api_key: ApiKey
+    version: int
+    deadline_s: float
+    keeps: bool
+    handover: Handover
 
 
 class BrokerClient:
@@ -49,10 +69,8 @@ class BrokerClient:
         self._connect_timeout_s = connect_timeout_ms / 1000
         self._backoff_ms = 0
         self._connecting = asyncio.Lock()
-        self._writer: asyncio.StreamWriter | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self._link: _Link | None = None
         self._correlation_id = 0
-        self._waiting: deque[tuple[int, ApiKey, int, asyncio.Future[Any]]] = deque()
         self._closed = False
 
     async def send(self, api_key: ApiKey, version: int, request: Any, timeout_ms: int | None = None) -> Any:
@@ -61,97 +79,195 @@ class BrokerClient:
         `timeout_ms` takes the place of the client's own. Raises ConnectionError when there is no connection,
         or it broke or was given up before the answer came; MalformedRequest when the answer cannot be read.
         """
-        writer = self._writer or await self._connect()
-        self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
-        header = encode_request_header(RequestHeader(api_key, version, correlation_id, self._client_id))
-        body = codec.encode(request, version)
+        link = self._link or await self._connect()
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting.append((correlation_id, api_key, version, answer))
-        writer.write(b"".join((_SIZE.pack(len(header) + len(body)), header, body)))
         timeout_s = self._request_timeout_s if timeout_ms is None else timeout_ms / 1000
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await answer
-        except TimeoutError:
-            self._drop(writer, ConnectionError(f"no answer from {self._name} within {timeout_s} s"))
-            raise ConnectionError(f"no answer from {self._name} within {timeout_s} s") from None
+        self._write(link, api_key, version, request, timeout_s, True, partial(_resolve, answer))
+        return await answer
+
+    async def connect(self) -> None:
+        """Have a connection, for `ask`. Raises ConnectionError."""
+        if self._link is None:
+            await self._connect()
+
+    def ask(self, api_key: ApiKey, version: int, request: Any, handover: Handover) -> None:
+        """As `send` over the present connection, and without a task: `handover` is called with the response,
+        or with the exception, as soon as it is there, and never from within this call.
+
+        Byte fields of the response hold until the handover returns. Raises ConnectionError without a
+        connection.
+        """
+        if self._link is None:
+            raise ConnectionError(f"there is no connection to {self._name}")
+        self._write(self._link, api_key, version, request, self._request_timeout_s, False, handover)
 
     async def close(self) -> None:
         """Close the connection; requests under way and later ones fail with ConnectionError."""
         self._closed = True
-        if self._writer is not None:
-            self._drop(self._writer, ConnectionError("the client was closed"))
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.gather(self._reading, return_exceptions=True)
+        if self._link is not None:
+            self._link.drop(ConnectionError("the client was closed"))
 
     @property
     def _name(self) -> str:
         return f"{self.host}:{self.port}"
 
-    async def _connect(self) -> asyncio.StreamWriter:
+    def _write(
+        self,
+        link: _Link,
+        api_key: ApiKey,
+        version: int,
+        request: Any,
+        timeout_s: float,
+        keeps: bool,
+        handover: Handover,
+    ) -> None:
+        self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
+        header = encode_request_header(RequestHeader(api_key, version, correlation_id, self._client_id))
+        body = codec.encode(request, version)
+        link.write(
+            b"".join((_SIZE.pack(len(header) + len(body)), header, body)),
+            _Request(correlation_id, api_key, version, link.loop.time() + timeout_s, keeps, handover),
+        )
+
+    async def _connect(self) -> _Link:
         async with self._connecting:
             if self._closed:
                 raise ConnectionError("the client was closed")
-            if self._writer is not None:
-                return self._writer
+            if self._link is not None:
+                return self._link
             if self._backoff_ms:
                 await asyncio.sleep(self._backoff_ms / 1000)
             self._backoff_ms = min(max(2 * self._backoff_ms, RECONNECT_BACKOFF_MS), RECONNECT_BACKOFF_MAX_MS)
+            loop = asyncio.get_running_loop()
             try:
                 async with asyncio.timeout(self._connect_timeout_s):
-                    reader, writer = await asyncio.open_connection(
-                        self.host, self.port, limit=_READ_LIMIT_BYTES
+                    _, link = await loop.create_connection(
+                        lambda: _Link(self._name, loop, self._worked, self._lost), self.host, self.port
                     )
             except OSError as error:
                 raise ConnectionError(f"cannot connect to {self._name}: {error}") from error
             if self._closed:
-                writer.transport.abort()
+                link.drop(ConnectionError("the client was closed"))
                 raise ConnectionError("the client was closed")
-            self._writer = writer
-            self._reading = asyncio.get_running_loop().create_task(self._read(reader, writer))
-            return writer
+            self._link = link
+            return link
 
-    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _worked(self) -> None:
+        self._backoff_ms = 0
+
+    def _lost(self, link: _Link) -> None:
+        if self._link is link:
+            self._link = None
+
+
+class _Link(asyncio.BufferedProtocol):
+    """One connection, from its beginning to its end, with the requests that are under way on it."""
+
+    def __init__(
+        self,
+        name: str,
+        loop: asyncio.AbstractEventLoop,
+        worked: Callable[[], None],
+        lost: Callable[[_Link], None],
+    ) -> None:
+        self.loop = loop
+        self._name = name
+        self._worked = worked
+        self._lost = lost
+        self._reader = FrameReader(memoryview(bytearray(_READ_BYTES)), _ANSWER_MAX_BYTES)
+        self._waiting: deque[_Request] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport | None = None
+        self._dropped = False
+
+    def write(self, frame: bytes, request: _Request) -> None:
+        """Send a request."""
+        self._waiting.append(request)
+        if self._timer is None or self._timer.when() > request.deadline_s:
+            self._watch(request.deadline_s)
+        assert self._transport is not None
+        self._transport.write(frame)
+
+    def drop(self, error: ConnectionError) -> None:
+        """Give the connection up; nothing when it was given up before."""
+        if self._dropped:
+            return
+        self._dropped = True
+        self._lost(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+        waiting, self._waiting = self._waiting, deque()
+        for request in waiting:
+            self.loop.call_soon(request.handover, error)
+
+    # --- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.writable()
+
+    def buffer_updated(self, nbytes: int) -> None:
         try:
-            while True:
-                (size,) = _SIZE.unpack(await reader.readexactly(_SIZE.size))
-                if size < _SIZE.size:
-                    raise ConnectionError(f"{self._name} announced an answer of {size} bytes")
-                self._answered(await reader.readexactly(size))
-                self._backoff_ms = 0
-        except (OSError, asyncio.IncompleteReadError) as error:
-            self._drop(writer, ConnectionError(f"the connection to {self._name} broke: {error}"))
+            for frame in self._reader.received(nbytes):
+                self._answered(frame)
+                if self._dropped:
+                    return
+        except InvalidFrame as error:
+            self.drop(ConnectionError(f"{self._name}: {error}"))
+        except ConnectionError as error:
+            self.drop(error)
 
-    def _answered(self, frame: bytes) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.drop(ConnectionError(f"the connection to {self._name} broke: {exc or 'it was closed'}"))
+
+    # --- answers
+
+    def _answered(self, frame: memoryview) -> None:
         if not self._waiting:
             raise ConnectionError(f"{self._name} answered what it was not asked")
-        expected, api_key, version, answer = self._waiting.popleft()
+        request = self._waiting[0]
         try:
-            correlation_id, position = decode_response_header(api_key, version, frame)
-            if correlation_id != expected:
-                raise ConnectionError(f"{self._name} answered {correlation_id} in place of {expected}")
-            response = codec.decode(messages.response_class(api_key), version, frame, position)
+            correlation_id, position = decode_response_header(request.api_key, request.version, frame)
+            if correlation_id != request.correlation_id:
+                raise ConnectionError(
+                    f"{self._name} answered {correlation_id} in place of {request.correlation_id}"
+                )
+            body = bytes(frame) if request.keeps else frame
+            response: object = codec.decode(
+                messages.response_class(request.api_key), request.version, body, position
+            )
         except codec.MalformedRequest as error:
-            if not answer.done():
-                answer.set_exception(error)
-            return
-        except ConnectionError as error:
-            if not answer.done():
-                answer.set_exception(error)
-            raise
-        if not answer.done():
-            answer.set_result(response)
+            response = error
+        self._waiting.popleft()
+        self._worked()
+        request.handover(response)
 
-    def _drop(self, writer: asyncio.StreamWriter, error: ConnectionError) -> None:
-        """Give up a connection; nothing when it was given up before."""
-        if self._writer is not writer:
+    def _watch(self, deadline_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_at(deadline_s, self._look_at_clock)
+
+    def _look_at_clock(self) -> None:
+        self._timer = None
+        if not self._waiting:
+            # Quiet for a whole timeout.
+            self._reader.release_spare()
             return
-        self._writer = None
-        writer.transport.abort()
-        waiting, self._waiting = self._waiting, deque()
-        for *_, answer in waiting:
-            if not answer.done():
-                answer.set_exception(error)
-                # Whoever waited may have been cancelled; nobody is to hear of it then.
-                answer.exception()
+        deadline_s = min(request.deadline_s for request in self._waiting)
+        if deadline_s > self.loop.time():
+            self._watch(deadline_s)
+        else:
+            self.drop(ConnectionError(f"no answer from {self._name} in time"))
+
+
+def _resolve(answer: asyncio.Future[Any], response: Any) -> None:
+    if answer.done():
+        return  # whoever waited was cancelled
+    if isinstance(response, Exception):
+        answer.set_exception(response)
+    else:
+        answer.set_result(response)

@@ -15,6 +15,12 @@ from kafka_compat.protocol.messages.controlled_shutdown import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
 )
+from kafka_compat.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
 
 Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -102,6 +108,41 @@ async def test_an_answer_to_another_request_is_not_taken() -> None:
     async with listening(peer) as client:
         with pytest.raises(ConnectionError, match="in place of"):
             await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest())
+
+
+async def test_an_answer_is_handed_over_as_it_comes_and_a_failure_too() -> None:
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = await read_request(reader)
+        writer.write(frame_of(*asked[:3], ControlledShutdownResponse(error_code=77)))
+        await read_request(reader)
+        writer.close()
+
+    handed: asyncio.Queue[object] = asyncio.Queue()
+    async with listening(peer) as client:
+        with pytest.raises(ConnectionError):
+            client.ask(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest(), handed.put_nowait)
+        await client.connect()
+        client.ask(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest(), handed.put_nowait)
+        assert await handed.get() == ControlledShutdownResponse(error_code=77)
+        client.ask(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest(), handed.put_nowait)
+        assert isinstance(await handed.get(), ConnectionError)
+    assert handed.empty()
+
+
+async def test_a_large_answer_outlives_the_next_one() -> None:
+    """Its records are views of the frame that they came in."""
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for fill in (b"a", b"b"):
+            asked = await read_request(reader)
+            records = [PartitionData(partition_index=0, high_watermark=0, records=fill * 300_000)]
+            response = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=records)])
+            writer.write(frame_of(*asked[:3], response))
+
+    async with listening(peer) as client:
+        answers = await asyncio.gather(*(client.send(ApiKey.FETCH, 12, FetchRequest()) for _ in range(2)))
+    found = [bytes(answer.responses[0].partitions[0].records) for answer in answers]
+    assert found == [b"a" * 300_000, b"b" * 300_000]
 
 
 async def test_nobody_listening_is_a_connection_error() -> None:
