@@ -138,12 +138,14 @@ class EmbeddedCluster:
         response = await self.send(self.controller.broker_id, ApiKey.CREATE_TOPICS, 7, request)
         return ErrorCode(response.topics[0].error_code)
 
-    async def produce(self, broker_id: int, topic: str, value: bytes, acks: int = -1) -> ErrorCode:
+    async def produce(
+        self, broker_id: int, topic: str, value: bytes, acks: int = -1, timeout_ms: int = 5000
+    ) -> ErrorCode:
         """Append one record to partition 0 at this broker."""
         batch = build_batch([Record(timestamp=1, key=None, value=value)])
         request = ProduceRequest(
             acks=acks,
-            timeout_ms=5000,
+            timeout_ms=timeout_ms,
             topic_data=[
                 TopicProduceData(
                     name=topic,

@@ -1,0 +1,260 @@
+"""Whoever speaks of the past is refused: old controllers, earlier lives of brokers, and old leaderships. And
+nothing is acknowledged with acks=all before the followers have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from coordination import znodes
+from coordination.controller_model import Assignment as Replicas
+from coordination.controller_model import (
+    BrokerEpoch,
+    LeaderAndIsrPartition,
+    SendLeaderAndIsr,
+    SendStopReplica,
+    SendUpdateMetadata,
+    StateWrite,
+    StopReplicaPartition,
+    TopicPartition,
+    WriteStates,
+)
+from coordination.model import PartitionState
+from kafka_compat.cluster import controller_wire as wire
+from kafka_compat.cluster.controller_nodes import ControllerNodes, Deposed
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
+from kafka_compat.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kafka_compat.replication.partition import Partition
+from tests.cluster.embedded import EmbeddedCluster
+
+ALL = (1, 2, 3)
+T0 = TopicPartition("t", 0)
+
+
+class Known:
+    """What the cluster knows of t-0, and requests that speak of it."""
+
+    def __init__(self, cluster: EmbeddedCluster, state: PartitionState) -> None:
+        self.cluster = cluster
+        self.state = state
+        self.leader = cluster.brokers[state.leader]
+        self.follower = next(item for item in ALL if item != state.leader)
+        reign = cluster.controller.controller.reign
+        assert reign is not None
+        self.controller_epoch = reign.controller_epoch
+        self.held = self.partition(state.leader)
+        assert self.held.log.topic_id is not None
+        self.topic_id = self.held.log.topic_id
+
+    def partition(self, broker_id: int) -> Partition:
+        held = self.cluster.brokers[broker_id].replicas.get("t", 0)
+        assert held is not None
+        return held
+
+    def belief(self) -> tuple[bool, int, int, tuple[int, ...]]:
+        held = self.held
+        return held.is_leader, held.leader_epoch, held.partition_epoch, held.isr
+
+    async def lead(
+        self, state: PartitionState, *, controller_epoch: int | None = None, broker_epoch: int | None = None
+    ) -> tuple[ErrorCode, list[ErrorCode]]:
+        """The answers of the leader to LeaderAndIsr with that state: of the request, and of t-0."""
+        partition = LeaderAndIsrPartition(T0, self.topic_id, state, Replicas(ALL), False)
+        effect = SendLeaderAndIsr(
+            self._address(broker_epoch), self._epoch(controller_epoch), (partition,), ()
+        )
+        answer = await self.cluster.send(
+            self.state.leader, ApiKey.LEADER_AND_ISR, 7, wire.leader_and_isr(9, effect, "PLAINTEXT")
+        )
+        codes = [ErrorCode(item.error_code) for topic in answer.topics for item in topic.partition_errors]
+        return ErrorCode(answer.error_code), codes
+
+    async def update(
+        self, *, controller_epoch: int | None = None, broker_epoch: int | None = None
+    ) -> ErrorCode:
+        """The leader's answer to UpdateMetadata that knows no brokers."""
+        address = self._address(broker_epoch)
+        effect = SendUpdateMetadata((address,), self._epoch(controller_epoch), (), ())
+        request = wire.update_metadata(9, effect, address.epoch)
+        answer = await self.cluster.send(self.state.leader, ApiKey.UPDATE_METADATA, 8, request)
+        return ErrorCode(answer.error_code)
+
+    async def stop(
+        self, leader_epoch: int, *, controller_epoch: int | None = None, broker_epoch: int | None = None
+    ) -> tuple[ErrorCode, list[ErrorCode]]:
+        """The leader's answers to StopReplica that deletes t-0."""
+        stopped = StopReplicaPartition(T0, leader_epoch, True)
+        effect = SendStopReplica(self._address(broker_epoch), self._epoch(controller_epoch), (stopped,))
+        answer = await self.cluster.send(
+            self.state.leader, ApiKey.STOP_REPLICA, 4, wire.stop_replica(9, effect)
+        )
+        return ErrorCode(answer.error_code), [ErrorCode(item.error_code) for item in answer.partition_errors]
+
+    async def alter(
+        self,
+        *,
+        leader_epoch: int | None = None,
+        partition_epoch: int | None = None,
+        broker_epoch: int | None = None,
+    ) -> tuple[ErrorCode, list[ErrorCode]]:
+        """The controller's answers to the leader's proposal that it be in sync alone."""
+        state = self.state
+        change = PartitionData(
+            partition_index=0,
+            leader_epoch=state.leader_epoch if leader_epoch is None else leader_epoch,
+            new_isr_with_epochs=[BrokerState(broker_id=state.leader, broker_epoch=-1)],
+            partition_epoch=state.partition_epoch if partition_epoch is None else partition_epoch,
+        )
+        request = AlterPartitionRequest(
+            broker_id=state.leader,
+            broker_epoch=self.leader.broker_epoch if broker_epoch is None else broker_epoch,
+            topics=[TopicData(topic_id=self.topic_id, partitions=[change])],
+        )
+        controller_id = self.cluster.controller.broker_id
+        answer = await self.cluster.send(controller_id, ApiKey.ALTER_PARTITION, 3, request)
+        codes = [ErrorCode(item.error_code) for topic in answer.topics for item in topic.partitions]
+        return ErrorCode(answer.error_code), codes
+
+    async def stored(self) -> PartitionState:
+        """What the store holds of t-0."""
+        data, stat = await self.leader.store.get(znodes.partition_state_path("t", 0))
+        return znodes.decode_partition_state(data, stat.version)
+
+    def cut_off_followers(self) -> None:
+        """They live, and fetch t-0 no more."""
+        for broker_id in ALL:
+            replicas = self.cluster.brokers[broker_id].replicas
+            if broker_id != self.state.leader and replicas.fetching is not None:
+                replicas.fetching.stop(self.partition(broker_id))
+
+    def _address(self, broker_epoch: int | None) -> BrokerEpoch:
+        return BrokerEpoch(
+            self.state.leader, self.leader.broker_epoch if broker_epoch is None else broker_epoch
+        )
+
+    def _epoch(self, controller_epoch: int | None) -> int:
+        return self.controller_epoch if controller_epoch is None else controller_epoch
+
+
+@pytest.fixture
+async def known(tmp_path: Path) -> AsyncIterator[Known]:
+    cluster = EmbeddedCluster(tmp_path, settings={"replica.lag.time.max.ms": "60000"})
+    await cluster.start()
+    assert await cluster.create_topic("t") == ErrorCode.NONE
+    leader = cluster.leader("t")
+    assert await cluster.produce(leader, "t", b"first") == ErrorCode.NONE
+    data, stat = await cluster.brokers[leader].store.get(znodes.partition_state_path("t", 0))
+    yield Known(cluster, znodes.decode_partition_state(data, stat.version))
+    await cluster.stop()
+
+
+async def test_a_broker_obeys_no_controller_that_another_has_followed(known: Known) -> None:
+    before, old = known.belief(), known.controller_epoch - 1
+    later = replace(known.state, leader=known.follower, leader_epoch=known.state.leader_epoch + 1)
+    stale = ErrorCode.STALE_CONTROLLER_EPOCH
+    assert await known.lead(later, controller_epoch=old) == (stale, [])
+    assert await known.update(controller_epoch=old) == stale
+    assert await known.stop(later.leader_epoch, controller_epoch=old) == (stale, [])
+    assert known.belief() == before
+    assert set(known.leader.metadata.brokers) == set(ALL)
+
+
+async def test_a_broker_obeys_nothing_that_was_meant_for_an_earlier_life_of_it(known: Known) -> None:
+    before, earlier = known.belief(), known.leader.broker_epoch - 1
+    later = replace(known.state, leader=known.follower, leader_epoch=known.state.leader_epoch + 1)
+    stale = ErrorCode.STALE_BROKER_EPOCH
+    assert await known.lead(later, broker_epoch=earlier) == (stale, [])
+    assert await known.update(broker_epoch=earlier) == stale
+    assert await known.stop(later.leader_epoch, broker_epoch=earlier) == (stale, [])
+    assert known.belief() == before
+    assert set(known.leader.metadata.brokers) == set(ALL)
+
+
+async def test_a_broker_believes_only_leader_epochs_that_rise(known: Known) -> None:
+    third = replace(known.state, leader_epoch=3, partition_epoch=known.state.partition_epoch + 1)
+    assert await known.lead(third) == (ErrorCode.NONE, [ErrorCode.NONE])
+    before = known.belief()
+    assert before[1] == 3
+    for epoch in (2, 3):
+        other = replace(third, leader=known.follower, leader_epoch=epoch, partition_epoch=9)
+        assert await known.lead(other) == (ErrorCode.NONE, [ErrorCode.STALE_CONTROLLER_EPOCH])
+    assert await known.stop(2) == (ErrorCode.NONE, [ErrorCode.FENCED_LEADER_EPOCH])
+    assert known.belief() == before
+
+
+async def test_the_controller_takes_an_isr_only_from_who_knows_the_present_one(known: Known) -> None:
+    state = known.state
+    before = await known.stored()
+    none = ErrorCode.NONE
+    assert await known.alter(broker_epoch=known.leader.broker_epoch - 1) == (ErrorCode.STALE_BROKER_EPOCH, [])
+    assert await known.alter(leader_epoch=state.leader_epoch - 1) == (none, [ErrorCode.FENCED_LEADER_EPOCH])
+    assert await known.alter(partition_epoch=state.partition_epoch - 1) == (
+        none,
+        [ErrorCode.INVALID_UPDATE_VERSION],
+    )
+    assert await known.stored() == before
+    assert await known.alter() == (none, [none])
+    assert (await known.stored()).isr == (state.leader,)
+
+
+async def test_a_controller_that_was_deposed_writes_nothing(known: Known) -> None:
+    reign = known.cluster.controller.controller.reign
+    assert reign is not None
+    nodes = ControllerNodes(known.leader.store)
+    write = StateWrite(T0, replace(known.state, leader=known.follower), known.state.partition_epoch)
+    with pytest.raises(Deposed):
+        await nodes.write_states(WriteStates(1, (write,), reign.epoch_znode_version - 1))
+    with pytest.raises(Deposed):
+        await nodes.delete_topic("t", reign.epoch_znode_version - 1)
+    assert await known.stored() == known.state
+
+
+async def test_a_follower_of_another_leader_epoch_counts_for_nothing(known: Known) -> None:
+    known.cut_off_followers()
+    third = replace(known.state, leader_epoch=3, partition_epoch=known.state.partition_epoch + 1)
+    assert await known.lead(third) == (ErrorCode.NONE, [ErrorCode.NONE])
+    before = known.held.high_watermark
+    assert await known.cluster.produce(known.state.leader, "t", b"second", acks=1) == ErrorCode.NONE
+    end = known.held.log.log_end_offset
+    for epoch, code in ((2, ErrorCode.FENCED_LEADER_EPOCH), (4, ErrorCode.UNKNOWN_LEADER_EPOCH)):
+        for broker_id in ALL:
+            if broker_id != known.state.leader:
+                assert await fetch(known, broker_id, epoch, end) == code
+    assert known.held.high_watermark == before
+
+
+async def fetch(known: Known, broker_id: int, leader_epoch: int, offset: int) -> ErrorCode:
+    """What the leader tells a follower that believes in a leader epoch."""
+    partition = FetchPartition(
+        partition=0, current_leader_epoch=leader_epoch, fetch_offset=offset, partition_max_bytes=1000
+    )
+    request = FetchRequest(
+        replica_id=broker_id,
+        replica_state=ReplicaState(replica_id=broker_id),
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=1000,
+        topics=[FetchTopic(topic="t", topic_id=UUID(int=0), partitions=[partition])],
+    )
+    answer = await known.cluster.send(known.state.leader, ApiKey.FETCH, 12, request)
+    return ErrorCode(answer.responses[0].partitions[0].error_code)
+
+
+async def test_acks_all_and_consumers_wait_for_every_in_sync_replica(known: Known) -> None:
+    known.cut_off_followers()
+    leader = known.state.leader
+    answer = await known.cluster.produce(leader, "t", b"second", timeout_ms=300)
+    assert answer == ErrorCode.REQUEST_TIMED_OUT
+    assert await known.cluster.values(leader, "t") == [b"first"]

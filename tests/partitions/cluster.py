@@ -1,0 +1,197 @@
+"""ZooKeeper and three brokers, each on a host of its own in a network that can be cut."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from kafka_compat.protocol.api_keys import ApiKey
+from storage.batch import read_headers
+from storage.records import iter_records
+from tests.conformance.wire import Closed, Connection, Plain
+from tests.partitions.network import Network
+from tests.support.process import wait_until
+from tests.support.servers import KafkaCompatBroker, ZooKeeper
+
+BROKER_IDS = (1, 2, 3)
+ALL = frozenset(BROKER_IDS)
+CLIENT = "client"
+ZOOKEEPER = "zookeeper"
+PORT = 9092
+SESSION_TIMEOUT_MS = 2_000
+REQUEST_TIMEOUT_MS = 2_000
+LAG_TIME_MAX_MS = 3_000
+NO_LEADER = -1
+
+T = TypeVar("T")
+
+
+class State(NamedTuple):
+    """A partition as a broker tells of it."""
+
+    leader: int
+    isr: frozenset[int]
+
+
+class Batch(NamedTuple):
+    """A batch of a segment file."""
+
+    base_offset: int
+    content: bytes
+
+
+def host_of(broker_id: int) -> str:
+    return f"broker-{broker_id}"
+
+
+class PartitionedCluster:
+    """`start` first; the first broker in `order` is the controller then."""
+
+    def __init__(self, directory: Path, order: tuple[int, ...] = BROKER_IDS) -> None:
+        self.network = Network([ZOOKEEPER, CLIENT, *map(host_of, BROKER_IDS)])
+        self._order = order
+        self._directory = directory
+        self.brokers: dict[int, KafkaCompatBroker] = {}
+
+    def start(self) -> None:
+        self.network.create()
+        self._zookeeper = ZooKeeper(self._directory / "zookeeper", port=2181)
+        self._zookeeper.host = self.network.address(ZOOKEEPER)
+        self._zookeeper.launcher = self.network.launcher(ZOOKEEPER)
+        self._zookeeper.start()
+        for broker_id in BROKER_IDS:
+            self.brokers[broker_id] = self._broker(broker_id)
+        self.brokers[self._order[0]].start()
+        for broker_id in self._order[1:]:
+            self.brokers[broker_id].launch()
+        for broker_id in self._order[1:]:
+            self.brokers[broker_id].process.wait_ready()
+
+    def _broker(self, broker_id: int) -> KafkaCompatBroker:
+        host = host_of(broker_id)
+        address = self.network.address(host)
+        settings = {
+            "broker.id": str(broker_id),
+            "listeners": f"PLAINTEXT://{address}:{PORT}",
+            "zookeeper.connect": self._zookeeper.address,
+            "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+            "controller.socket.timeout.ms": str(REQUEST_TIMEOUT_MS),
+            "replica.socket.timeout.ms": str(REQUEST_TIMEOUT_MS),
+            "replica.lag.time.max.ms": str(LAG_TIME_MAX_MS),
+            "auto.leader.rebalance.enable": "false",
+        }
+        broker = KafkaCompatBroker(self._directory / host, settings, port=PORT)
+        broker.host = address
+        broker.launcher = self.network.launcher(host)
+        return broker
+
+    def stop(self) -> None:
+        for broker in self.brokers.values():
+            if broker.running:
+                broker.kill()
+        self._zookeeper.kill()
+        self.network.delete()
+
+    # --- asking
+
+    def ask(self, broker_id: int, api_key: ApiKey, version: int, request: Plain) -> Plain:
+        """An answer of a broker to someone on its own host, who reaches it whatever is cut."""
+
+        def asked() -> Plain:
+            with Connection(self.brokers[broker_id].address) as connection:
+                return connection.ask(api_key, version, request)
+
+        return self.network.on(host_of(broker_id), asked)
+
+    def states(self, broker_id: int) -> dict[tuple[str, int], State]:
+        """All partitions of the tests, as that broker tells of them; empty while it does not answer."""
+        try:
+            answer = self.ask(broker_id, ApiKey.METADATA, 12, {"topics": None})
+        except (OSError, Closed):
+            return {}
+        return {
+            (topic["name"], item["partition_index"]): State(item["leader_id"], frozenset(item["isr_nodes"]))
+            for topic in answer["topics"]
+            for item in topic["partitions"]
+        }
+
+    def controller_id(self, broker_id: int) -> int:
+        answer = self.ask(broker_id, ApiKey.METADATA, 12, {"topics": []})
+        found: int = answer["controller_id"]
+        return found
+
+    def create_topic(self, name: str, settings: Mapping[str, str]) -> None:
+        """Three partitions; partition 0 is led by broker 1, and so on."""
+        assignments = [
+            {"partition_index": index, "broker_ids": [(index + step) % 3 + 1 for step in range(3)]}
+            for index in range(3)
+        ]
+        topic = {
+            "name": name,
+            "num_partitions": -1,
+            "replication_factor": -1,
+            "assignments": assignments,
+            "configs": [{"name": key, "value": value} for key, value in settings.items()],
+        }
+        controller_id = self.controller_id(self._order[0])
+        request = {"topics": [topic], "timeout_ms": 10_000}
+        answer = self.ask(controller_id, ApiKey.CREATE_TOPICS, 7, request)
+        assert answer["topics"][0]["error_code"] == 0, answer
+
+    def wait_for(
+        self,
+        broker_id: int,
+        condition: Callable[[dict[tuple[str, int], State]], bool],
+        what: str,
+        timeout_s: float = 30,
+    ) -> float:
+        """Wait until a broker tells of such partitions; when it did (monotonic seconds)."""
+        wait_until(lambda: condition(self.states(broker_id)), timeout_s, what, 0.1)
+        return time.monotonic()
+
+    def wait_all_in_sync(self, topics: int, timeout_s: float = 40) -> None:
+        """All brokers say the same: that all are in sync everywhere."""
+
+        def in_sync() -> bool:
+            views = [self.states(broker_id) for broker_id in BROKER_IDS]
+            return all(
+                view == views[0]
+                and len(view) == 3 * topics
+                and all(state.isr == ALL and state.leader != NO_LEADER for state in view.values())
+                for view in views
+            )
+
+        wait_until(in_sync, timeout_s, "all in sync, as all brokers say", 0.1)
+
+    # --- what is on the disks
+
+    def log(self, broker_id: int, topic: str, partition: int) -> list[Batch]:
+        """The batches in a broker's segment files."""
+        folder = self.brokers[broker_id].log_dir / f"{topic}-{partition}"
+        content = b"".join(file.read_bytes() for file in sorted(folder.glob("*.log")))
+        found, position = [], 0
+        for header in read_headers(memoryview(content)):
+            found.append(Batch(header.base_offset, content[position : position + header.size_bytes]))
+            position += header.size_bytes
+        return found
+
+    def values(self, topic: str, partition: int) -> dict[int, bytes]:
+        """The values in broker 1's segment files by offset."""
+        return {
+            record.offset: record.value or b""
+            for batch in self.log(1, topic, partition)
+            for record in iter_records(memoryview(batch.content))
+        }
+
+    def unequal(self, topics: tuple[str, ...]) -> list[str]:
+        """The partitions whose files are not the same, batch for batch, on all brokers."""
+        return [
+            f"{topic}-{partition}"
+            for topic in topics
+            for partition in range(3)
+            if any(
+                self.log(other, topic, partition) != self.log(1, topic, partition) for other in BROKER_IDS[1:]
+            )
+        ]

@@ -1,0 +1,172 @@
+"""A small network of Linux network namespaces: each host has one veth pair to a bridge, and can be cut off.
+
+The bridge has a namespace of its own, so that no firewall of the machine has a say. Hosts find each other by
+permanent neighbour entries; a direction is cut by an entry with an address that nobody has: what is sent that
+way is lost without an error, as on a broken switch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+SUBNET = "198.51.100"
+"""TEST-NET-2 (RFC 5737), addresses 64 to 95."""
+FIRST_ADDRESS = 65
+PREFIX_BITS = 27
+NOWHERE = "02:00:00:00:00:fe"
+_CLONE_NEWNET = 0x40000000
+
+T = TypeVar("T")
+
+
+def missing() -> str | None:
+    """Why there can be no namespaces here; None when there can."""
+    if shutil.which("ip") is None:
+        return "there is no `ip` (Debian package iproute2)"
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    name = f"kc{os.getpid()}-probe"
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
+    if made.returncode != 0:
+        return f"no network namespace can be made: {made.stderr.strip()}"
+    subprocess.run(["ip", "netns", "delete", name], check=True)
+    return None
+
+
+def _batch(namespace: str | None, lines: list[str]) -> None:
+    """Run lines of `ip` in a namespace. Raises RuntimeError."""
+    where = [] if namespace is None else ["-n", namespace]
+    done = subprocess.run(
+        ["ip", *where, "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"ip in {namespace}: {done.stderr.strip()}")
+
+
+class Network:
+    """Hosts by name, each in a namespace of its own."""
+
+    def __init__(self, hosts: Iterable[str]) -> None:
+        self.hosts = tuple(hosts)
+        self._prefix = f"kc{os.getpid()}"
+        self._number = {host: number for number, host in enumerate(self.hosts)}
+        self._lost: set[tuple[str, str]] = set()
+        self._namespaces: list[str] = []
+
+    def address(self, host: str) -> str:
+        return f"{SUBNET}.{FIRST_ADDRESS + self._number[host]}"
+
+    def launcher(self, host: str) -> list[str]:
+        """What starts a command on that host."""
+        return ["ip", "netns", "exec", self._namespace(host)]
+
+    def create(self) -> None:
+        """Raises RuntimeError with what `ip` says."""
+        switch = self._namespace("switch")
+        self._namespaces = [switch, *(self._namespace(host) for host in self.hosts)]
+        _batch(None, [f"netns add {name}" for name in self._namespaces])
+        ports = ["link add bridge type bridge", "link set bridge up"]
+        for host in self.hosts:
+            near = f"eth0 netns {self._namespace(host)} address {self._link_address(host)}"
+            ports.append(f"link add to-{host} type veth peer name {near}")
+            ports.append(f"link set to-{host} master bridge up")
+        _batch(switch, ports)
+        for host in self.hosts:
+            _batch(
+                self._namespace(host),
+                [
+                    f"address add {self.address(host)}/{PREFIX_BITS} dev eth0",
+                    "link set lo up",
+                    "link set eth0 up",
+                    *(self._way(host, target) for target in self.hosts if target != host),
+                ],
+            )
+
+    def delete(self) -> None:
+        """The processes in it must have ended."""
+        _batch(None, [f"netns delete {name}" for name in self._namespaces])
+        self._namespaces = []
+
+    # --- faults
+
+    def unplug(self, host: str) -> None:
+        """Its cable is out: its interface is down, and nothing passes either way."""
+        _batch(self._namespace("switch"), [f"link set to-{host} down"])
+
+    def lose(self, source: str, target: str) -> None:
+        """What `source` sends to `target` is lost; the other direction is as it was."""
+        self._lost.add((source, target))
+        self._point(source, target)
+
+    def cut(self, one: str, others: Iterable[str]) -> None:
+        """Nothing passes between `one` and the others, either way."""
+        for other in others:
+            self.lose(one, other)
+            self.lose(other, one)
+
+    def heal(self) -> None:
+        """Everything passes again."""
+        lost, self._lost = self._lost, set()
+        for source, target in lost:
+            self._point(source, target)
+        _batch(self._namespace("switch"), [f"link set to-{host} up" for host in self.hosts])
+
+    # --- being there
+
+    def thread(self, host: str, work: Callable[[], None]) -> threading.Thread:
+        """A thread, not yet started, that does `work` on that host: its sockets, and those of threads that
+        it starts, are in the host's namespace.
+        """
+
+        def entered() -> None:
+            self._enter(host)
+            work()
+
+        return threading.Thread(target=entered, name=f"on {host}", daemon=True)
+
+    def on(self, host: str, work: Callable[[], T]) -> T:
+        """The result of `work` done on that host."""
+        results: list[T] = []
+        failures: list[BaseException] = []
+
+        def done() -> None:
+            try:
+                results.append(work())
+            except BaseException as failure:
+                failures.append(failure)
+
+        thread = self.thread(host, done)
+        thread.start()
+        thread.join()
+        if failures:
+            raise failures[0]
+        return results[0]
+
+    def _enter(self, host: str) -> None:
+        descriptor = os.open(f"/run/netns/{self._namespace(host)}", os.O_RDONLY)
+        try:
+            # os.setns comes with Python 3.12. It is the calling thread alone that moves.
+            libc = ctypes.CDLL(None, use_errno=True)
+            if libc.setns(descriptor, _CLONE_NEWNET) != 0:
+                raise OSError(ctypes.get_errno(), f"setns to {host}")
+        finally:
+            os.close(descriptor)
+
+    def _namespace(self, host: str) -> str:
+        return f"{self._prefix}-{host}"
+
+    def _link_address(self, host: str) -> str:
+        return f"02:00:00:00:01:{self._number[host]:02x}"
+
+    def _way(self, source: str, target: str) -> str:
+        link_address = NOWHERE if (source, target) in self._lost else self._link_address(target)
+        return f"neighbour replace {self.address(target)} lladdr {link_address} dev eth0 nud permanent"
+
+    def _point(self, source: str, target: str) -> None:
+        _batch(self._namespace(source), [self._way(source, target)])

@@ -1,0 +1,248 @@
+"""A broker that is cut off: from everyone, from the other brokers alone, or from ZooKeeper alone.
+
+Whoever is cut off acknowledges nothing with acks=all that the others do not have, and where they can, the
+others go on. When the network is whole again, all replicas are the same, batch for batch, with every record
+that was acknowledged with acks=all. What a cut-off leader acknowledged with acks=1 is lost: the logs had
+parted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.errors import ErrorCode
+from tests.partitions.cluster import BROKER_IDS, CLIENT, ZOOKEEPER, PartitionedCluster, host_of
+from tests.partitions.load import ALL_IN_SYNC, LEADER_ONLY, Attempt, DirectProducer, IdempotentProducer
+from tests.partitions.network import Network, missing
+from tests.support import campaign
+from tests.support.process import wait_until
+
+MIN_1, MIN_2 = "min-isr-1", "min-isr-2"
+TOPICS = (MIN_1, MIN_2)
+CUT_OFF = 1
+OTHERS = (2, 3)
+_ABSENT = missing()
+
+pytestmark = [
+    pytest.mark.skipif(_ABSENT is not None, reason=str(_ABSENT)),
+    pytest.mark.timeout(180),
+]
+
+
+class Trial:
+    """A cluster under load from all sides, one cut, and what must hold afterwards."""
+
+    def __init__(self, cluster: PartitionedCluster) -> None:
+        self.cluster = cluster
+        self.network = cluster.network
+        for topic in TOPICS:
+            cluster.create_topic(topic, {"min.insync.replicas": topic[-1]})
+        cluster.wait_all_in_sync(len(TOPICS))
+        addresses = {broker_id: broker.address for broker_id, broker in cluster.brokers.items()}
+        self.direct = {
+            (broker_id, acks): DirectProducer(
+                self.network, host_of(CUT_OFF) if broker_id == CUT_OFF else CLIENT, address, TOPICS, acks
+            )
+            for broker_id, address in addresses.items()
+            for acks in (LEADER_ONLY, ALL_IN_SYNC)
+        }
+        self.idempotent = [
+            IdempotentProducer(self.network, host_of(CUT_OFF), addresses[CUT_OFF], MIN_1),
+            IdempotentProducer(self.network, CLIENT, ",".join(addresses.values()), MIN_1),
+        ]
+
+    def acknowledged(
+        self, broker_id: int, acks: int, since_s: float, until_s: float, topics: tuple[str, ...] = TOPICS
+    ) -> list[Attempt]:
+        """What was both sent to a broker and acknowledged by it in that time."""
+        return [
+            attempt
+            for attempt in list(self.direct[broker_id, acks].attempts)
+            if attempt.error == ErrorCode.NONE
+            and attempt.sent_s > since_s
+            and attempt.answered_s < until_s
+            and attempt.topic in topics
+        ]
+
+    def wait_acknowledged(
+        self, broker_id: int, acks: int, count: int, since_s: float = 0.0, topics: tuple[str, ...] = TOPICS
+    ) -> None:
+        wait_until(
+            lambda: len(self.acknowledged(broker_id, acks, since_s, time.monotonic(), topics)) >= count,
+            20,
+            f"{count} records acknowledged by broker {broker_id} with acks={acks}",
+            0.1,
+        )
+
+    def finish(self) -> dict[tuple[str, int], dict[int, bytes]]:
+        """The network is whole: all get in sync. Values by partition and offset once the load has ended."""
+        self.network.heal()
+        self.cluster.wait_all_in_sync(len(TOPICS))
+        producers: list[DirectProducer | IdempotentProducer] = [*self.direct.values(), *self.idempotent]
+        for producer in producers:
+            producer.stop()
+        wait_until(
+            lambda: not self.cluster.unequal(TOPICS), 20, "replicas that are equal batch for batch", 0.2
+        )
+        for broker in self.cluster.brokers.values():
+            broker.kill()
+        assert self.cluster.unequal(TOPICS) == []
+        logs = {(topic, index): self.cluster.values(topic, index) for topic in TOPICS for index in range(3)}
+        self._check_nothing_lost(logs)
+        return logs
+
+    def _check_nothing_lost(self, logs: dict[tuple[str, int], dict[int, bytes]]) -> None:
+        kept = [
+            attempt
+            for broker_id in BROKER_IDS
+            for attempt in self.direct[broker_id, ALL_IN_SYNC].attempts
+            if attempt.error == ErrorCode.NONE
+        ]
+        for producer in self.idempotent:
+            assert len(producer.attempts) == producer.sent
+            assert all(attempt.error == ErrorCode.NONE for attempt in producer.attempts)
+            kept += producer.attempts
+        lost = [
+            attempt
+            for attempt in kept
+            if logs[attempt.topic, attempt.partition].get(attempt.offset) != attempt.value
+        ]
+        assert lost == [], f"{len(lost)} of {len(kept)} acknowledged records are lost"
+        times = Counter(value for log in logs.values() for value in log.values() if b"/idempotent/" in value)
+        assert set(times.values()) == {1}, "an idempotent producer's record is there twice"
+
+
+def lost_with_acks_1(trial: Trial, logs: dict[tuple[str, int], dict[int, bytes]]) -> int:
+    return sum(
+        attempt.error == ErrorCode.NONE
+        and logs[attempt.topic, attempt.partition].get(attempt.offset) != attempt.value
+        for attempt in trial.direct[CUT_OFF, LEADER_ONLY].attempts
+    )
+
+
+@pytest.fixture
+def trial(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Trial]:
+    """The parameter is the broker that is the controller at first."""
+    first: int = request.param
+    cluster = PartitionedCluster(tmp_path, (first, *(item for item in BROKER_IDS if item != first)))
+    try:
+        cluster.start()
+        yield Trial(cluster)
+    finally:
+        cluster.stop()
+
+
+def others_lead(trial: Trial) -> float:
+    """When another broker had taken over what the one that is cut off led."""
+    return trial.cluster.wait_for(
+        OTHERS[0],
+        lambda states: bool(states) and all(state.leader in OTHERS for state in states.values()),
+        "leaders among the others",
+    )
+
+
+def everything_from_everyone(network: Network) -> None:
+    network.unplug(host_of(CUT_OFF))
+
+
+def what_it_sends(network: Network) -> None:
+    for host in network.hosts:
+        if host != host_of(CUT_OFF):
+            network.lose(host_of(CUT_OFF), host)
+
+
+def what_it_is_sent(network: Network) -> None:
+    for host in network.hosts:
+        if host != host_of(CUT_OFF):
+            network.lose(host, host_of(CUT_OFF))
+
+
+def zookeeper(network: Network) -> None:
+    network.cut(host_of(CUT_OFF), [ZOOKEEPER])
+
+
+def brokers(network: Network) -> None:
+    network.cut(host_of(CUT_OFF), [host_of(other) for other in OTHERS])
+
+
+CUT_S = campaign.rounds(5, 12)
+CONTROLLERS = (CUT_OFF, 2)
+only_campaign = pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
+
+
+def last(since_s: float) -> float:
+    """The end of a cut that began then; now."""
+    wait_until(lambda: time.monotonic() > since_s + CUT_S, 20, "the end of the cut", 0.1)
+    return time.monotonic()
+
+
+@pytest.mark.parametrize(
+    ("trial", "loss"),
+    [
+        (CUT_OFF, everything_from_everyone),
+        pytest.param(2, everything_from_everyone, marks=only_campaign),
+        *(
+            pytest.param(controller, loss, marks=only_campaign)
+            for controller in CONTROLLERS
+            for loss in (what_it_sends, what_it_is_sent)
+        ),
+    ],
+    indirect=["trial"],
+)
+def test_cut_off_from_everyone(trial: Trial, loss: Callable[[Network], None]) -> None:
+    trial.wait_acknowledged(CUT_OFF, ALL_IN_SYNC, 20)
+    loss(trial.network)
+    cut_s = time.monotonic()
+    moved_s = others_lead(trial)
+    for broker_id in OTHERS:
+        trial.wait_acknowledged(broker_id, ALL_IN_SYNC, 50, moved_s)
+    healed_s = last(cut_s)
+    assert trial.acknowledged(CUT_OFF, ALL_IN_SYNC, cut_s, healed_s) == []
+    assert len(trial.acknowledged(CUT_OFF, LEADER_ONLY, cut_s, healed_s)) > 50
+    logs = trial.finish()
+    assert lost_with_acks_1(trial, logs) > 50, "the logs never parted"
+
+
+@pytest.mark.parametrize(
+    "trial", [pytest.param(item, marks=only_campaign) for item in CONTROLLERS], indirect=True
+)
+def test_cut_off_from_zookeeper_alone(trial: Trial) -> None:
+    """As long as its session lasts, it leads; then others do, and it still believes to lead: nobody tells
+    it otherwise.
+    """
+    trial.wait_acknowledged(CUT_OFF, ALL_IN_SYNC, 20)
+    zookeeper(trial.network)
+    cut_s = time.monotonic()
+    moved_s = others_lead(trial)
+    for broker_id in OTHERS:
+        trial.wait_acknowledged(broker_id, ALL_IN_SYNC, 50, moved_s)
+    healed_s = last(cut_s)
+    assert trial.acknowledged(CUT_OFF, ALL_IN_SYNC, moved_s, healed_s) == []
+    assert len(trial.acknowledged(CUT_OFF, LEADER_ONLY, moved_s, healed_s)) > 50
+    logs = trial.finish()
+    assert lost_with_acks_1(trial, logs) > 50, "the logs never parted"
+
+
+@pytest.mark.parametrize(
+    "trial", [pytest.param(item, marks=only_campaign) for item in CONTROLLERS], indirect=True
+)
+def test_cut_off_from_the_other_brokers_alone(trial: Trial) -> None:
+    """Nobody is found dead, so whoever cannot reach the controller is stuck, as in Kafka; and the controller
+    can be the one that is cut off, which then goes on alone where min.insync.replicas lets it.
+    """
+    is_controller = trial.cluster.controller_id(CUT_OFF) == CUT_OFF
+    trial.wait_acknowledged(CUT_OFF, ALL_IN_SYNC, 20)
+    brokers(trial.network)
+    cut_s = time.monotonic()
+    side = CUT_OFF if is_controller else OTHERS[0]
+    topics = (MIN_1,) if is_controller else TOPICS
+    trial.wait_acknowledged(side, ALL_IN_SYNC, 50, cut_s, topics)
+    healed_s = last(cut_s)
+    silent = (MIN_2,) if is_controller else TOPICS
+    assert trial.acknowledged(CUT_OFF, ALL_IN_SYNC, cut_s, healed_s, silent) == []
+    trial.finish()
