@@ -44,6 +44,15 @@ TopicListener = Callable[[str, dict[str, str]], None]
 BrokerListener = Callable[[set[str]], None]
 
 
+_THREAD_COUNTS = (
+    "background.threads",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+)
+
+
 class ResourceType(IntEnum):
     """What may have settings, by Kafka's numbers."""
 
@@ -229,9 +238,10 @@ class ConfigManager:
         check_dynamic(settings, per_broker=bool(name))
         layers = (self._config.dynamic_default, settings) if name else (settings, self._config.dynamic_broker)
         try:
-            self._config.with_dynamic(*layers)
+            new = self._config.with_dynamic(*layers)
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+        _check_thread_counts(self._config, new)
         secrets = [item for item in settings if _is_password(item)]
         if secrets:
             raise KafkaError(
@@ -372,6 +382,20 @@ def check_dynamic(settings: Mapping[str, str], *, per_broker: bool) -> None:
                 "Cannot update these configs at default cluster level, broker id must be specified: "
                 + _set(single),
             )
+
+
+def _check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
+    """KafkaError when a number of threads changes by more than a factor of two at once."""
+    for name in _THREAD_COUNTS:
+        before, after = old.int(name), new.int(name)
+        bound = (
+            f"should be at least half the current value {before}"
+            if after < before // 2
+            else f"should not be greater than double the current value {before}"
+        )
+        if not before // 2 <= after <= 2 * before:
+            problem = f"Dynamic thread count update validation failed for {name}={after}, value {bound}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, problem)
 
 
 def _check_names(names: Sequence[str], nulls: Sequence[str]) -> None:

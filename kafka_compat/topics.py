@@ -102,6 +102,7 @@ class TopicManager:
         known = self._metadata.topics.get(topic)
         if known is None:
             return
+        self.replicas.quotas.configure_topic(topic, overrides)
         config = self.log_config_for(topic)
         for partition in known.partitions:
             held = self.replicas.get(topic, partition.partition)
@@ -132,6 +133,7 @@ class TopicManager:
         found = [await self._read_topic(topic, operations) for topic in await self._children(znodes.TOPICS)]
         if operations:
             await self._store.multi(operations)
+        self.replicas.quotas.configure_topic(topic, self._overrides[topic])
         for metadata in found:
             self._lead_all(metadata, is_new=False)
 

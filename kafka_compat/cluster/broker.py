@@ -54,6 +54,7 @@ from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest
 from kafka_compat.replication.follower import FollowerSettings
 from kafka_compat.replication.replica_fetcher import ReplicaFetchers
 from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.replication.replication_quota import FOLLOWER_RATE, LEADER_RATE, ReplicationQuotas
 from kafka_compat.topic_nodes import new_topic_id
 from kafka_compat.topics import TopicManager
 from storage.log_dirs import LoadReport
@@ -194,6 +195,11 @@ class ClusterBroker(Broker):
             self.loop.call_soon,
             proposer=self._proposals,
             lag_time_max_ms=config.int("replica.lag.time.max.ms"),
+            quotas=ReplicationQuotas(
+                self.broker_id,
+                config.int("replication.quota.window.num"),
+                1000 * config.int("replication.quota.window.size.seconds"),
+            ),
         )
         self._fetchers = ReplicaFetchers(
             self.broker_id,
@@ -206,6 +212,8 @@ class ClusterBroker(Broker):
             ),
             self._client_to,
             self.clock,
+            fetchers_per_leader=config.int("num.replica.fetchers"),
+            quota=replicas.quotas.follower,
         )
         replicas.fetching = self._fetchers
         self._states = ReplicaStates(
@@ -219,6 +227,7 @@ class ClusterBroker(Broker):
     async def _take_up(self, report: LoadReport) -> None:
         """Nothing is led before the controller says so."""
         self.replicas.restore_high_watermarks(report.high_watermarks)
+        self._apply_replication_settings()
 
     async def _join(self) -> None:
         self.configs.on_topic_config_changed.append(self._announce_topic)
@@ -361,6 +370,14 @@ class ClusterBroker(Broker):
         self._on_stopping(topic, partition)
 
     # --- settings
+
+    def _broker_config_changed(self, names: set[str]) -> None:
+        super()._broker_config_changed(names)
+        self._apply_replication_settings()
+
+    def _apply_replication_settings(self) -> None:
+        self._fetchers.resize(self.config.int("num.replica.fetchers"))
+        self.replicas.quotas.set_rates(self.config.int(LEADER_RATE), self.config.int(FOLLOWER_RATE))
 
     def _announce_topic(self, topic: str, settings: dict[str, str]) -> None:
         self._run(announce(self.store, f"topics/{topic}"))

@@ -82,6 +82,7 @@ class ClusterTopics(TopicManager):
     # --- requests of clients
 
     async def create(
+        self.replicas.quotas.configure_topic(topic, {})
         self,
         name: str,
         *,

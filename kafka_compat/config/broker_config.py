@@ -74,7 +74,7 @@ class BrokerConfig:
         try:
             return self._values[name]
         except KeyError:
-            key = self._keys[name]
+            key = self._keys.get(name) or dynamic_only_keys()[name]
             value = None if key.default is None else key.parse(key.default)
             self._values[name] = value
             return value

@@ -10,6 +10,7 @@ Rules
 4. A follower (replica id from 0 on) reads to the end of the log, and with its fetch offset tells how far it
    has come; only the first look counts for that. A consumer reads what is committed, from version 11 on also
    from a follower, and is sent to a nearer one where replica.selector.class says so (KIP-392).
+5. A follower that is throttled and not in sync gets no records while the leader's quota is exceeded.
 """
 
 from __future__ import annotations
@@ -238,7 +239,7 @@ class DelayedFetch:
                     log.aborted_transactions(target.fetch_offset, upper_bound) if found is not None else ()
                 )
             ]
-        if found is None:
+        if found is None or (replica_id >= 0 and self._is_held_back(partition)):
             return data, 0, False
         version = self._ctx.api_version
         if version < _FIRST_VERSION_WITH_FORMAT_2:
@@ -250,6 +251,24 @@ class DelayedFetch:
             data.records = found
         return data, found.size_bytes, False
 
+    def _is_held_back(self, partition: Partition) -> bool:
+        broker = self._ctx.broker
+        quota = broker.replicas.quotas.leader
+        return (
+            quota.is_throttled(partition.topic, partition.partition)
+            and self._replica_id not in partition.isr
+            and quota.is_exceeded(broker.clock.now_ms())
+        )
+
+    def _count_throttled(self, found: list[tuple[FetchTarget, PartitionData, int]]) -> None:
+        broker = self._ctx.broker
+        quota = broker.replicas.quotas.leader
+        for target, data, size_bytes in found:
+            topic = target.topic
+            name = broker.metadata.topic_name(topic) if isinstance(topic, UUID) else topic
+            if name is not None and size_bytes and quota.is_throttled(name, data.partition_index):
+                quota.record(size_bytes, broker.clock.now_ms())
+
     def _nearest(self, partition: Partition, fetch_offset: int) -> int:
         broker = self._ctx.broker
         if broker.config.str("replica.selector.class") != RACK_AWARE_SELECTOR:
@@ -258,6 +277,8 @@ class DelayedFetch:
         return nearest_replica(partition, self._rack, racks, fetch_offset)
 
     def _response(self, found: list[tuple[FetchTarget, PartitionData, int]]) -> FetchResponse:
+        if self._replica_id >= 0 and self._ctx.broker.replicas.quotas.leader.has_replicas:
+            self._count_throttled(found)
         plan = self._plan
         topics: dict[str | UUID, list[PartitionData]] = {}
         for target, data, size_bytes in found:

@@ -17,6 +17,7 @@ Rules
 2. Nothing is asked for a partition while records of it wait for the flush that flush.messages asks for: with
    its fetch offset a follower vouches for what it has.
 3. An answer counts only for partitions that stand as they stood when it was asked.
+4. A replica that is throttled and not in sync is left out of requests while its quota is exceeded.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from kafka_compat.protocol.messages.list_offsets import (
 from kafka_compat.replication.fetch_session import PartitionKey
 from kafka_compat.replication.follower_session import FollowerSession, Wanted
 from kafka_compat.replication.partition import Partition
+from kafka_compat.replication.replication_quota import ReplicationQuota
 from kafka_compat.replication.truncation import truncation_offset
 from storage.errors import LogDirFailure, StorageError
 
@@ -56,6 +58,8 @@ FETCH_VERSION = 17
 FETCH_VERSION_WITH_NAMES = 12
 """For leaders of topics that have no id, which are older than Kafka 2.8."""
 LIST_OFFSETS_VERSION = 8
+QUOTA_WAIT_MS = 100
+"""How long replicas that are throttled wait until their quota is looked at again."""
 _LATEST = -1
 _EARLIEST = -2
 _NO_TOPIC_ID = UUID(int=0)
@@ -83,7 +87,7 @@ class FollowerSettings:
 class _Followed:
     """One partition in one leader epoch."""
 
-    __slots__ = ("delayed_until_ms", "leader_epoch", "partition", "state", "topic_id")
+    __slots__ = ("delayed_until_ms", "is_in_sync", "leader_epoch", "partition", "state", "topic_id")
 
     def __init__(self, partition: Partition, topic_id: UUID) -> None:
         self.partition = partition
@@ -91,6 +95,8 @@ class _Followed:
         self.leader_epoch = partition.leader_epoch
         self.state = State.FETCHING
         self.delayed_until_ms = 0
+        self.is_in_sync = False
+        """Whether it had all that was committed, by the last answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +122,18 @@ class Follower:
     there before.
     """
 
-    def __init__(self, local_id: int, settings: FollowerSettings, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        local_id: int,
+        settings: FollowerSettings,
+        wake: Callable[[], None],
+        quota: ReplicationQuota | None = None,
+    ) -> None:
+        """`quota` is shared with the followers of other leaders; None: nothing is throttled."""
         self._local_id = local_id
         self._settings = settings
         self._wake = wake
+        self._quota = quota if quota is not None else ReplicationQuota()
         self._followed: dict[tuple[str, int], _Followed] = {}
         self._session = FollowerSession()
         self._version = FETCH_VERSION
@@ -140,6 +154,12 @@ class Follower:
         """Write no more to its log; whether it was followed does not matter."""
         self._followed.pop((partition.topic, partition.partition), None)
 
+    def remove_all(self) -> list[tuple[Partition, UUID]]:
+        """Write no more for any; what was followed, to be followed by another."""
+        items = [(item.partition, item.topic_id) for item in self._followed.values()]
+        self._followed.clear()
+        return items
+
     def wait_ms(self, now_ms: int) -> int | None:
         """How long nothing is to be asked, unless `wake` is called; None: for ever."""
         delayed = [
@@ -157,6 +177,7 @@ class Follower:
             if item.state is State.FETCHING
             and item.delayed_until_ms <= now_ms
             and item.partition.durable_end_offset == item.partition.log.log_end_offset
+            and not self._is_held_back(item, now_ms)
         ]
         if not ready:
             return None
@@ -189,6 +210,15 @@ class Follower:
             forgotten_topics_data=_forgotten(forgotten),
         )
         return SentFetch(request, version, asked)
+
+    def _is_held_back(self, item: _Followed, now_ms: int) -> bool:
+        if item.is_in_sync or not self._is_throttled(item) or not self._quota.is_exceeded(now_ms):
+            return False
+        item.delayed_until_ms = now_ms + QUOTA_WAIT_MS
+        return True
+
+    def _is_throttled(self, item: _Followed) -> bool:
+        return self._quota.is_throttled(item.partition.topic, item.partition.partition)
 
     def _named(self, wanted: dict[PartitionKey, Wanted]) -> list[FetchTopic]:
         topics: dict[str | UUID, FetchTopic] = {}
@@ -246,6 +276,9 @@ class Follower:
         records = data.records
         assert records is None or isinstance(records, (bytes, memoryview))
         partition.append_as_follower(memoryview(records or b""), data.high_watermark, data.log_start_offset)
+        item.is_in_sync = partition.log.log_end_offset >= data.high_watermark
+        if records and self._is_throttled(item):
+            self._quota.record(len(records), now_ms)
         self._await_flush(item)
 
     def _await_flush(self, item: _Followed) -> None:

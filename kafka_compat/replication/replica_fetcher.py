@@ -1,8 +1,11 @@
-"""The pump between `follower` and the leaders: one task and one connection for each broker that is followed.
+"""The pump between `follower` and the leaders: num.replica.fetchers tasks, with a connection each, for each
+broker that is followed.
 
 Rules
-1. One request is under way to a leader at a time.
+1. One request of a fetcher is under way at a time.
 2. After a lost connection a new one is made, to where the leader listens then.
+3. The name and number of a partition say which fetcher serves it (as Kafka spreads them); when their count
+   changes, each partition moves to where it belongs by then.
 """
 
 from __future__ import annotations
@@ -18,9 +21,12 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.replication.follower import LIST_OFFSETS_VERSION, Follower, FollowerSettings
 from kafka_compat.replication.partition import Partition
+from kafka_compat.replication.replication_quota import ReplicationQuota
 
 log = logging.getLogger(__name__)
 
+_INT_MAX = 2**31 - 1
+_INT_MASK = 2**32 - 1
 
 class Client(Protocol):
     """A connection to a broker."""
@@ -35,38 +41,79 @@ Connect = Callable[[int], Client | None]
 """A new client for a broker, None as long as nobody knows where it listens."""
 
 
+def fetcher_of(topic: str, partition: int, count: int) -> int:
+    """Which of `count` fetchers serves a partition: Kafka's hash, so that load spreads as there."""
+    code = 0
+    units = topic.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        code = (31 * code + (high << 8 | low)) & _INT_MASK
+    code = (31 * code + partition) & _INT_MASK
+    magnitude = code if code <= _INT_MAX else _INT_MASK + 1 - code
+    return (0 if magnitude > _INT_MAX else magnitude) % count
+
+
 class ReplicaFetchers:
     """Fetches for every partition that follows; see `replica_manager.Fetching`."""
 
-    def __init__(self, local_id: int, settings: FollowerSettings, connect: Connect, clock: Clock) -> None:
+    def __init__(
+        self,
+        local_id: int,
+        settings: FollowerSettings,
+        connect: Connect,
+        clock: Clock,
+        *,
+        fetchers_per_leader: int = 1,
+        quota: ReplicationQuota | None = None,
+    ) -> None:
         self._local_id = local_id
         self._settings = settings
         self._connect = connect
         self._clock = clock
-        self._fetchers: dict[int, ReplicaFetcher] = {}
+        self._count = fetchers_per_leader
+        self._quota = quota if quota is not None else ReplicationQuota()
+        self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
+        """By leader and number."""
         self._ending: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._fetchers)
 
     def start(self, partition: Partition, topic_id: UUID) -> None:
         """Fetch from `partition.leader_id` in `partition.leader_epoch` from now on, in place of before."""
-        leader_id = partition.leader_id
-        self._stop(partition, but=leader_id)
-        fetcher = self._fetchers.get(leader_id)
+        key = (partition.leader_id, fetcher_of(partition.topic, partition.partition, self._count))
+        self._stop(partition, but=key)
+        fetcher = self._fetchers.get(key)
         if fetcher is None:
-            fetcher = ReplicaFetcher(self._local_id, leader_id, self._settings, self._connect, self._clock)
-            self._fetchers[leader_id] = fetcher
+            fetcher = ReplicaFetcher(
+                self._local_id, key[0], self._settings, self._connect, self._clock, self._quota
+            )
+            self._fetchers[key] = fetcher
         fetcher.follower.add(partition, topic_id)
 
     def stop(self, partition: Partition) -> None:
         """Fetch no more for it. When this returns, nothing more is written to its log."""
         self._stop(partition, but=None)
 
-    def _stop(self, partition: Partition, but: int | None) -> None:
-        for leader_id, fetcher in list(self._fetchers.items()):
-            if leader_id == but:
-                continue
-            fetcher.follower.remove(partition)
-            if not len(fetcher.follower):
-                del self._fetchers[leader_id]
+    def resize(self, fetchers_per_leader: int) -> None:
+        """num.replica.fetchers is another."""
+        if fetchers_per_leader == self._count:
+            return
+        self._count = fetchers_per_leader
+        moved = [item for fetcher in self._fetchers.values() for item in fetcher.follower.remove_all()]
+        for partition, topic_id in moved:
+            self.start(partition, topic_id)
+        self._end_idle()
+
+    def _stop(self, partition: Partition, but: tuple[int, int] | None) -> None:
+        for key, fetcher in self._fetchers.items():
+            if key != but:
+                fetcher.follower.remove(partition)
+        self._end_idle(but)
+
+    def _end_idle(self, but: tuple[int, int] | None = None) -> None:
+        for key, fetcher in list(self._fetchers.items()):
+            if key != but and not len(fetcher.follower):
+                del self._fetchers[key]
                 task = asyncio.get_running_loop().create_task(fetcher.close())
                 self._ending.add(task)
                 task.add_done_callback(self._ending.discard)
@@ -81,14 +128,20 @@ class ReplicaFetcher:
     """Fetches from one leader."""
 
     def __init__(
-        self, local_id: int, leader_id: int, settings: FollowerSettings, connect: Connect, clock: Clock
+        self,
+        local_id: int,
+        leader_id: int,
+        settings: FollowerSettings,
+        connect: Connect,
+        clock: Clock,
+        quota: ReplicationQuota,
     ) -> None:
         self._leader_id = leader_id
         self._connect = connect
         self._clock = clock
         self._client: Client | None = None
         self._woken = asyncio.Event()
-        self.follower = Follower(local_id, settings, self._woken.set)
+        self.follower = Follower(local_id, settings, self._woken.set, quota)
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:

@@ -12,6 +12,7 @@ from kafka_compat.metadata_cache import MetadataCache
 from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.in_sync import IsrProposer
 from kafka_compat.replication.partition import DEFAULT_LAG_TIME_MAX_MS, CallSoon, Partition
+from kafka_compat.replication.replication_quota import ReplicationQuotas
 from storage.errors import DiskFull, LogDirFailure
 from storage.log_dirs import LogDirs
 
@@ -41,10 +42,12 @@ class ReplicaManager:
         *,
         proposer: IsrProposer | None = None,
         lag_time_max_ms: int = DEFAULT_LAG_TIME_MAX_MS,
+        quotas: ReplicationQuotas | None = None,
     ) -> None:
-        """`proposer` is None for a broker that is alone."""
+        """`proposer` and `quotas` are None for a broker that is alone."""
         self.fetching: Fetching | None = None
         """None as long as no partition follows another broker."""
+        self.quotas = quotas if quotas is not None else ReplicationQuotas(local_id)
         self.local_id = local_id
         self._log_dirs = log_dirs
         self._metadata = metadata

@@ -1,0 +1,99 @@
+"""How much bandwidth the copying of replicas may take (KIP-73). Pure.
+
+Rules
+1. leader.replication.throttled.replicas and follower.replication.throttled.replicas of a topic name what is
+   throttled, as `partition:broker,…` or `*` for all; a broker obeys the entries with its own id.
+2. All bytes of throttled replicas count for the rate. Who is in sync is not held back: a throttle that made
+   replicas leave the ISR would do more harm than the copying.
+3. The rate is that of the last replication.quota.window.num windows. What is held back waits until the rate
+   has fallen below the bound again, so that one large batch never stops a replica for good.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+
+UNLIMITED = 2**63 - 1
+LEADER_REPLICAS = "leader.replication.throttled.replicas"
+LEADER_RATE = "leader.replication.throttled.rate"
+FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+ALL = "*"
+
+
+class ReplicationQuota:
+    """One side of one broker: what it sends as a leader, or what it fetches as a follower."""
+
+    def __init__(self, windows: int = 11, window_ms: int = 1000) -> None:
+        self.bytes_per_s = UNLIMITED
+        self._windows = windows
+        self._window_ms = window_ms
+        self._throttled: dict[str, frozenset[int] | None] = {}
+        self._samples: deque[list[int]] = deque()
+        """[start in ms, bytes], the newest last."""
+
+    def throttle(self, topic: str, replicas: str, broker_id: int) -> None:
+        """Take over a topic's setting, "" when it has none."""
+        entries = [item.strip() for item in replicas.split(",") if item.strip()]
+        if not entries:
+            self._throttled.pop(topic, None)
+        elif entries == [ALL]:
+            self._throttled[topic] = None
+        else:
+            pairs = [item.partition(":") for item in entries]
+            self._throttled[topic] = frozenset(
+                int(partition) for partition, _, broker in pairs if broker == str(broker_id)
+            )
+
+    @property
+    def has_replicas(self) -> bool:
+        """Whether any are throttled."""
+        return bool(self._throttled)
+
+    def is_throttled(self, topic: str, partition: int) -> bool:
+        """Whether the bytes of that replica count."""
+        if topic not in self._throttled:
+            return False
+        partitions = self._throttled[topic]
+        return partitions is None or partition in partitions
+
+    def record(self, size_bytes: int, now_ms: int) -> None:
+        """Bytes of throttled replicas that were sent or came."""
+        if not self._samples or now_ms - self._samples[-1][0] >= self._window_ms:
+            self._samples.append([now_ms, 0])
+        self._samples[-1][1] += size_bytes
+        self._forget_old(now_ms)
+
+    def is_exceeded(self, now_ms: int) -> bool:
+        """Whether the rate is above the bound."""
+        if self.bytes_per_s == UNLIMITED:
+            return False
+        self._forget_old(now_ms)
+        if not self._samples:
+            return False
+        elapsed_ms = max(now_ms - self._samples[0][0], self._window_ms)
+        return 1000 * sum(size for _, size in self._samples) > self.bytes_per_s * elapsed_ms
+
+    def _forget_old(self, now_ms: int) -> None:
+        while self._samples and now_ms - self._samples[0][0] >= self._windows * self._window_ms:
+            self._samples.popleft()
+
+
+class ReplicationQuotas:
+    """Both sides of one broker."""
+
+    def __init__(self, broker_id: int, windows: int = 11, window_ms: int = 1000) -> None:
+        self.leader = ReplicationQuota(windows, window_ms)
+        self.follower = ReplicationQuota(windows, window_ms)
+        self._broker_id = broker_id
+
+    def set_rates(self, leader_bytes_per_s: int, follower_bytes_per_s: int) -> None:
+        """Take over leader.replication.throttled.rate and follower.replication.throttled.rate."""
+        self.leader.bytes_per_s = leader_bytes_per_s
+        self.follower.bytes_per_s = follower_bytes_per_s
+
+    def configure_topic(self, topic: str, overrides: Mapping[str, str]) -> None:
+        """Take over which replicas of a topic are throttled, from the settings that it has of its own."""
+        self.leader.throttle(topic, overrides.get(LEADER_REPLICAS, ""), self._broker_id)
+        self.follower.throttle(topic, overrides.get(FOLLOWER_REPLICAS, ""), self._broker_id)
