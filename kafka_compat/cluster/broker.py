@@ -94,6 +94,7 @@ class ClusterBroker(Broker):
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving = False
         self._handed_over = False
+        self._reentering = False
         self._shrink_timer: asyncio.TimerHandle | None = None
         request_timeout_ms = config.int("controller.socket.timeout.ms")
         rebalance_s = config.int("leader.imbalance.check.interval.seconds")
@@ -262,25 +263,41 @@ class ClusterBroker(Broker):
             log.warning(
                 "the session with the metadata store expired: broker %d registers anew", self.broker_id
             )
-            self._run(self._reenter())
+            # A session that expires while the broker registers in it is noticed by the try under way.
+            if not self._reentering:
+                self._reentering = True
+                self._run(self._reenter())
 
     async def _reenter(self) -> None:
-        await self.controller.stop()
-        await self._config_changes.stop()
-        await self._features.stop()
-        assert self._current is not None
-        while not self._leaving:
-            try:
-                self._current.session = await self._connect_store()
-                await self._enter()
-                return
-            except UnsupportedFeatures as error:
-                log.critical("%s", error)
-                self.on_fatal()
-                return
-            except MetadataStoreError as error:
-                log.warning("cannot register anew: %r", error)
+        """Register anew, in new sessions until one stands."""
+        try:
+            while not self._leaving:
+                await self.controller.stop()
+                await self._config_changes.stop()
+                await self._features.stop()
+                if await self._enter_anew():
+                    return
                 await asyncio.sleep(RECONNECT_S)
+        except UnsupportedFeatures as error:
+            log.critical("%s", error)
+            self.on_fatal()
+        finally:
+            self._reentering = False
+
+    async def _enter_anew(self) -> bool:
+        """One try with a new session; whether it stands."""
+        assert self._current is not None
+        session: MetadataStore | None = None
+        try:
+            session = self._current.session = await self._connect_store()
+            await self._enter()
+        except MetadataStoreError as error:
+            log.warning("cannot register anew: %r", error)
+            if session is not None:
+                # Alive, it might hold a registration that stands in the way of the next one.
+                await session.close()
+            return False
+        return session.state is not SessionState.EXPIRED
 
     def _schedule_shrinking(self) -> None:
         interval_s = self.config.int("replica.lag.time.max.ms") / 2000

@@ -33,6 +33,16 @@ class ControllerLink:
         self._request_timeout_ms = request_timeout_ms
         self._client: BrokerClient | None = None
         self._connecting = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()
+        service.on_controller_changed.append(self._moved)
+
+    def _moved(self) -> None:
+        """Wait no longer for answers of the broker that was the controller: it may be paused, or cut off."""
+        client, self._client = self._client, None
+        if client is not None:
+            task = asyncio.get_running_loop().create_task(client.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
 
     async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
         """The controller's response; tried again, also elsewhere, until there is one.

@@ -46,6 +46,7 @@ class ControllerService:
         """The broker that /controller names; NOBODY while there is none."""
         self.controller_changed = asyncio.Event()
         """Set whenever `controller_id` becomes another; those who wait clear it first."""
+        self.on_controller_changed: list[Callable[[], None]] = []
 
     @property
     def is_active(self) -> bool:
@@ -167,3 +168,5 @@ class ControllerService:
         if controller_id != self.controller_id:
             self.controller_id = controller_id
             self.controller_changed.set()
+            for listener in self.on_controller_changed:
+                listener()

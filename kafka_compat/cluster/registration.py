@@ -6,6 +6,7 @@ import asyncio
 
 from coordination import znodes
 from coordination.metadata_store import (
+    ConnectionLost,
     Create,
     Event,
     MetadataStore,
@@ -21,35 +22,46 @@ async def register(store: MetadataStore, broker: BrokerInfo, now_ms: int, wait_s
     """Register in this session; the broker's epoch.
 
     A node that the broker's life before left behind goes with its session: it is waited for, `wait_s` at
-    most. NodeExists when another broker keeps the id. As Kafka, one transaction creates the node and sets its
-    data, so that its zxid is known from the answer.
+    most. NodeExists when another broker keeps the id; ConnectionLost when the store gave no answer in that
+    time. As Kafka, one transaction creates the node and sets its data, so that its zxid is known from the
+    answer.
     """
     path = znodes.broker_path(broker.broker_id)
     payload = znodes.encode_broker(broker, now_ms)
-    async with asyncio.timeout(wait_s) as deadline:
-        while True:
-            try:
-                results = await store.multi([Create(path, None, ephemeral=True), SetData(path, payload)])
-            except TransactionFailed as failed:
-                if not isinstance(failed.cause, NodeExists):
-                    raise failed.cause from None
-            else:
-                stat = results[1]
-                assert isinstance(stat, Stat)
-                return stat.czxid
-            gone = asyncio.Event()
+    held = False
+    try:
+        async with asyncio.timeout(wait_s):
+            while True:
+                epoch = await _create(store, path, payload)
+                if epoch is not None:
+                    return epoch
+                gone = asyncio.Event()
 
-            def changed(event: Event, gone: asyncio.Event = gone) -> None:
-                gone.set()
+                def changed(event: Event, gone: asyncio.Event = gone) -> None:
+                    gone.set()
 
-            found = await store.exists(path, changed)
-            if found is None:
-                continue
-            if found.ephemeral_owner == store.session_id:
-                return found.czxid
-            try:
+                found = await store.exists(path, changed)
+                if found is None:
+                    continue
+                if found.ephemeral_owner == store.session_id:
+                    return found.czxid
+                held = True
                 await gone.wait()
-            except asyncio.CancelledError:
-                if deadline.expired():
-                    raise NodeExists(path) from None
-                raise
+                held = False
+    except TimeoutError:
+        raise (NodeExists(path) if held else ConnectionLost(path)) from None
+
+
+async def _create(store: MetadataStore, path: str, payload: bytes) -> int | None:
+    """The epoch of the new node; None when there is one, maybe by an earlier try whose answer was lost."""
+    try:
+        results = await store.multi([Create(path, None, ephemeral=True), SetData(path, payload)])
+    except TransactionFailed as failed:
+        if not isinstance(failed.cause, NodeExists):
+            raise failed.cause from None
+        return None
+    except ConnectionLost:
+        return None
+    stat = results[1]
+    assert isinstance(stat, Stat)
+    return stat.czxid

@@ -1,0 +1,160 @@
+"""A broker's registration and its link to the controller when answers are lost or do not come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from coordination import znodes
+from coordination.controller_model import ControllerSettings
+from coordination.embedded import EmbeddedMetadataStore, EmbeddedSession
+from coordination.metadata_store import (
+    ConnectionLost,
+    Create,
+    Delete,
+    MetadataStore,
+    NodeExists,
+    Operation,
+    Stat,
+)
+from coordination.model import BrokerInfo, Endpoint
+from kafka_compat.cluster import broker as cluster_broker
+from kafka_compat.cluster.controller_link import ControllerLink
+from kafka_compat.cluster.controller_reign import ReignSettings
+from kafka_compat.cluster.controller_service import ControllerService
+from kafka_compat.cluster.registration import register
+from kafka_compat.cluster.session import CurrentSession
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from tests.cluster.embedded import EmbeddedCluster, until
+from tests.cluster.test_broker_client import frame_of, read_request
+
+_WAIT_S = 0.2
+
+
+class LosesAnswers(CurrentSession):
+    """A session whose first transactions are carried out, or not, and get no answer either way."""
+
+    def __init__(self, session: MetadataStore, lost: list[bool]) -> None:
+        super().__init__(session)
+        self.lost = lost
+
+    async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
+        if not self.lost:
+            return await super().multi(operations)
+        if self.lost.pop(0):
+            await super().multi(operations)
+        raise ConnectionLost("the connection broke")
+
+
+@pytest.fixture
+async def tree(tmp_path: Path) -> AsyncIterator[EmbeddedMetadataStore]:
+    tree = EmbeddedMetadataStore(str(tmp_path / "tree.journal"))
+    await tree.connect().ensure_all(znodes.PERSISTENT_PATHS)
+    yield tree
+    await tree.close()
+
+
+def broker(broker_id: int, port: int = 9092) -> BrokerInfo:
+    return BrokerInfo(broker_id, (Endpoint("PLAINTEXT", "127.0.0.1", port),))
+
+
+@pytest.mark.parametrize("lost", [[True], [False], [False, True]])
+async def test_a_registration_whose_answer_was_lost_is_found(
+    tree: EmbeddedMetadataStore, lost: list[bool]
+) -> None:
+    session = LosesAnswers(tree.connect(), lost)
+    epoch = await register(session, broker(1), 0, _WAIT_S)
+    stat = await session.exists(znodes.broker_path(1))
+    assert stat is not None and (stat.czxid, stat.ephemeral_owner) == (epoch, session.session_id)
+
+
+async def test_an_id_that_another_broker_keeps_is_refused(tree: EmbeddedMetadataStore) -> None:
+    await register(tree.connect(), broker(1), 0, _WAIT_S)
+    with pytest.raises(NodeExists):
+        await register(tree.connect(), broker(1), 0, _WAIT_S)
+
+
+async def test_the_id_of_the_life_before_is_free_when_its_session_has_ended(
+    tree: EmbeddedMetadataStore,
+) -> None:
+    before, now = tree.connect(), tree.connect()
+    first = await register(before, broker(1), 0, _WAIT_S)
+    registering = asyncio.create_task(register(now, broker(1), 0, 10))
+    await before.expire()
+    assert await registering > first
+
+
+async def test_sessions_that_expire_in_the_middle_of_registering_leave_one_registration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = EmbeddedCluster(tmp_path)
+    await cluster.start()
+    connect, short_lived, expiring = cluster.tree.connect, [1, 2], []
+
+    def connect_for_a_moment() -> EmbeddedSession:
+        session = connect()
+        if short_lived:
+            short_lived.pop()
+            expiring.append(asyncio.create_task(session.expire()))
+        return session
+
+    monkeypatch.setattr(cluster.tree, "connect", connect_for_a_moment)
+    monkeypatch.setattr(cluster_broker, "RECONNECT_S", 0.1)
+    await cluster.sessions[1].expire()
+    await until(lambda: cluster.brokers[1].broker_epoch == _registered_epoch(cluster))
+    assert not short_lived
+    # Time for another try that would not know of this one.
+    await asyncio.sleep(0.3)
+    assert cluster.brokers[1].broker_epoch == _registered_epoch(cluster)
+    await cluster.stop()
+
+
+def _registered_epoch(cluster: EmbeddedCluster) -> int | None:
+    """The epoch of broker 1's node, if its session of now holds it."""
+    stat = cluster.tree.exists(znodes.broker_path(1), None)
+    held = stat is not None and stat.ephemeral_owner == cluster.sessions[1].session_id
+    return stat.czxid if stat is not None and held else None
+
+
+async def test_a_controller_that_is_no_more_is_not_waited_for(tree: EmbeddedMetadataStore) -> None:
+    asked = asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        asked.set()
+        await reader.read()
+
+    async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await read_request(reader)
+        writer.write(frame_of(*request[:3], AlterPartitionResponse(throttle_time_ms=7)))
+
+    servers = [await asyncio.start_server(peer, "127.0.0.1", 0) for peer in (silent, answering)]
+    ports = {number: server.sockets[0].getsockname()[1] for number, server in enumerate(servers, 1)}
+
+    async def address_of(broker_id: int) -> tuple[str, int]:
+        return "127.0.0.1", ports[broker_id]
+
+    settings = ReignSettings(ControllerSettings(), "PLAINTEXT", False, 30_000, None)
+    service = ControllerService(3, settings, lambda: 0)
+    link = ControllerLink("broker-3", service, address_of, 30_000)
+    others = tree.connect()
+    first, second = (Create(znodes.CONTROLLER, _controller(number), ephemeral=True) for number in (1, 2))
+    await others.multi([first])
+    service.start(tree.connect())
+    sending = asyncio.create_task(link.send(ApiKey.ALTER_PARTITION, 3, AlterPartitionRequest(broker_id=3)))
+    async with asyncio.timeout(5):
+        await asked.wait()
+        await others.multi([Delete(znodes.CONTROLLER), second])
+        assert (await sending).throttle_time_ms == 7
+    await link.close()
+    await service.stop()
+    for server in servers:
+        server.close()
+
+
+def _controller(broker_id: int) -> bytes:
+    return znodes.encode_controller(znodes.ControllerInfo(broker_id, 0))
