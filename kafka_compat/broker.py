@@ -12,7 +12,7 @@ import gc
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from coordination.journal import CorruptJournal
 from coordination.metadata_store import MetadataStore, NodeExists
 from coordination.model import BrokerInfo, Endpoint
 from kafka_compat.clock import Clock, SystemClock
-from kafka_compat.config import BrokerConfig
+from kafka_compat.config import BrokerConfig, TopicToCreate
 from kafka_compat.configs import ConfigManager
 from kafka_compat.connection import Connection
 from kafka_compat.dispatch import Dispatcher
@@ -92,6 +92,7 @@ class Broker:
         self._tree: EmbeddedMetadataStore | None = None
         self._maintenance: Maintenance | None = None
         self._started = False
+        self._reports: set[asyncio.Task[None]] = set()
         self.on_fatal: Callable[[], None] = lambda: None
         """Called when the broker cannot go on: whoever runs it stops it and exits with an error."""
 
@@ -373,9 +374,16 @@ class Broker:
             self._on_stopping(topic, partition)
         if lost:
             self.replicas.take_offline(lost)
+            self._report_lost(lost)
         if self._started and len(self.log_dirs.offline) == len(self.log_dirs.directories):
             log.critical("every log directory is offline: the broker stops")
             self.on_fatal()
+
+    def _report_lost(self, lost: list[tuple[str, int]]) -> None:
+        """Let clients and the store know that nobody leads these partitions."""
+        report = self.loop.create_task(self.topics.note_offline(lost))
+        self._reports.add(report)
+        report.add_done_callback(self._reports.discard)
 
     def _broker_config_changed(self, names: set[str]) -> None:
         self.auto_create_topics = self.config.bool("auto.create.topics.enable")
@@ -400,6 +408,11 @@ class Broker:
         return broker.endpoints.get(name) or next(iter(broker.endpoints.values()))
 
     # --- stop
+
+    async def create_wanted_topics(self, wanted: Sequence[TopicToCreate]) -> None:
+        """Make the topics of KAFKA_CREATE_TOPICS that are not there; one that cannot be made is logged."""
+        for topic in wanted:
+            await self.topics.create_wanted(topic)
 
     async def hand_over(self) -> None:
         """Have others lead what this broker leads, before `stop`: a broker that is alone has nobody."""

@@ -22,6 +22,8 @@ class PartitionMetadata:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     partition_epoch: int = 0
+    offline: tuple[int, ...] = ()
+    """Replicas whose disk failed on a broker that lives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,11 @@ class MetadataCache:
         self.topics: dict[str, TopicMetadata] = {}
         self.brokers: dict[int, BrokerMetadata] = {}
         self._names: dict[UUID, str] = {}
+
+    def offline_replicas(self, partition: PartitionMetadata) -> list[int]:
+        """The replicas whose broker is away, or whose disk failed."""
+        away = partition.offline
+        return [replica for replica in partition.replicas if replica not in self.brokers or replica in away]
 
     def topic_name(self, topic_id: UUID) -> str | None:
         return self._names.get(topic_id)

@@ -12,7 +12,7 @@ from coordination.model import PartitionState, TopicState
 from kafka_compat.metadata_cache import PartitionMetadata
 
 FIRST_EPOCH = 0
-_FIRST_CONTROLLER_EPOCH = 1
+FIRST_CONTROLLER_EPOCH = 1
 
 
 def creation(
@@ -39,7 +39,7 @@ def partition_nodes(
     operations: list[Operation] = []
     for index, brokers in replicas.items():
         initial = PartitionState(
-            brokers[0], epochs.get(index, FIRST_EPOCH), tuple(brokers), _FIRST_CONTROLLER_EPOCH
+            brokers[0], epochs.get(index, FIRST_EPOCH), tuple(brokers), FIRST_CONTROLLER_EPOCH
         )
         operations.append(Create(znodes.partition_path(topic, index)))
         operations.append(

@@ -13,18 +13,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coordination import znodes
-from coordination.metadata_store import MetadataStore, NoNode, Operation, SetData, TransactionFailed
+from coordination.metadata_store import (
+    MetadataStore,
+    MetadataStoreError,
+    NoNode,
+    Operation,
+    SetData,
+    TransactionFailed,
+)
 from coordination.model import PartitionState, TopicState
 from kafka_compat import topic_rules
-from kafka_compat.config import BrokerConfig, log_config
+from kafka_compat.config import BrokerConfig, TopicToCreate, log_config
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata_cache import MetadataCache, PartitionMetadata, TopicMetadata
 from kafka_compat.topic_nodes import (
+    FIRST_CONTROLLER_EPOCH,
     FIRST_EPOCH,
     creation,
     describe_partitions,
@@ -39,6 +48,8 @@ if TYPE_CHECKING:
     from storage.log_dirs import LogDirs
 
 log = logging.getLogger(__name__)
+
+NO_LEADER = -1
 
 LeaderListener = Callable[[str, int], None]
 
@@ -91,6 +102,7 @@ class TopicManager:
     def apply_overrides(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Let changed settings take effect on the topic's logs."""
         self._overrides[topic] = dict(overrides)
+        self.replicas.quotas.configure_topic(topic, overrides)
         self._apply_config(topic)
 
     def apply_broker_defaults(self) -> None:
@@ -102,7 +114,6 @@ class TopicManager:
         known = self._metadata.topics.get(topic)
         if known is None:
             return
-        self.replicas.quotas.configure_topic(topic, overrides)
         config = self.log_config_for(topic)
         for partition in known.partitions:
             held = self.replicas.get(topic, partition.partition)
@@ -122,6 +133,7 @@ class TopicManager:
         except NoNode:
             return
         self._overrides[topic] = znodes.decode_config(data)
+        self.replicas.quotas.configure_topic(topic, self._overrides[topic])
 
     async def load(self, tree_is_new: bool) -> None:
         """Finish deletions, adopt what is on disk when the tree is new, then lead what the store says."""
@@ -133,9 +145,36 @@ class TopicManager:
         found = [await self._read_topic(topic, operations) for topic in await self._children(znodes.TOPICS)]
         if operations:
             await self._store.multi(operations)
-        self.replicas.quotas.configure_topic(topic, self._overrides[topic])
         for metadata in found:
             self._lead_all(metadata, is_new=False)
+        await self.note_offline(
+            (topic.name, partition.partition)
+            for topic in found
+            for partition in topic.partitions
+            if self.replicas.get(topic.name, partition.partition) is None
+        )
+
+    async def note_offline(self, lost: Iterable[tuple[str, int]]) -> None:
+        """Nobody leads these partitions, whose disk failed, until a start finds the disk working."""
+        local = self._metadata.local_id
+        states: dict[str, PartitionState] = {}
+        for name, index in lost:
+            topic, old = self._metadata.topics.get(name), self._metadata.partition(name, index)
+            if topic is None or old is None or old.leader != local:
+                continue
+            lead = replace(old, leader=NO_LEADER, leader_epoch=old.leader_epoch + 1, offline=(local,))
+            partitions = (*topic.partitions[:index], lead, *topic.partitions[index + 1 :])
+            self._metadata.put_topic(replace(topic, partitions=partitions))
+            path = znodes.partition_state_path(name, index)
+            states[path] = PartitionState(NO_LEADER, lead.leader_epoch, old.isr, FIRST_CONTROLLER_EPOCH)
+        if states:
+            try:
+                await self._store.multi(
+                    [SetData(path, znodes.encode_partition_state(state)) for path, state in states.items()]
+                )
+            except MetadataStoreError as error:
+                # The journal may lie on the disk that failed. The next start finds out by itself.
+                log.error("cannot note which partitions are offline: %s", error)
 
     async def _read_topic(self, name: str, operations: list[Operation]) -> TopicMetadata:
         """A topic as it was, led by this broker in the next epoch; `operations` get what that changes."""
@@ -231,6 +270,14 @@ class TopicManager:
     async def auto_create(self, name: str) -> TopicMetadata:
         """The topic, made with the broker's defaults when there is none (auto.create.topics.enable)."""
         return await self._ensure(name, DEFAULT, DEFAULT, {})
+
+    async def create_wanted(self, wanted: TopicToCreate) -> None:
+        """Make a topic of KAFKA_CREATE_TOPICS when there is none of its name; a failure is logged."""
+        configs = {"cleanup.policy": wanted.cleanup_policy} if wanted.cleanup_policy else {}
+        try:
+            await self._ensure(wanted.name, wanted.partitions, wanted.replication_factor, configs)
+        except KafkaError as error:
+            log.warning("cannot create topic %s: %s", wanted.name, error.message or error.code.name)
 
     async def ensure_internal(self, name: str) -> TopicMetadata:
         """One of the broker's own topics, made when there is none."""

@@ -75,4 +75,5 @@ def _partition(state: UpdateMetadataPartitionState) -> PartitionMetadata:
         tuple(state.replicas),
         tuple(state.isr),
         state.zk_version,
+        tuple(state.offline_replicas),
     )

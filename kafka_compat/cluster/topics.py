@@ -8,7 +8,8 @@ Topics that come into being by their first use are written by the broker that is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from coordination import znodes
@@ -16,6 +17,7 @@ from coordination.metadata_store import (
     BadVersion,
     Create,
     MetadataStore,
+    MetadataStoreError,
     NodeExists,
     NoNode,
     Operation,
@@ -25,7 +27,7 @@ from coordination.metadata_store import (
 from coordination.model import TopicState
 from kafka_compat import topic_rules
 from kafka_compat.cluster.controller_service import ControllerService
-from kafka_compat.config import BrokerConfig
+from kafka_compat.config import BrokerConfig, TopicToCreate
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata_cache import MetadataCache, TopicMetadata
 from kafka_compat.topic_names import OFFSETS_TOPIC
@@ -33,6 +35,8 @@ from kafka_compat.topic_nodes import describe_partitions, new_topic_id
 from kafka_compat.topic_rules import DEFAULT
 from kafka_compat.topics import TopicManager
 from storage.log_dirs import LogDirs
+
+log = logging.getLogger(__name__)
 
 CHANGE_TIMEOUT_S = 15.0
 """How long the controller may take until a change is known here; then the client gets REQUEST_TIMED_OUT."""
@@ -78,11 +82,11 @@ class ClusterTopics(TopicManager):
     def forget(self, topic: str) -> None:
         """A topic is gone."""
         self._overrides.pop(topic, None)
+        self.replicas.quotas.configure_topic(topic, {})
 
     # --- requests of clients
 
     async def create(
-        self.replicas.quotas.configure_topic(topic, {})
         self,
         name: str,
         *,
@@ -96,6 +100,23 @@ class ClusterTopics(TopicManager):
         return await self._make(
             name, partitions, replication_factor, assignments, configs or {}, validate_only
         )
+
+    async def create_wanted(self, wanted: TopicToCreate) -> None:
+        """As above, once as many brokers are there as it wants replicas, however long they take to come.
+
+        Every broker of the cluster may be told of the same topic: one of them makes it.
+        """
+        while len(self._metadata.brokers) < wanted.replication_factor:
+            await self._metadata_changed.wait()
+        await super().create_wanted(wanted)
+
+    async def note_offline(self, lost: Iterable[tuple[str, int]]) -> None:
+        """Have the controller ask this broker what it still has (KIP-112)."""
+        event = znodes.encode_log_dir_event(self._metadata.local_id)
+        try:
+            await self._store.create(znodes.LOG_DIR_EVENT_PREFIX, event, sequential=True)
+        except MetadataStoreError as error:
+            log.error("cannot tell the controller that a disk failed: %s", error)
 
     async def ensure_internal(self, name: str) -> TopicMetadata:
         """As Kafka, with as many replicas as its setting says, or not at all: a first broker that serves

@@ -65,9 +65,7 @@ def describe_topic_partitions(
                         # Java clients fail on null here, though the definition allows it.
                         eligible_leader_replicas=[],
                         last_known_elr=[],
-                        offline_replicas=[
-                            replica for replica in partition.replicas if replica not in cache.brokers
-                        ],
+                        offline_replicas=cache.offline_replicas(partition),
                     )
                     for partition in chosen
                 ],

@@ -112,7 +112,7 @@ def _topic(ctx: RequestContext, request: MetadataRequest, topic: TopicMetadata) 
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.isr),
-                offline_replicas=[replica for replica in partition.replicas if replica not in alive],
+                offline_replicas=ctx.broker.metadata.offline_replicas(partition),
             )
             for partition in topic.partitions
         ],

@@ -1,0 +1,217 @@
+"""Disks that are full, fail or become read-only under a running broker, with load on it.
+
+strace makes the broker's own system calls fail, so that what is tested is the broker as it is. Through all of
+it a producer with acks=all and flush.messages=1 keeps sending; at the end every acknowledged record must be
+there, once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_compat.protocol.api_keys import ApiKey
+from tests.conformance import batches, wire
+from tests.disks.strace import failing
+from tests.durability.load import PARTITIONS, KafkaPythonProducer, Load, check, read_everything
+from tests.support import campaign
+from tests.support.process import wait_until
+from tests.support.servers import KafkaCompatBroker
+
+TOPIC = "ledger"
+PATIENCE_S = 30
+NONE, LEADER_NOT_AVAILABLE, STORAGE_ERROR = 0, 5, 56
+
+
+class ObedientBroker(KafkaCompatBroker):
+    """Root without the right to write where permissions forbid it."""
+
+    launcher = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+
+
+class Disks:
+    """A broker on two log directories, under load."""
+
+    def __init__(self, directory: Path, seed: str) -> None:
+        self.chance = random.Random(seed)
+        self.directories = [directory / "disk-0", directory / "disk-1"]
+        self.broker = ObedientBroker(
+            directory / "broker",
+            {
+                "log.dirs": ",".join(map(str, self.directories)),
+                "log.segment.bytes": "65536",
+                "log.flush.interval.messages": "1",
+                "auto.create.topics.enable": "false",
+            },
+        )
+        self.broker.start()
+        self.create_topic(TOPIC, PARTITIONS)
+        # Not librdkafka: when a partition has no leader for a while it starts a new epoch by itself ("message
+        # sequence gap") and sends again what was stored already, whoever the broker is.
+        self.load = Load(KafkaPythonProducer(self.broker.address, TOPIC))
+        self.load.start()
+
+    def ask(self, api_key: ApiKey, version: int, request: dict[str, Any]) -> dict[str, Any]:
+        with wire.Connection(self.broker.address) as connection:
+            return connection.ask(api_key, version, request)
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        topic = {"name": name, "num_partitions": partitions, "replication_factor": 1}
+        answer = self.ask(ApiKey.CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 20_000})
+        assert answer["topics"][0]["error_code"] == NONE, answer
+
+    def produce(self, partition: int) -> int:
+        """The error of a batch of our own, which must not be stored: its topic is not the one under load."""
+        data = {"index": partition, "records": batches.batch(1)}
+        topic = {"name": "probe", "partition_data": [data]}
+        answer = self.ask(ApiKey.PRODUCE, 7, {"acks": -1, "timeout_ms": 5000, "topic_data": [topic]})
+        code: int = answer["responses"][0]["partition_responses"][0]["error_code"]
+        return code
+
+    def probe(self, directory: Path) -> None:
+        """Have something written in a directory, with whatever result."""
+        for partition in self.partitions_on(directory, "probe"):
+            with contextlib.suppress(wire.Closed, OSError):
+                self.produce(partition)
+
+    def partitions_on(self, directory: Path, topic: str = TOPIC) -> list[int]:
+        return sorted(int(found.name.rpartition("-")[2]) for found in directory.glob(f"{topic}-*"))
+
+    def directory_in_use(self) -> Path:
+        return self.chance.choice([found for found in self.directories if self.partitions_on(found)])
+
+    def said(self, text: str) -> Callable[[], bool]:
+        """Whether the broker has logged `text` since now."""
+        before = self.broker.log.stat().st_size
+        return lambda: text in self.broker.log.read_bytes()[before:].decode()
+
+    def restart(self) -> None:
+        self.broker.restart(kill=self.chance.random() < 0.5)
+        self.load.wait_for_acknowledgement()
+        for partition in self.metadata():
+            assert (partition["error_code"], partition["leader_id"]) == (NONE, 1)
+
+    def metadata(self) -> list[dict[str, Any]]:
+        answer = self.ask(ApiKey.METADATA, 9, {"topics": [{"name": TOPIC}]})
+        found: list[dict[str, Any]] = answer["topics"][0]["partitions"]
+        return sorted(found, key=lambda partition: int(partition["partition_index"]))
+
+    def directory_errors(self) -> dict[str, int]:
+        answer = self.ask(ApiKey.DESCRIBE_LOG_DIRS, 1, {"topics": None})
+        return {found["log_dir"]: found["error_code"] for found in answer["results"]}
+
+    def check_offline(self, directory: Path) -> None:
+        """Only the partitions of `directory` are gone, with Kafka's errors."""
+        (other,) = (found for found in self.directories if found != directory)
+        assert self.directory_errors() == {str(directory): STORAGE_ERROR, str(other): NONE}
+        lost = self.partitions_on(directory)
+        for partition in self.metadata():
+            if partition["partition_index"] in lost:
+                assert partition["error_code"] == LEADER_NOT_AVAILABLE
+                assert (partition["leader_id"], partition["offline_replicas"]) == (-1, [1])
+            else:
+                assert (partition["error_code"], partition["leader_id"]) == (NONE, 1)
+        for held, code in ((directory, STORAGE_ERROR), (other, NONE)):
+            for number in self.partitions_on(held, "probe"):
+                assert self.produce(number) == code
+
+
+@pytest.fixture
+def disks(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Disks]:
+    disks = Disks(tmp_path, request.node.name)
+    disks.create_topic("probe", 4)
+    yield disks
+    disks.broker.stop()
+
+
+def full(disks: Disks) -> None:
+    """No space anywhere: writes are refused, nothing goes offline, and all goes on when there is space."""
+    with failing(disks.broker.pid, ["write"], "ENOSPC"):
+        wait_until(lambda: disks.produce(0) == STORAGE_ERROR, PATIENCE_S, "a refusal")
+    disks.load.wait_for_acknowledgement()
+    wait_until(lambda: disks.produce(0) == NONE, PATIENCE_S, "an append after the refusals")
+    assert set(disks.directory_errors().values()) == {NONE}
+
+
+def write_fails(disks: Disks) -> None:
+    _fails(disks, ["write"])
+
+
+def sync_fails(disks: Disks) -> None:
+    _fails(disks, ["fdatasync", "fsync"])
+
+
+def _fails(disks: Disks, calls: list[str]) -> None:
+    directory = disks.directory_in_use()
+    offline = disks.said(f"{directory} is offline")
+    while not offline():
+        # A new segment may have come before strace was there: then once more, with the segment of now.
+        with failing(disks.broker.pid, calls, "EIO", list(directory.glob("*/*.log"))):
+            disks.probe(directory)
+    disks.check_offline(directory)
+    disks.restart()
+
+
+def read_only(disks: Disks) -> None:
+    """A directory in which nothing can be created: it goes offline when the next segment is due."""
+    directory = disks.directory_in_use()
+    offline = disks.said(f"{directory} is offline")
+    folders = [directory, *directory.glob("*/")]
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        wait_until(offline, PATIENCE_S, f"{directory} goes offline")
+        disks.check_offline(directory)
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    disks.restart()
+
+
+def all_fail(disks: Disks) -> None:
+    """No disk left: the broker ends, and says so."""
+    stops = disks.said("every log directory is offline: the broker stops")
+    logs = [log for directory in disks.directories for log in directory.glob("*/*.log")]
+    with failing(disks.broker.pid, ["write"], "EIO", logs):
+        for directory in disks.directories:
+            disks.probe(directory)
+        wait_until(lambda: not disks.broker.running, PATIENCE_S, "the broker ends")
+    assert stops()
+    assert disks.broker.process.child.returncode != 0
+    disks.broker.start()
+    disks.load.wait_for_acknowledgement()
+
+
+FAULTS = (full, write_fails, sync_fails, read_only, all_fail)
+
+
+@pytest.mark.timeout(1800)
+def test_no_acknowledged_record_is_lost_by_a_disk(disks: Disks) -> None:
+    rounds = campaign.rounds(len(FAULTS), 30)
+    for number in range(rounds):
+        disks.load.wait_for_acknowledgement()
+        FAULTS[number % len(FAULTS)](disks)
+    disks.load.stop_sending()
+    log = read_everything(disks.broker.address, TOPIC)
+    findings = check(log, disks.load.acknowledged, disks.load.sent)
+    print(f"{rounds} faults, {len(disks.load.acknowledged)} records acknowledged, {len(log)} stored")
+    assert findings.nothing, findings
+
+
+def test_a_topic_created_on_a_full_disk_comes_when_there_is_space(disks: Disks) -> None:
+    with failing(disks.broker.pid, ["write"], "ENOSPC"):
+        wait_until(lambda: disks.produce(0) == STORAGE_ERROR, PATIENCE_S, "a refusal")
+        with wire.Connection(disks.broker.address) as connection:
+            topic = {"name": "later", "num_partitions": 1, "replication_factor": 1}
+            connection.send(wire.encode(ApiKey.CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 20_000}))
+    wait_until(lambda: _exists(disks, "later"), PATIENCE_S, "the topic")
+
+
+def _exists(disks: Disks, topic: str) -> bool:
+    answer = disks.ask(ApiKey.METADATA, 9, {"topics": [{"name": topic}]})
+    return bool(answer["topics"][0]["error_code"] == NONE)
