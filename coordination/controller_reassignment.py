@@ -33,6 +33,9 @@ from coordination.controller_partitions import Partitions, Strategy
 from coordination.controller_replicas import Replicas
 
 _UNKNOWN = Outcome(ControllerError.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+_NOTHING_TO_CANCEL = Outcome(
+    ControllerError.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress."
+)
 
 
 class Reassignments:
@@ -59,7 +62,7 @@ class Reassignments:
         for partition, target in targets.items():
             current = self._context.assignment(partition)
             if target is None and not current.being_reassigned:
-                outcomes[partition] = Outcome(ControllerError.NO_REASSIGNMENT_IN_PROGRESS)
+                outcomes[partition] = _NOTHING_TO_CANCEL
                 continue
             wanted = current.origin if target is None else target
             refusal = self._refusal(partition, wanted)

@@ -98,7 +98,7 @@ class Broker:
 
     @property
     def finalized_features_epoch(self) -> int:
-        """What ApiVersions tells as the epoch of the finalized features; a broker that is alone changes none."""
+        """What ApiVersions tells as the epoch of the finalized features; alone a broker changes none."""
         return 0
 
     @property
@@ -246,12 +246,12 @@ class Broker:
                 f"(meta.properties has version={stored['version']}), whose folders it does not open: "
                 "choose other log.dirs"
             )
-        if self.config.is_set("broker.id") and stored.get("broker.id", "") not in ("", str(self.broker_id)):
+        if self.config.has_broker_id and stored.get("broker.id", "") not in ("", str(self.broker_id)):
             raise StartupError(
                 f"{', '.join(self.log_dirs.directories)} belong to broker.id={stored['broker.id']}, "
                 f"this broker has broker.id={self.broker_id}: start it with the same, or on other log.dirs"
             )
-        if not self.config.is_set("broker.id") and stored.get("broker.id", "").isdecimal():
+        if not self.config.has_broker_id and stored.get("broker.id", "").isdecimal():
             # A folder from another broker, with nobody saying who we are: we are that broker.
             self.config.adopt_broker_id(int(stored["broker.id"]))
             self.broker_id = self.config.broker_id

@@ -160,6 +160,12 @@ def added_replicas(
                 "provided.",
             )
         _check_assignments(dict(enumerate(assignments)), brokers)
+        if len(assignments[0]) != len(present[0]):
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Inconsistent replication factor between partitions: partition 0 has {len(present[0])}, "
+                f"the new ones have {len(assignments[0])}.",
+            )
         new = [tuple(replicas) for replicas in assignments]
     return dict(enumerate(new, len(present)))
 

@@ -96,6 +96,13 @@ class ClusterBroker(Broker):
         self._handed_over = False
         self._reentering = False
         self._shrink_timer: asyncio.TimerHandle | None = None
+        self._config_changes = ConfigChanges(self._settings_changed, self.clock.now_ms)
+        self._features = FinalizedFeatures(lambda: self.on_fatal())
+        self._make_links()
+
+    def _make_links(self) -> None:
+        """What speaks for this broker, by its id."""
+        config = self.config
         request_timeout_ms = config.int("controller.socket.timeout.ms")
         rebalance_s = config.int("leader.imbalance.check.interval.seconds")
         machine = ControllerSettings(
@@ -123,8 +130,6 @@ class ClusterBroker(Broker):
             broker_epoch=lambda: self.broker_epoch,
             is_alive=lambda broker_id: broker_id in self.metadata.brokers,
         )
-        self._config_changes = ConfigChanges(self._settings_changed, self.clock.now_ms)
-        self._features = FinalizedFeatures(lambda: self.on_fatal())
         self._peers = Peers(self._address_of, self._client_id, config.int("request.timeout.ms"))
 
     # --- transactions that span brokers
@@ -165,9 +170,21 @@ class ClusterBroker(Broker):
         self._tree_was_new = False
         self.store = self._current = CurrentSession(session)
         await self.store.ensure_all(znodes.PERSISTENT_PATHS)
+        if not self.config.has_broker_id:
+            await self._generate_broker_id()
+        self._make_links()
         cluster_id = await self._cluster_id()
         self.log_dirs.identify(self.broker_id, cluster_id)
         self.metadata = MetadataCache(cluster_id, self.broker_id)
+
+    async def _generate_broker_id(self) -> None:
+        """Take an id that nobody else has: each write of /brokers/seqid has a version of its own. It is kept
+        in meta.properties from then on."""
+        if not self.config.bool("broker.id.generation.enable"):
+            raise StartupError("broker.id is missing, and broker.id.generation.enable=false")
+        stat = await self.store.set(znodes.BROKER_SEQUENCE, b"")
+        self.config.adopt_broker_id(self.config.int("reserved.broker.max.id") + stat.version)
+        self.broker_id = self.config.broker_id
 
     async def _cluster_id(self) -> str:
         """The cluster's id; the first broker gives it."""

@@ -11,3 +11,6 @@ from kafka_compat.dispatch import RequestContext
 def cluster_broker(ctx: RequestContext) -> ClusterBroker:
     """The broker of a request whose API only brokers of a cluster serve."""
     return cast(ClusterBroker, ctx.broker)
+
+
+NOT_THE_CONTROLLER = "This is not the correct controller for this cluster."

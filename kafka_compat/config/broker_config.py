@@ -118,6 +118,11 @@ class BrokerConfig:
         configured = self.int("broker.id")
         return configured if configured >= 0 else self.int("reserved.broker.max.id") + 1
 
+    @property
+    def has_broker_id(self) -> _Bool:
+        """Whether someone said which broker this is."""
+        return self.is_set("broker.id") and self.int("broker.id") >= 0
+
     def adopt_broker_id(self, broker_id: _Int) -> None:
         """Take the id that the data folders carry, where nobody gave one."""
         for name in ("broker.id", "node.id"):

@@ -4,8 +4,13 @@ controller alone.
 
 from __future__ import annotations
 
-from coordination.controller_model import ReassignmentReply, ReassignmentRequested, TopicPartition
-from kafka_compat.cluster.handling import cluster_broker
+from coordination.controller_model import (
+    ControllerError,
+    ReassignmentReply,
+    ReassignmentRequested,
+    TopicPartition,
+)
+from kafka_compat.cluster.handling import NOT_THE_CONTROLLER, cluster_broker
 from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
@@ -31,8 +36,10 @@ async def alter_partition_reassignments(
     reply = await cluster_broker(ctx).controller.ask(
         lambda request_id: ReassignmentRequested(request_id, targets)
     )
-    if not isinstance(reply, ReassignmentReply):
-        return AlterPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, error_message=None)
+    if not isinstance(reply, ReassignmentReply) or reply.error == ControllerError.NOT_CONTROLLER:
+        return AlterPartitionReassignmentsResponse(
+            error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_THE_CONTROLLER
+        )
     topics: dict[str, ReassignableTopicResponse] = {}
     for (topic, index), outcome in reply.partitions.items():
         answer = topics.setdefault(topic, ReassignableTopicResponse(name=topic, partitions=[]))

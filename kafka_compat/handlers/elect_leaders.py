@@ -1,10 +1,17 @@
 """ElectLeaders (key 43): preferred or unclean elections by request (KIP-460). Answered by the controller
-alone.
+alone; another broker says NOT_CONTROLLER for each partition, as Kafka does.
 """
 
 from __future__ import annotations
 
-from coordination.controller_model import ElectionReply, ElectionRequested, ElectionType
+from coordination.controller_model import (
+    ControllerError,
+    ElectionReply,
+    ElectionRequested,
+    ElectionType,
+    Outcome,
+    TopicPartition,
+)
 from kafka_compat.cluster.controller_wire import partitions_of
 from kafka_compat.cluster.handling import cluster_broker
 from kafka_compat.dispatch import RequestContext, handler
@@ -28,12 +35,23 @@ async def elect_leaders(ctx: RequestContext, request: ElectLeadersRequest) -> El
     reply = await cluster_broker(ctx).controller.ask(
         lambda request_id: ElectionRequested(request_id, ElectionType(request.election_type), partitions)
     )
-    if not isinstance(reply, ElectionReply):
-        return ElectLeadersResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    if isinstance(reply, ElectionReply) and reply.error == ControllerError.NONE:
+        outcomes = reply.partitions
+    else:
+        asked = partitions if partitions is not None else _all_partitions(ctx)
+        outcomes = dict.fromkeys(asked, Outcome(ControllerError.NOT_CONTROLLER))
     topics: dict[str, ReplicaElectionResult] = {}
-    for (topic, index), outcome in reply.partitions.items():
+    for (topic, index), outcome in outcomes.items():
         result = topics.setdefault(topic, ReplicaElectionResult(topic=topic, partition_result=[]))
         result.partition_result.append(
             PartitionResult(partition_id=index, error_code=outcome.error, error_message=outcome.message)
         )
-    return ElectLeadersResponse(error_code=reply.error, replica_election_results=list(topics.values()))
+    return ElectLeadersResponse(replica_election_results=list(topics.values()))
+
+
+def _all_partitions(ctx: RequestContext) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, item.partition)
+        for topic in ctx.broker.metadata.topics.values()
+        for item in topic.partitions
+    ]

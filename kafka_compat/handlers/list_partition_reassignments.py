@@ -4,9 +4,9 @@ controller alone.
 
 from __future__ import annotations
 
-from coordination.controller_model import ReassignmentsListed, ReassignmentsReply
+from coordination.controller_model import ControllerError, ReassignmentsListed, ReassignmentsReply
 from kafka_compat.cluster.controller_wire import partitions_of
-from kafka_compat.cluster.handling import cluster_broker
+from kafka_compat.cluster.handling import NOT_THE_CONTROLLER, cluster_broker
 from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
@@ -28,8 +28,10 @@ async def list_partition_reassignments(
     reply = await cluster_broker(ctx).controller.ask(
         lambda request_id: ReassignmentsListed(request_id, partitions)
     )
-    if not isinstance(reply, ReassignmentsReply):
-        return ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, error_message=None)
+    if not isinstance(reply, ReassignmentsReply) or reply.error == ControllerError.NOT_CONTROLLER:
+        return ListPartitionReassignmentsResponse(
+            error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_THE_CONTROLLER
+        )
     topics: dict[str, OngoingTopicReassignment] = {}
     for (topic, index), assignment in reply.partitions.items():
         moves = topics.setdefault(topic, OngoingTopicReassignment(name=topic, partitions=[]))

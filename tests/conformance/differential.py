@@ -60,6 +60,9 @@ _ORDER = (
     "results_by_partition",
     "results_by_topic_v3_and_below",
     "topic_results",
+    "replica_election_results",
+    "partition_result",
+    "partition_errors",
 )
 """Lists whose order means nothing."""
 

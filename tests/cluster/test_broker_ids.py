@@ -1,0 +1,55 @@
+"""A broker without broker.id gets one that nobody has, and keeps it (Kafka's broker.id.generation.enable)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coordination.embedded import EmbeddedMetadataStore
+from coordination.metadata_store import MetadataStore
+from kafka_compat.broker import StartupError
+from kafka_compat.cluster.broker import ClusterBroker
+from kafka_compat.config import BrokerConfig
+
+
+class Cluster:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.tree = EmbeddedMetadataStore(str(directory / "tree.journal"))
+
+    async def connect(self) -> MetadataStore:
+        return self.tree.connect()
+
+    async def start(self, folder: str, **settings: str) -> ClusterBroker:
+        given = {
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "log.dirs": str(self.directory / folder),
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
+        broker = ClusterBroker(BrokerConfig.from_properties(given), self.connect)
+        await broker.start()
+        return broker
+
+
+async def test_ids_are_generated_and_kept(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    one = await cluster.start("one")
+    two = await cluster.start("two", broker_id="-1")
+    try:
+        assert (one.broker_id, two.broker_id) == (1001, 1002)
+        await two.stop(controlled=False)
+        two = await cluster.start("two", broker_id="-1")
+        assert two.broker_id == 1002
+        assert two.controller.controller_id == 1001
+    finally:
+        await two.stop(controlled=False)
+        await one.stop(controlled=False)
+        await cluster.tree.close()
+
+
+async def test_without_generation_an_id_is_asked_for(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    with pytest.raises(StartupError, match=r"broker\.id is missing"):
+        await cluster.start("one", broker_id_generation_enable="false")
+    await cluster.tree.close()
