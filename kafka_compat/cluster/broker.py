@@ -486,9 +486,11 @@ class ClusterBroker(Broker):
         await self._features.stop()
         await self.controller.stop()
         await self.link.close()
+        if self._current is not None:
+            # Before the rest of the stop: a replica that was caught up a moment ago is waited for by the new
+            # leaders for as long as it is registered.
+            await self._current.close()
 
     async def _close_store(self) -> None:
         if not self._leaving:
             await self._leave()
-        if self._current is not None:
-            await self._current.close()
