@@ -6,6 +6,8 @@ Rules
 2. After a lost connection a new one is made, to where the leader listens then.
 3. The name and number of a partition say which fetcher serves it (as Kafka spreads them); when their count
    changes, each partition moves to where it belongs by then.
+4. The next fetch leaves as soon as an answer is taken over, from within the read of that answer: producers
+   with acks=all wait for its offset. The task comes in when there is nothing to fetch, or something failed.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 from uuid import UUID
 
 from kafka_compat.clock import Clock
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
-from kafka_compat.replication.follower import LIST_OFFSETS_VERSION, Follower, FollowerSettings
+from kafka_compat.replication.follower import LIST_OFFSETS_VERSION, Follower, FollowerSettings, SentFetch
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replication_quota import ReplicationQuota
 
@@ -28,11 +31,20 @@ log = logging.getLogger(__name__)
 _INT_MAX = 2**31 - 1
 _INT_MASK = 2**32 - 1
 
+
 class Client(Protocol):
     """A connection to a broker."""
 
     async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
         """The response; raises ConnectionError."""
+
+    async def connect(self) -> None:
+        """Have a connection, for `ask`; raises ConnectionError."""
+
+    def ask(self, api_key: ApiKey, version: int, request: Any, handover: Callable[[Any], None]) -> None:
+        """As `send`, and `handover` gets the response, or the exception, later. Byte fields of the response
+        hold until it returns.
+        """
 
     async def close(self) -> None: ...
 
@@ -141,6 +153,8 @@ class ReplicaFetcher:
         self._clock = clock
         self._client: Client | None = None
         self._woken = asyncio.Event()
+        self._fetching: asyncio.Future[None] | None = None
+        """Done when fetch after fetch has come to an end."""
         self.follower = Follower(local_id, settings, self._woken.set, quota)
         self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -165,26 +179,53 @@ class ReplicaFetcher:
                 self.follower.lost(self._clock.now_ms())
 
     async def _exchange(self) -> bool:
-        """One request and its answer; False when there is nothing to ask."""
+        """One look-up and its answer, or fetches for as long as there are any; False when there is nothing to
+        ask.
+        """
         follower = self.follower
         lookup = follower.next_lookup(self._clock.now_ms())
         if lookup is not None:
-            response = await self._send(ApiKey.LIST_OFFSETS, LIST_OFFSETS_VERSION, lookup.request)
+            response = await self._connected().send(ApiKey.LIST_OFFSETS, LIST_OFFSETS_VERSION, lookup.request)
             follower.looked_up(lookup, response, self._clock.now_ms())
             return True
         fetch = follower.next_fetch(self._clock.now_ms())
         if fetch is None:
             return False
-        response = await self._send(ApiKey.FETCH, fetch.version, fetch.request)
-        follower.fetched(fetch, response, self._clock.now_ms())
+        client = self._connected()
+        await client.connect()
+        self._fetching = asyncio.get_running_loop().create_future()
+        self._fetch(client, fetch)
+        await self._fetching
         return True
 
-    async def _send(self, api_key: ApiKey, version: int, request: Any) -> Any:
+    def _fetch(self, client: Client, fetch: SentFetch) -> None:
+        client.ask(ApiKey.FETCH, fetch.version, fetch.request, partial(self._fetched, client, fetch))
+
+    def _fetched(self, client: Client, fetch: SentFetch, response: Any) -> None:
+        fetching = self._fetching
+        if fetching is None or fetching.done():
+            return  # closed meanwhile
+        try:
+            if isinstance(response, Exception):
+                raise response
+            now_ms = self._clock.now_ms()
+            self.follower.fetched(fetch, response, now_ms)
+            following = None
+            if self.follower.next_lookup(now_ms) is None:
+                following = self.follower.next_fetch(now_ms)
+            if following is None:
+                fetching.set_result(None)
+            else:
+                self._fetch(client, following)
+        except Exception as error:
+            fetching.set_exception(error)
+
+    def _connected(self) -> Client:
         if self._client is None:
             self._client = self._connect(self._leader_id)
             if self._client is None:
                 raise ConnectionError("nobody knows where it listens")
-        return await self._client.send(api_key, version, request)
+        return self._client
 
     async def _rest(self) -> None:
         wait_ms = self.follower.wait_ms(self._clock.now_ms())
