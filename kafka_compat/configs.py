@@ -33,6 +33,7 @@ from kafka_compat.config.synonyms import (
     default_broker_entry,
     topic_entry,
 )
+from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.logger_levels import LoggerLevels
 from kafka_compat.metadata_cache import MetadataCache
@@ -191,16 +192,25 @@ class ConfigManager:
         validate_only: bool,
     ) -> None:
         async with self._lock:
-            if resource_type == ResourceType.TOPIC:
-                await self._change_topic(name, new_settings, validate_only)
-            elif resource_type == ResourceType.BROKER:
-                await self._change_broker(name, new_settings, validate_only)
-            else:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST,
-                    "AlterConfigs is only supported for topics and brokers, "
-                    "but resource type is CLIENT_METRICS",
-                )
+            with store_failures_told():
+                await self._change_resource(resource_type, name, new_settings, validate_only)
+
+    async def _change_resource(
+        self,
+        resource_type: int,
+        name: str,
+        new_settings: Callable[[dict[str, str]], dict[str, str]],
+        validate_only: bool,
+    ) -> None:
+        if resource_type == ResourceType.TOPIC:
+            await self._change_topic(name, new_settings, validate_only)
+        elif resource_type == ResourceType.BROKER:
+            await self._change_broker(name, new_settings, validate_only)
+        else:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                "AlterConfigs is only supported for topics and brokers, but resource type is CLIENT_METRICS",
+            )
 
     async def _change_topic(
         self, topic: str, new_settings: Callable[[dict[str, str]], dict[str, str]], validate_only: bool

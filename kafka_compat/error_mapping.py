@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from coordination.metadata_store import ConnectionLost, SessionExpired
 from kafka_compat.errors import ErrorCode, KafkaError
 from storage import errors as storage_errors
 
@@ -33,3 +37,17 @@ def code_of(error: Exception) -> ErrorCode:
         if code is not None:
             return code
     return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@contextmanager
+def store_failures_told(expired: ErrorCode = ErrorCode.REQUEST_TIMED_OUT) -> Iterator[None]:
+    """A lost answer of the metadata store, or a lost session, as a KafkaError after which clients try again.
+
+    The store may have done what it was asked. `expired` is the code for the end of this broker's session,
+    with which a controller's reign is over, too.
+    """
+    try:
+        yield
+    except (SessionExpired, ConnectionLost) as error:
+        code = expired if isinstance(error, SessionExpired) else ErrorCode.REQUEST_TIMED_OUT
+        raise KafkaError(code, f"The metadata store did not answer: {error}") from error

@@ -28,6 +28,7 @@ from coordination.model import TopicState
 from kafka_compat import topic_rules
 from kafka_compat.cluster.controller_service import ControllerService
 from kafka_compat.config import BrokerConfig, TopicToCreate
+from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata_cache import MetadataCache, TopicMetadata
 from kafka_compat.topic_names import OFFSETS_TOPIC
@@ -167,7 +168,8 @@ class ClusterTopics(TopicManager):
             topic_rules.check_configs(self._config, configs)
             if validate_only:
                 return TopicMetadata(name, UUID(int=0), describe_partitions(replicas))
-            await self._write(TopicState(name, new_topic_id(), replicas), configs)
+            with store_failures_told(ErrorCode.NOT_CONTROLLER):
+                await self._write(TopicState(name, new_topic_id(), replicas), configs)
         await self._until(lambda: self._all_led(name, len(replicas)))
         return self._metadata.topics[name]
 
@@ -193,7 +195,8 @@ class ClusterTopics(TopicManager):
         async with self._lock:
             if name not in self._metadata.topics:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
-            data, stat = await self._store.get(znodes.topic_path(name))
+            with store_failures_told(ErrorCode.NOT_CONTROLLER):
+                data, stat = await self._store.get(znodes.topic_path(name))
             state = znodes.decode_topic(name, data)
             if state.adding_replicas or state.removing_replicas:
                 raise KafkaError(
@@ -206,7 +209,10 @@ class ClusterTopics(TopicManager):
                 return
             extended = TopicState(name, state.topic_id, state.replicas | added)
             try:
-                await self._store.set(znodes.topic_path(name), znodes.encode_topic(extended), stat.version)
+                with store_failures_told(ErrorCode.NOT_CONTROLLER):
+                    await self._store.set(
+                        znodes.topic_path(name), znodes.encode_topic(extended), stat.version
+                    )
             except BadVersion:
                 problem = f"The topic '{name}' was changed at the same time."
                 raise KafkaError(ErrorCode.INVALID_REQUEST, problem) from None
@@ -217,7 +223,8 @@ class ClusterTopics(TopicManager):
         if name not in self._metadata.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         topic_id = self._metadata.topics[name].topic_id
-        await self._store.put(znodes.delete_topic_path(name), None)
+        with store_failures_told(ErrorCode.NOT_CONTROLLER):
+            await self._store.put(znodes.delete_topic_path(name), None)
         await self._until(lambda: self._metadata.topic_name(topic_id) is None)
 
     def _check_controller(self) -> None:

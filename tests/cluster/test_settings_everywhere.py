@@ -1,0 +1,87 @@
+"""Settings that are changed through one broker take effect on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from tests.cluster.embedded import EmbeddedCluster, until
+
+TOPIC, BROKER = 2, 4
+SET, DELETE = 0, 1
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    cluster = EmbeddedCluster(tmp_path)
+    await cluster.start()
+    yield cluster
+    await cluster.stop()
+
+
+async def alter(
+    cluster: EmbeddedCluster, broker_id: int, kind: int, entity: str, name: str, value: str | None
+) -> None:
+    operation = DELETE if value is None else SET
+    change = AlterableConfig(name=name, config_operation=operation, value=value)
+    resource = AlterConfigsResource(resource_type=kind, resource_name=entity, configs=[change])
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    response = await cluster.send(broker_id, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
+    assert [item.error_code for item in response.responses] == [ErrorCode.NONE]
+
+
+async def test_of_a_topic(cluster: EmbeddedCluster) -> None:
+    """The leader refuses records by a limit that another broker was told."""
+    await cluster.create_topic("t")
+    leader = cluster.leader("t")
+    other = next(broker_id for broker_id in cluster.brokers if broker_id != leader)
+    await alter(cluster, other, TOPIC, "t", "max.message.bytes", "100")
+    held = cluster.brokers[leader].replicas.get("t", 0)
+    assert held is not None
+    await until(lambda: held.log.config.max_message_bytes == 100)
+    assert await cluster.produce(leader, "t", b"x" * 200) == ErrorCode.MESSAGE_TOO_LARGE
+    await alter(cluster, other, TOPIC, "t", "max.message.bytes", None)
+    await until(lambda: held.log.config.max_message_bytes > 100)
+    assert await cluster.produce(leader, "t", b"x" * 200) == ErrorCode.NONE
+
+
+async def test_of_all_brokers_and_of_one(cluster: EmbeddedCluster) -> None:
+    def values() -> list[int]:
+        return [broker.config.int("log.cleaner.threads") for _, broker in sorted(cluster.brokers.items())]
+
+    await alter(cluster, 1, BROKER, "", "log.cleaner.threads", "2")
+    await until(lambda: values() == [2, 2, 2])
+    await alter(cluster, 3, BROKER, "3", "log.cleaner.threads", "1")
+    await until(lambda: values() == [2, 2, 1])
+    await alter(cluster, 2, BROKER, "", "log.cleaner.threads", None)
+    await until(lambda: values() == [1, 1, 1])
+    await cluster.stop_broker(2)
+    await cluster.start_broker(2)
+    await alter(cluster, 2, BROKER, "2", "log.cleaner.threads", "2")
+    await until(lambda: values() == [1, 2, 1])
+
+
+async def test_unclean_elections_by_a_topic(cluster: EmbeddedCluster) -> None:
+    """The controller hears what any broker was told, and a partition without a leader gets one at once."""
+    await cluster.create_topic("t", replicas=2)
+    leader = cluster.leader("t")
+    partition = cluster.controller.metadata.partition("t", 0)
+    assert partition is not None
+    (follower,) = set(partition.replicas) - {leader}
+    (other,) = set(cluster.brokers) - set(partition.replicas)
+    await cluster.stop_broker(follower, controlled=False)
+    await until(lambda: cluster.isr("t") == {leader})
+    await cluster.stop_broker(leader, controlled=False)
+    await cluster.start_broker(follower)
+    await until(lambda: [b.metadata.partition("t", 0).leader for b in cluster.brokers.values()] == [-1, -1])  # type: ignore[union-attr]
+    await alter(cluster, other, TOPIC, "t", "unclean.leader.election.enable", "true")
+    await until(lambda: cluster.leader("t") == follower)
