@@ -2,7 +2,8 @@
 
 Checks, in Kafka's order: the broker's epoch; epochs later than ours (then we are not the controller); an old
 leader epoch; a repetition of what is so already (a success); an old partition epoch; a recovering leader with
-followers, or a return to recovering; replicas that may not be in sync because they do not live.
+followers, or a return to recovering; replicas that may not be in sync because they do not live. Genuine Kafka
+takes the rest on trust; we refuse what is not the leader's, lacks the leader, or names a stranger.
 """
 
 from collections.abc import Mapping
@@ -72,13 +73,12 @@ def _decide(
         return state
     if change.partition_epoch < state.partition_epoch:
         return ControllerError.INVALID_UPDATE_VERSION
-    replicas = context.assignment(partition).replicas
-    if broker_id not in change.isr or not set(change.isr) <= set(replicas):
-        return ControllerError.INVALID_REQUEST
     if change.recovering and (len(change.isr) > 1 or not state.recovering):
         return ControllerError.INVALID_REQUEST
     if not set(change.isr) <= context.live_brokers():
         return ControllerError.INELIGIBLE_REPLICA
+    if broker_id not in change.isr or not set(change.isr) <= set(context.assignment(partition).replicas):
+        return ControllerError.INVALID_REQUEST
     wanted = replace(
         state,
         isr=change.isr,

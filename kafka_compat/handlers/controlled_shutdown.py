@@ -29,8 +29,12 @@ async def controlled_shutdown(
     )
     if not isinstance(reply, ControlledShutdownReply) or reply.error == ControllerError.NOT_CONTROLLER:
         return ControlledShutdownResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+    error = ErrorCode(reply.error)
+    if error == ErrorCode.BROKER_NOT_AVAILABLE:
+        # What Kafka makes of the exception that it raises here.
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
     return ControlledShutdownResponse(
-        error_code=reply.error,
+        error_code=error,
         remaining_partitions=[
             RemainingPartition(topic_name=item.topic, partition_index=item.partition)
             for item in reply.remaining

@@ -5,7 +5,7 @@ fails by itself. Fenced by broker epoch (77), controller epoch (11) and leader e
 from __future__ import annotations
 
 from kafka_compat.cluster.handling import cluster_broker
-from kafka_compat.cluster.replica_states import Key
+from kafka_compat.cluster.replica_states import Key, states_of
 from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
@@ -20,15 +20,17 @@ from kafka_compat.protocol.messages.leader_and_isr import (
 @handler(ApiKey.LEADER_AND_ISR)
 async def leader_and_isr(ctx: RequestContext, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
     outcomes = await cluster_broker(ctx).lead_and_follow(request)
+    error = ErrorCode.NONE
     if isinstance(outcomes, ErrorCode):
-        return LeaderAndIsrResponse(error_code=outcomes)
+        error = outcomes
+        outcomes = {(topic, state.partition_index): error for topic, _, state in states_of(request)}
     if ctx.api_version < 5:
         errors = [
             LeaderAndIsrPartitionError(topic_name=topic, partition_index=index, error_code=code)
             for (topic, index), code in outcomes.items()
         ]
-        return LeaderAndIsrResponse(partition_errors=errors)
-    return LeaderAndIsrResponse(topics=_by_topic(request, outcomes))
+        return LeaderAndIsrResponse(error_code=error, partition_errors=errors)
+    return LeaderAndIsrResponse(error_code=error, topics=_by_topic(request, outcomes))
 
 
 def _by_topic(request: LeaderAndIsrRequest, outcomes: dict[Key, ErrorCode]) -> list[LeaderAndIsrTopicError]:
