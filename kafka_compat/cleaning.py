@@ -65,6 +65,7 @@ class LogCleaner:
                 dirt,
                 now_ms=now_ms,
                 dedupe_buffer_bytes=config.int("log.cleaner.dedupe.buffer.size") // children_max,
+                load_factor=config.double("log.cleaner.io.buffer.load.factor"),
                 io_bytes_per_s=max(io_bytes_per_s / children_max, 1.0),
             )
             self._running[log.topic, log.partition] = _Child(self, log, job)

@@ -15,7 +15,6 @@ Rules, as genuine Kafka has them
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
@@ -35,6 +34,7 @@ from storage.batch import (
 )
 from storage.config import INT_MAX
 from storage.errors import InvalidRecord
+from storage.offset_map import OffsetMap
 from storage.records import (
     ControlRecordType,
     encode_varint,
@@ -45,49 +45,6 @@ from storage.records import (
     records_body,
 )
 from storage.txn_index import AbortedTxn
-
-KEY_BYTES_MAX = 32
-ENTRY_BYTES = 240
-"""Memory of an entry of the offset map beside its key, at the worst moment of the table's growth."""
-
-
-class OffsetMap:
-    """The last offset of each key, in at most `memory_bytes`.
-
-    Keys beyond 32 bytes are replaced by a digest, which is longer than any key kept as it is.
-    `latest_offset` is the offset up to which all records are in here, -1 when there is none.
-    """
-
-    __slots__ = ("_free_bytes", "latest_offset", "offsets")
-
-    def __init__(self, memory_bytes: int) -> None:
-        self.offsets: dict[bytes, int] = {}
-        self.latest_offset = -1
-        self._free_bytes = memory_bytes
-
-    def __len__(self) -> int:
-        return len(self.offsets)
-
-    def put(self, key: bytes, offset: int) -> bool:
-        """Note that `key` was written at `offset`; False when there is no room for another key."""
-        if len(key) > KEY_BYTES_MAX:
-            key = _digest(key)
-        if key not in self.offsets:
-            # The first key fits in any case: a cleaning must get on.
-            self._free_bytes -= ENTRY_BYTES + len(key)
-            if self._free_bytes < 0 and self.offsets:
-                return False
-        self.offsets[key] = offset
-        self.latest_offset = offset
-        return True
-
-    def get(self, key: bytes) -> int:
-        """The last offset of `key`, -1 when it is not known."""
-        return self.offsets.get(_digest(key) if len(key) > KEY_BYTES_MAX else key, -1)
-
-
-def _digest(key: bytes) -> bytes:
-    return hashlib.blake2b(key, digest_size=KEY_BYTES_MAX + 1).digest()
 
 
 class Transactions:

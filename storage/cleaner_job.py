@@ -15,7 +15,6 @@ from storage.cleaner import (
     BatchCleaner,
     CleaningPolicy,
     LastOfProducer,
-    OffsetMap,
     Transactions,
     group_segments,
     record_places,
@@ -24,6 +23,7 @@ from storage.config import INT_MAX
 from storage.filesystem import Buffer, File, Filesystem
 from storage.legacy import Message, read_message, unwrap
 from storage.offset_index import OffsetIndex
+from storage.offset_map import OffsetMap, new_offset_map
 from storage.records import records_body
 from storage.scan import ScannedBatch, scan_batches
 from storage.segment import (
@@ -73,6 +73,8 @@ class CleaningJob:
     segment_index_bytes: int
     index_interval_bytes: int
     dedupe_buffer_bytes: int
+    load_factor: float
+    """How full log.cleaner.io.buffer.load.factor lets the offset map become."""
     io_bytes_per_s: float
 
     @property
@@ -163,7 +165,9 @@ class _Cleaning:
     def build_map(self) -> OffsetMap:
         """The last offset of each key in the dirty part, or in as much of it as has room."""
         job = self._job
-        found = OffsetMap(job.dedupe_buffer_bytes)
+        found = new_offset_map(
+            job.dedupe_buffer_bytes, job.upper_bound - job.first_dirty_offset, job.load_factor
+        )
         transactions = Transactions(self._aborted)
         for segment in job.segments:
             if segment.end_offset <= job.first_dirty_offset:

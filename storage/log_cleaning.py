@@ -85,7 +85,13 @@ def is_due(log: Log, dirt: Dirt) -> bool:
 
 
 def new_job(
-    log: Log, dirt: Dirt, *, now_ms: int, dedupe_buffer_bytes: int, io_bytes_per_s: float
+    log: Log,
+    dirt: Dirt,
+    *,
+    now_ms: int,
+    dedupe_buffer_bytes: int,
+    load_factor: float,
+    io_bytes_per_s: float,
 ) -> CleaningJob:
     """The order to clean the dirty part of `log`."""
     bases = log.segments.base_offsets
@@ -118,6 +124,7 @@ def new_job(
         segment_index_bytes=config.segment_index_bytes,
         index_interval_bytes=config.index_interval_bytes,
         dedupe_buffer_bytes=dedupe_buffer_bytes,
+        load_factor=load_factor,
         io_bytes_per_s=io_bytes_per_s,
     )
 

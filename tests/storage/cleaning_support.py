@@ -27,7 +27,12 @@ def clean(
     if not dirt.dirty_bytes:
         return dirt.first_dirty_offset
     job = log_cleaning.new_job(
-        log, dirt, now_ms=now_ms, dedupe_buffer_bytes=dedupe_buffer_bytes, io_bytes_per_s=1e12
+        log,
+        dirt,
+        now_ms=now_ms,
+        dedupe_buffer_bytes=dedupe_buffer_bytes,
+        load_factor=0.9,
+        io_bytes_per_s=1e12,
     )
     for step in cleaner_job.run(job, filesystem or RealFilesystem(), lambda size_bytes: None):
         if isinstance(step, CleanedGroup):

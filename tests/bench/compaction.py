@@ -1,0 +1,227 @@
+"""Compaction beside genuine Kafka's: how long a cleaning takes, at what memory and CPU time, and what clients
+feel of it.
+
+    python -m tests.bench.compaction [--records 1000000] [--keys 100000] [--pairs 3] [--json]
+
+Each leg fills a compacted topic that is not cleaned yet, times producers of another topic, then lowers
+min.cleanable.dirty.ratio and times the same producers while the cleaning runs. Both brokers note how far a
+log is clean in cleaner-offset-checkpoint, and that file says when the cleaning is over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.bench import report, sides
+from tests.bench.report import Pairs
+from tests.bench.sides import Side
+from tests.bench.workloads import Measurement, python_client
+from tests.support.process import wait_until
+from tests.support.servers import GenuineKafka, KafkaCompatBroker
+
+TOPIC = "compacted"
+PROBE = "probe"
+PROBE_RECORDS = 1_500
+"""At 500 a second: three seconds."""
+VALUE_BYTES = 100
+CLEAN_WITHIN_S = 300
+SETTINGS = {"log.cleaner.backoff.ms": "100", "auto.create.topics.enable": "false"}
+TOPIC_SETTINGS = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(64 * 1024 * 1024),
+    "min.cleanable.dirty.ratio": "1.0",
+}
+COLUMNS = {
+    "clean_s": "time to clean",
+    "cpu_s": "CPU time of it",
+    "memory_bytes": "highest memory",
+    "p50_ratio": "p50 during / before",
+    "p99_ratio": "p99 during / before",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """One cleaning, and the producers beside it."""
+
+    clean_s: float
+    cpu_s: float
+    memory_bytes: float
+    before: Measurement
+    during: Measurement
+
+    def figures(self) -> dict[str, float]:
+        found = {"clean_s": self.clean_s, "cpu_s": self.cpu_s, "memory_bytes": self.memory_bytes}
+        for name in ("p50_ms", "p99_ms"):
+            before, during = getattr(self.before, name), getattr(self.during, name)
+            found[name.replace("_ms", "_ratio")] = during / before
+        return found
+
+
+def measure(side: Side, records: int, keys: int) -> Cleaning:
+    """One leg on a broker that was started for it."""
+    side.create_topic(PROBE, 1)
+    _create_compacted(side)
+    end = _fill(side, records, keys)
+    _probe(side)
+    before = _probe(side)
+    cpu_before_s = side.cpu_seconds()
+    began = time.perf_counter()
+    _configure(side, {"min.cleanable.dirty.ratio": "0.01"})
+    memory = _Memory(side)
+    during: list[Measurement] = []
+    prober = threading.Thread(target=lambda: during.append(_probe(side)))
+    prober.start()
+    wait_until(lambda: _clean_up_to(side) >= end, CLEAN_WITHIN_S, f"{side.label}: a clean log")
+    clean_s = time.perf_counter() - began
+    prober.join()
+    memory.stop()
+    return Cleaning(clean_s, side.cpu_seconds() - cpu_before_s, memory.highest_bytes, before, during[0])
+
+
+class _Memory(threading.Thread):
+    """Watches the memory of a broker and of its children."""
+
+    def __init__(self, side: Side) -> None:
+        super().__init__(daemon=True)
+        self.highest_bytes = 0.0
+        self._pid = side.servers[0].pid
+        self._stopping = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        while not self._stopping.wait(0.05):
+            self.highest_bytes = max(self.highest_bytes, float(_resident_bytes(self._pid)))
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self.join()
+
+
+def _resident_bytes(pid: int) -> int:
+    total = 0
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                total = int(line.split()[1]) * 1024
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return 0
+    return total + sum(_resident_bytes(int(child)) for child in children)
+
+
+def _create_compacted(side: Side) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+    admin = AdminClient({"bootstrap.servers": side.address, "log_level": 2})
+    admin.create_topics([NewTopic(TOPIC, 1, 1, config=TOPIC_SETTINGS)])[TOPIC].result(30)
+
+
+def _configure(side: Side, settings: Mapping[str, str]) -> None:
+    from confluent_kafka.admin import (  # type: ignore[attr-defined]
+        AdminClient,
+        AlterConfigOpType,
+        ConfigEntry,
+        ConfigResource,
+        ResourceType,
+    )
+
+    admin = AdminClient({"bootstrap.servers": side.address, "log_level": 2})
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in settings.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, TOPIC, incremental_configs=entries)
+    admin.incremental_alter_configs([resource])[resource].result(30)
+
+
+def _fill(side: Side, records: int, keys: int) -> int:
+    """Write keys in turns, and one record more in a segment of its own; the offset at which that begins."""
+    from confluent_kafka import Producer
+
+    producer = Producer(
+        {"bootstrap.servers": side.address, "linger.ms": 20, "queue.buffering.max.messages": 1_000_000}
+    )
+    value = b"v" * VALUE_BYTES
+    for number in range(records):
+        producer.produce(TOPIC, value, b"key-%d" % (number * 7919 % keys))
+        if number % 10_000 == 0:
+            producer.poll(0)
+    if producer.flush(120):
+        raise RuntimeError(f"{side.label} did not acknowledge all records")
+    _configure(side, {"segment.ms": "1"})
+    time.sleep(0.1)
+    producer.produce(TOPIC, value, b"the last")
+    if producer.flush(30):
+        raise RuntimeError(f"{side.label} did not acknowledge the last record")
+    _configure(side, {"segment.ms": "604800000"})
+    return records
+
+
+def _probe(side: Side) -> Measurement:
+    return python_client("confluent-at-500", side.address, PROBE, PROBE_RECORDS, VALUE_BYTES)
+
+
+def _clean_up_to(side: Side) -> int:
+    checkpoint = side.servers[0].log_dir / "cleaner-offset-checkpoint"
+    try:
+        lines = checkpoint.read_text().splitlines()[2:]
+    except OSError:
+        return -1
+    return next((int(line.split()[2]) for line in lines if line.startswith(f"{TOPIC} 0 ")), -1)
+
+
+def _sides(directory: Path) -> tuple[Side, Side]:
+    return (
+        Side("ours", [KafkaCompatBroker(directory / "ours", SETTINGS)]),
+        Side("genuine", [GenuineKafka(directory / "genuine", SETTINGS, mode="kraft", heap="1G")]),
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the pairs and print their ratios."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.compaction", description=__doc__)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--keys", type=int, default=100_000)
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args(argv)
+    ratios, effect = Pairs(), dict[str, list[dict[str, Any]]](ours=[], genuine=[])
+    for pair in range(arguments.pairs):
+        found: dict[str, dict[str, float]] = {}
+        with tempfile.TemporaryDirectory(prefix="kafka-compat-bench-") as directory:
+            both = _sides(Path(directory))
+            for side in both if pair % 2 == 0 else both[::-1]:
+                sides.prewarm_memory()
+                side.start()
+                try:
+                    found[side.label] = measure(side, arguments.records, arguments.keys).figures()
+                finally:
+                    side.stop()
+                effect[side.label].append(found[side.label])
+        ratios.add(found["ours"], found["genuine"])
+    if arguments.json:
+        print(json.dumps({"ratios": report.as_json({"compaction": ratios}), "legs": effect}, indent=1))
+        return
+    print(
+        report.table({"compaction": ratios}, COLUMNS, f"{arguments.records} records, {arguments.keys} keys")
+    )
+    for label, legs in effect.items():
+        cells = {
+            title: report.cell([leg[name] for leg in legs])
+            for name, title in COLUMNS.items()
+            if name.endswith("_ratio")
+        }
+        print(f"{label}: " + ", ".join(f"{title} {text}" for title, text in cells.items()))
+
+
+if __name__ == "__main__":
+    main()
