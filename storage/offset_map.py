@@ -1,7 +1,7 @@
 """The last offset of each key: what a cleaning must remember, within log.cleaner.dedupe.buffer.size.
 
-Two tables with one meaning. A dictionary is some six times faster and takes about 270 bytes for a key; the other
-takes 24, as genuine Kafka's does, so that a large log needs fewer passes. `new_offset_map` chooses.
+Two tables with one meaning. A dictionary is some six times faster and takes about 270 bytes for a key; the
+other takes 24, as genuine Kafka's does, so that a large log needs fewer passes. `new_offset_map` chooses.
 """
 
 from __future__ import annotations
