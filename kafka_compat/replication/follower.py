@@ -16,7 +16,8 @@ Rules
    knows no epochs is truncated to its high watermark first.
 2. Nothing is asked for a partition while records of it wait for the flush that flush.messages asks for: with
    its fetch offset a follower vouches for what it has.
-3. An answer counts only for partitions that stand as they stood when it was asked.
+3. An answer counts only for partitions that stand as they stood when it was asked. Where one is not taken
+   over, the session begins anew: the leader would not repeat the high watermark that was in it.
 4. A replica that is throttled and not in sync is left out of requests while its quota is exceeded.
 """
 
@@ -262,6 +263,8 @@ class Follower:
                 own = item.partition.log
                 if self._is_current(item) and own.log_end_offset == fetch_offset:
                     self._guarded(item, now_ms, lambda: self._take(item, data, now_ms))  # noqa: B023
+                else:
+                    self._session.lost()
 
     def _take(self, item: _Followed, data: PartitionData, now_ms: int) -> None:
         partition = item.partition
@@ -376,6 +379,7 @@ class Follower:
             self._drop(item)
         except StorageError as error:
             log.error("%r: cannot store what its leader sent: %s", item.partition, error)
+            self._session.lost()
             self._delay([item], now_ms)
 
     def _drop(self, item: _Followed) -> None:

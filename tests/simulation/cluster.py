@@ -2,7 +2,8 @@
 
 Real: partitions, replica manager, follower machine, fetch sessions, the handlers of Fetch and ListOffsets,
 and the log store on simulated disks. Simulated: the wires (each message has a delay, and may be lost), the
-thread that flushes, the disk, and the controller, which keeps Kafka's rules in the fewest lines that do.
+thread that flushes, the disk, and the controller: either one that keeps Kafka's rules in the fewest lines
+that do (`controller`), or the real machine, one reign after another (`reigns`).
 
 A broker dies in one of two ways. A killed process leaves its files as they were written. When the power goes,
 its disk forgets what was not synced. Kafka keeps acknowledged records through the loss of unsynced bytes as
@@ -23,11 +24,17 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+from kafka_compat.cluster.broker import ClusterBroker
+from kafka_compat.cluster.metadata_updates import apply_update
+from kafka_compat.cluster.replica_states import ReplicaStates
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.fetch import fetch
 from kafka_compat.handlers.list_offsets import list_offsets
 from kafka_compat.metadata_cache import BrokerMetadata, MetadataCache, PartitionMetadata, TopicMetadata
 from kafka_compat.protocol.messages.fetch import FetchResponse
+from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrRequest
+from kafka_compat.protocol.messages.stop_replica import StopReplicaRequest
+from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest
 from kafka_compat.replication.fetch_session import FetchSessionCache
 from kafka_compat.replication.follower import LIST_OFFSETS_VERSION, Follower, FollowerSettings
 from kafka_compat.replication.in_sync import IsrAnswer
@@ -40,12 +47,11 @@ from storage.log import Log
 from storage.log_dirs import LogDirs
 from storage.records import Record, build_batch
 from storage.segment import FileSlice
+from tests.simulation.controller import BROKERS, DELAY_MAX_MS, TOPIC, TOPIC_ID, Controller, Controls
+from tests.simulation.reigns import Reigns
 from tests.storage.simulated_filesystem import SimulatedFilesystem
 
-TOPIC, TOPIC_ID = "t", UUID(int=7)
-BROKERS = (1, 2, 3)
 LAG_TIME_MAX_MS = 200
-DELAY_MAX_MS = 25
 DETECTION_MAX_MS = 100
 AWAY_MIN_MS = DETECTION_MAX_MS + 4 * DELAY_MAX_MS
 SETTINGS = FollowerSettings(wait_max_ms=0, backoff_ms=20)
@@ -53,68 +59,6 @@ SETTINGS = FollowerSettings(wait_max_ms=0, backoff_ms=20)
 
 class Violation(AssertionError):
     """A promise of the cluster is broken."""
-
-
-class Controller:
-    """Who leads and who is in sync: the truth, which brokers hear of later."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.leader = BROKERS[0]
-        self.leader_epoch = 0
-        self.isr: tuple[int, ...] = BROKERS
-        self.partition_epoch = 0
-        self.alive = set(BROKERS)
-
-    def tell(self) -> None:
-        for broker_id in sorted(self.alive):
-            self.tell_one(broker_id)
-
-    def tell_one(self, broker_id: int) -> None:
-        said = (self.leader, self.leader_epoch, self.isr, self.partition_epoch)
-        broker = self.cluster.brokers[broker_id]
-        self.cluster.send(broker, lambda: broker.leader_and_isr(*said))
-
-    def elect(self, leader: int, isr: tuple[int, ...]) -> None:
-        self.leader, self.isr = leader, isr
-        self.leader_epoch += 1
-        self.partition_epoch += 1
-        self.tell()
-
-    def lost(self, broker_id: int) -> None:
-        self.alive.discard(broker_id)
-        isr = tuple(member for member in self.isr if member != broker_id) or self.isr
-        if isr == self.isr and self.leader != broker_id:
-            return
-        leader = self.leader
-        if leader == broker_id:
-            leader = next((member for member in isr if member in self.alive), -1)
-        self.elect(leader, isr)
-
-    def registered(self, broker_id: int) -> None:
-        self.alive.add(broker_id)
-        if self.leader < 0 and broker_id in self.isr:
-            self.elect(broker_id, (broker_id,))
-        else:
-            self.tell_one(broker_id)
-
-    def move_leader(self) -> None:
-        others = [member for member in self.isr if member in self.alive and member != self.leader]
-        if others:
-            self.elect(self.cluster.random.choice(others), self.isr)
-
-    def alter(
-        self, broker_id: int, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int
-    ) -> IsrAnswer:
-        if leader_epoch != self.leader_epoch or broker_id != self.leader:
-            return IsrAnswer(ErrorCode.FENCED_LEADER_EPOCH)
-        if partition_epoch != self.partition_epoch:
-            return IsrAnswer(ErrorCode.INVALID_UPDATE_VERSION)
-        if not self.alive.issuperset(isr):
-            return IsrAnswer(ErrorCode.INELIGIBLE_REPLICA)
-        self.isr = isr
-        self.partition_epoch += 1
-        return IsrAnswer(ErrorCode.NONE, leader_epoch, isr, self.partition_epoch)
 
 
 class Broker:
@@ -128,6 +72,7 @@ class Broker:
         self.disk = SimulatedFilesystem(cluster.random)
         self.clock = cluster
         self.fetch_max_bytes = 10_000
+        self.broker_epoch = self.controller_epoch = -1
         self.seen_end = 0
         """Up to where its committed records were compared."""
 
@@ -162,6 +107,10 @@ class Broker:
         self.replicas.restore_high_watermarks(report.high_watermarks)
         self.replicas.fetching = Fetching(self)
         self.fetch_sessions = FetchSessionCache(10, 1_000_000)
+        self.controller_epoch = -1
+        self.states = ReplicaStates(
+            self.broker_id, self.replicas, self, lambda topic: self.cluster.min_insync_replicas
+        )
         self.followers: dict[int, Follower] = {}
         self.asking: set[int] = set()
         self.seen_end = 0
@@ -207,6 +156,25 @@ class Broker:
         assert held is not None
         held.min_insync_replicas = self.cluster.min_insync_replicas
 
+    # --- the real controller's requests
+
+    def lead_and_follow(self, request: LeaderAndIsrRequest) -> None:
+        if ClusterBroker.refusal(self, request.controller_epoch, request.broker_epoch) == ErrorCode.NONE:  # type: ignore[arg-type]
+            self.states.apply(request)
+
+    def update_metadata(self, request: UpdateMetadataRequest) -> None:
+        if ClusterBroker.refusal(self, request.controller_epoch, request.broker_epoch) == ErrorCode.NONE:  # type: ignore[arg-type]
+            apply_update(self.metadata, request)
+
+    def stop_replicas(self, request: StopReplicaRequest) -> None:
+        if ClusterBroker.refusal(self, request.controller_epoch, request.broker_epoch) == ErrorCode.NONE:  # type: ignore[arg-type]
+            self.states.stop(request)
+
+    def leading(self, topic: str, partition: int) -> None:
+        """There is no coordinator here."""
+
+    stopping = leading
+
     # --- IsrProposer
 
     def propose(
@@ -217,15 +185,10 @@ class Broker:
         partition_epoch: int,
         callback: Callable[[IsrAnswer], None],
     ) -> None:
-        def arrive() -> None:
-            answer = self.cluster.controller.alter(self.broker_id, new_isr, leader_epoch, partition_epoch)
-            self.cluster.send(self, lambda: callback(answer))
-
-        # It arrives, whatever becomes of the one who sent it.
-        self.cluster.at(None, self.cluster.random.randint(1, DELAY_MAX_MS), arrive)
+        self.cluster.controller.propose(self, new_isr, leader_epoch, partition_epoch, callback)
 
     def is_alive(self, broker_id: int) -> bool:
-        return broker_id in self.cluster.controller.alive
+        return self.cluster.controller.is_alive(self, broker_id)
 
     # --- Flusher
 
@@ -336,7 +299,8 @@ class Fetching:
 class Cluster:
     """Time and events, the brokers, their client, and the promises."""
 
-    def __init__(self, seed: int, *, flush_messages: int | None = None) -> None:
+    def __init__(self, seed: int, *, flush_messages: int | None = None, reigns: bool = False) -> None:
+        """`reigns`: with the real controller machine, in one reign after another."""
         self.random = random.Random(seed)
         self.time_ms = 1_000_000
         self.durable = self.random.random() < 0.4 if flush_messages is None else flush_messages == 1
@@ -352,8 +316,8 @@ class Cluster:
         self.acknowledged: dict[bytes, int] = {}
         self.written = 0
         self.power_failing: int | None = None
-        """The broker that lost its power and has not been found dead yet."""
-        self.controller = Controller(self)
+        """The broker that lost its power as long as the controller may not know."""
+        self.controller: Controls = Reigns(self) if reigns else Controller(self)
         self.brokers = {broker_id: Broker(self, broker_id) for broker_id in BROKERS}
         for broker in self.brokers.values():
             broker.start()
@@ -424,15 +388,36 @@ class Cluster:
 
         def found() -> None:
             self.controller.lost(broker.broker_id)
-            if self.power_failing == broker.broker_id:
+            known()
+
+        def known() -> None:
+            if self.power_failing != broker.broker_id:
+                return
+            if self.controller.counts_on(broker.broker_id):
+                self.at(None, DELAY_MAX_MS, known)
+            else:
                 self.power_failing = None
 
         def back() -> None:
+            if power and not self.durable and self.controller.counts_on(broker.broker_id):
+                # Its loss must be known first: else it could lead without what it lost (KIP-903).
+                self.at(None, DELAY_MAX_MS, back)
+                return
             broker.start()
             self.controller.registered(broker.broker_id)
 
         self.at(None, found_ms, found)
         self.at(None, AWAY_MIN_MS + self.random.randint(0, 200), back)
+
+    def expire(self, broker: Broker) -> None:
+        """Its session ends, and it goes on, maybe as a leader that is none any more; then it is back."""
+        if not broker.up or broker.broker_id not in self.controller.alive:
+            return
+        if isinstance(self.controller, Controller) or (self.power_failing is not None and not self.durable):
+            return
+        self.controller.lost(broker.broker_id)
+        # A process that dies meanwhile registers when it is started again.
+        self.at(broker, self.random.randint(1, 300), lambda: self.controller.registered(broker.broker_id))
 
     def may_lose_power(self, broker: Broker) -> bool:
         if self.durable:
@@ -441,7 +426,10 @@ class Cluster:
         if broker.broker_id not in isr:
             return True
         others = [self.brokers[member] for member in isr if member != broker.broker_id]
-        return self.power_failing is None and bool(others) and all(other.up for other in others)
+        alive = self.controller.alive
+        return (
+            self.power_failing is None and bool(others) and all(other.broker_id in alive for other in others)
+        )
 
     def misfortune(self) -> None:
         """Something happens, or nothing."""
@@ -449,8 +437,12 @@ class Cluster:
         if chance < 0.70:
             for _ in range(self.random.randint(1, 3)):
                 self.produce()
-        elif chance < 0.78:
+        elif chance < 0.76:
             self.controller.move_leader()
+        elif chance < 0.78:
+            self.controller.change()
+        elif chance < 0.80:
+            self.expire(self.random.choice(list(self.brokers.values())))
         elif chance < 0.88:
             up = [broker for broker in self.brokers.values() if broker.up]
             if up and (self.durable or self.power_failing is None):

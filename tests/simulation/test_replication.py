@@ -7,17 +7,16 @@ import pytest
 from tests.simulation.cluster import Cluster
 from tests.support import campaign
 
-SEEDS = campaign.rounds(50, 1000)
+SEEDS = campaign.rounds(30, 1000)
 STEPS = 60
 
 
-def live(seed: int) -> None:
-    cluster = Cluster(seed)
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("reigns", [False, True], ids=["scripted", "reigns"])
+def test_no_divergence_below_the_high_watermark_and_no_acknowledged_record_lost(
+    seed: int, reigns: bool
+) -> None:
+    cluster = Cluster(seed, reigns=reigns)
     cluster.live(STEPS)
     cluster.heal()
     assert cluster.acknowledged, "nothing was acknowledged, so nothing was tested"
-
-
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_no_divergence_below_the_high_watermark_and_no_acknowledged_record_lost(seed: int) -> None:
-    live(seed)
