@@ -164,7 +164,7 @@ async def test_a_broker_obeys_no_controller_that_another_has_followed(known: Kno
     before, old = known.belief(), known.controller_epoch - 1
     later = replace(known.state, leader=known.follower, leader_epoch=known.state.leader_epoch + 1)
     stale = ErrorCode.STALE_CONTROLLER_EPOCH
-    assert await known.lead(later, controller_epoch=old) == (stale, [])
+    assert await known.lead(later, controller_epoch=old) == (stale, [stale])
     assert await known.update(controller_epoch=old) == stale
     assert await known.stop(later.leader_epoch, controller_epoch=old) == (stale, [])
     assert known.belief() == before
@@ -175,7 +175,7 @@ async def test_a_broker_obeys_nothing_that_was_meant_for_an_earlier_life_of_it(k
     before, earlier = known.belief(), known.leader.broker_epoch - 1
     later = replace(known.state, leader=known.follower, leader_epoch=known.state.leader_epoch + 1)
     stale = ErrorCode.STALE_BROKER_EPOCH
-    assert await known.lead(later, broker_epoch=earlier) == (stale, [])
+    assert await known.lead(later, broker_epoch=earlier) == (stale, [stale])
     assert await known.update(broker_epoch=earlier) == stale
     assert await known.stop(later.leader_epoch, broker_epoch=earlier) == (stale, [])
     assert known.belief() == before
