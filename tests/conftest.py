@@ -32,6 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help=f"run the long campaigns at full count (as {campaigns.VARIABLE}=1)",
     )
+    parser.addoption(
+        "--bootstrap",
+        metavar="ADDRESS",
+        help="run tests/clients/test_matrix.py against the brokers that serve there, without genuine Kafka "
+        "beside them; their group.min.session.timeout.ms must be 1000",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -142,20 +142,7 @@ def _broker(config: BrokerConfig) -> "Broker":
 async def _start(broker: "Broker", config: BrokerConfig) -> None:
     await broker.start()
     if config.create_topics:
-        from kafka_compat.errors import ErrorCode, KafkaError
-
-        for topic in config.create_topics:
-            configs = {"cleanup.policy": topic.cleanup_policy} if topic.cleanup_policy else {}
-            try:
-                await broker.topics.create(
-                    topic.name,
-                    partitions=topic.partitions,
-                    replication_factor=topic.replication_factor,
-                    configs=configs,
-                )
-            except KafkaError as error:
-                if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                    log.warning("Cannot create topic %s: %s", topic.name, error.message or error.code.name)
+        await broker.create_wanted_topics(config.create_topics)
 
 
 def ready_line(broker: "Broker", config: BrokerConfig) -> str:

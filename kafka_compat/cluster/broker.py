@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,7 @@ from kafka_compat.cluster.replica_states import ReplicaStates, states_of
 from kafka_compat.cluster.served import CLUSTER_SERVED
 from kafka_compat.cluster.session import CurrentSession
 from kafka_compat.cluster.topics import ClusterTopics
-from kafka_compat.config import BrokerConfig
+from kafka_compat.config import BrokerConfig, TopicToCreate
 from kafka_compat.errors import ErrorCode
 from kafka_compat.metadata_cache import MetadataCache
 from kafka_compat.producer_ids import ProducerIds
@@ -432,6 +432,10 @@ class ClusterBroker(Broker):
             await self.configs.load()
             self._broker_config_changed(set())
             self.controller.unclean_default_changed(self.config.bool("unclean.leader.election.enable"))
+
+    async def create_wanted_topics(self, wanted: Sequence[TopicToCreate]) -> None:
+        """As a broker that is alone does, but behind its back: the replicas' brokers may yet have to come."""
+        self._run(super().create_wanted_topics(wanted))
 
     # --- stop
 

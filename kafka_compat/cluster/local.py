@@ -55,6 +55,7 @@ class LocalCluster:
             )
             for broker_id in range(1, count + 1)
         ]
+        self._wanted_topics = config.create_topics
 
     async def _connect(self) -> MetadataStore:
         return self._tree.connect()
@@ -66,6 +67,7 @@ class LocalCluster:
             if isinstance(outcome, BaseException):
                 await self.stop()
                 raise outcome
+        await self.brokers[0].create_wanted_topics(self._wanted_topics)
 
     async def stop(self) -> None:
         """Stop all brokers. Nobody is left to take over what one of them leads, so none asks for it."""

@@ -1,9 +1,13 @@
-"""Two lanes for every client: the same program once on our broker and once on genuine Kafka 3.9.1."""
+"""Two lanes for every client: the same program once on our broker and once on genuine Kafka 3.9.1.
+
+With `--bootstrap ADDRESS` there is one, on the brokers that serve there: then the scenarios' own expectations
+must hold.
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +40,7 @@ class Topics:
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
 
     def make(self, name: str, partitions: int, configs: dict[str, str]) -> None:
-        new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=configs)
+        new = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=configs)
         self._admin.create_topics([new])[name].result(20)
 
         def served() -> bool:
@@ -49,21 +53,21 @@ class Topics:
 class LanePool:
     """Keeps the two lanes of one client open until another client's turn comes."""
 
-    def __init__(self, brokers: Brokers, folder: Path) -> None:
-        self._addresses = {"ours": brokers.ours, "genuine": brokers.genuine}
-        self._topics = {name: Topics(address) for name, address in self._addresses.items()}
+    def __init__(self, addresses: Mapping[str, str], folder: Path) -> None:
+        self._addresses = addresses
+        self._topics = {name: Topics(address) for name, address in addresses.items()}
         self._folder = folder
         self._kind: ClientKind | None = None
-        self._lanes: tuple[Lane, Lane] | None = None
+        self._lanes: list[Lane] = []
         self._started: list[ClientProgram] = []
 
-    def lanes(self, kind: ClientKind) -> tuple[Lane, Lane]:
-        """(on our broker, on genuine Kafka)."""
-        if self._lanes is None or kind != self._kind:
+    def lanes(self, kind: ClientKind) -> list[Lane]:
+        """One on our broker, one on genuine Kafka; with --bootstrap only the one on the given brokers."""
+        if not self._lanes or kind != self._kind:
             self.close()
             self._kind = kind
             run = f"{kind.name}-{secrets.token_hex(3)}"
-            self._lanes = self._open(kind, "ours", run), self._open(kind, "genuine", run)
+            self._lanes = [self._open(kind, broker, run) for broker in self._addresses]
         return self._lanes
 
     def _open(self, kind: ClientKind, broker: str, run: str) -> Lane:
@@ -82,7 +86,13 @@ class LanePool:
 
 
 @pytest.fixture(scope="session")
-def lane_pool(brokers: Brokers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LanePool]:
-    pool = LanePool(brokers, tmp_path_factory.mktemp("client-logs"))
+def lane_pool(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LanePool]:
+    given = request.config.getoption("--bootstrap")
+    if given is None:
+        brokers: Brokers = request.getfixturevalue("brokers")
+        addresses = {"ours": brokers.ours, "genuine": brokers.genuine}
+    else:
+        addresses = {"given": given}
+    pool = LanePool(addresses, tmp_path_factory.mktemp("client-logs"))
     yield pool
     pool.close()

@@ -408,7 +408,7 @@ def topic_admin(lane: Lane) -> Observations:
         "exists": code("create_topic", topic=topic, partitions=1),
         "bad name": code("create_topic", topic="a/b", partitions=1),
         "no partitions": code("create_topic", topic=lane.fresh("none"), partitions=0),
-        "replication": code("create_topic", topic=lane.fresh("wide"), partitions=1, replication=3),
+        "replication": code("create_topic", topic=lane.fresh("wide"), partitions=1, replication=9),
         "config": code("create_topic", topic=lane.fresh("odd"), partitions=1, configs={"nonsense.x": "1"}),
         "value": code(
             "create_topic", topic=lane.fresh("odd"), partitions=1, configs={"retention.ms": "soon"}

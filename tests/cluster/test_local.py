@@ -8,10 +8,10 @@ import pytest
 
 from kafka_compat.cluster.broker_client import BrokerClient
 from kafka_compat.cluster.local import LocalCluster, broker_settings
-from kafka_compat.config import BrokerConfig
+from kafka_compat.config import BrokerConfig, TopicToCreate
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest
-from tests.cluster.embedded import until
+from tests.cluster.embedded import EmbeddedCluster, until
 
 
 def test_each_broker_has_its_port_and_its_folder() -> None:
@@ -48,4 +48,17 @@ async def test_inter_broker_apis_are_told_to_clients(tmp_path: Path) -> None:
     told = {item.api_key: item.max_version for item in response.api_keys}
     assert (told[ApiKey.LEADER_AND_ISR], told[ApiKey.UPDATE_METADATA], told[ApiKey.STOP_REPLICA]) == (7, 8, 4)
     await client.close()
+    await cluster.stop()
+
+
+async def test_topics_asked_for_at_the_start_wait_for_their_brokers(tmp_path: Path) -> None:
+    """Each broker of a container cluster is told of the same topics, before the others have come."""
+    cluster = EmbeddedCluster(tmp_path)
+    wanted = [TopicToCreate("orders", 2, 3, None), TopicToCreate("state", 1, 2, "compact")]
+    for broker_id in (1, 2, 3):
+        broker = await cluster.start_broker(broker_id)
+        await broker.create_wanted_topics(wanted)
+    await until(lambda: cluster.isr("orders", 1) == {1, 2, 3} and cluster.leader("state") > 0)
+    leader = cluster.brokers[cluster.leader("state")]
+    assert leader.topics.overrides("state") == {"cleanup.policy": "compact"}
     await cluster.stop()

@@ -1,0 +1,171 @@
+"""What the cluster of docker-compose.yml must do.
+
+A check returns what to tell a person, or raises AssertionError.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import kafka
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+)
+
+from tests.compose.docker import BROKERS, INSIDE, TOPICS, Cluster, docker
+from tests.durability.load import PARTITIONS, ConfluentProducer, Load, check, read_everything
+from tests.support.process import wait_until
+from tests.support.servers import PROJECT
+
+COUNT = 300
+LOADED = "loaded"
+"""The topic under load."""
+
+HEAL_S = 90
+
+
+def settings(cluster: Cluster) -> str:
+    """Who the processes are, KAFKA_CREATE_TOPICS, and settings by Kafka's rule for variables."""
+    for name in BROKERS:
+        assert docker("exec", cluster.id(name), "id", "-u").strip() != "0", f"{name} runs as root"
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    wait_until(
+        lambda: all(len(_isrs(admin, topic)) == count for topic, count in TOPICS.items()), 30, "topics"
+    )
+    wait_until(lambda: _all_in_sync(admin), 30, "three replicas in sync")
+    expected = {
+        ("topic", "state"): ("cleanup.policy", "compact"),
+        ("topic", "orders"): ("min.insync.replicas", "2"),
+        ("broker", "2"): ("zookeeper.session.timeout.ms", "6000"),
+    }
+    for (kind, name), (setting, value) in expected.items():
+        resource = ConfigResource(ConfigResource.Type[kind.upper()], name)
+        found = admin.describe_configs([resource])[resource].result(20)[setting].value
+        assert found == value, f"{setting} of {kind} {name} is {found}"
+    return "not root; orders:6:3 and state:3:3:compact are there; settings come from the environment"
+
+
+def client_inside(cluster: Cluster) -> str:
+    """A container on the network reads what the host wrote, and the host reads what it wrote."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True})
+    for number in range(COUNT):
+        producer.produce("orders", b"outside %d" % number)
+    assert producer.flush(30) == 0, "the host's records are not acknowledged"
+    library = Path(kafka.__file__).parent
+    told = docker(
+        "run",
+        "--rm",
+        f"--network={cluster.project}_default",
+        f"--volume={library}:/client/kafka:ro",
+        f"--volume={PROJECT / 'tests/compose/inside.py'}:/client/inside.py:ro",
+        "--env=PYTHONPATH=/client",
+        "--entrypoint=python",
+        cluster.broker_image,
+        "/client/inside.py",
+        INSIDE,
+        "orders",
+        str(COUNT),
+    )
+    found = values_of_orders(cluster)
+    assert found == _written_values(), f"{len(found)} of {2 * COUNT} records"
+    return told.strip()
+
+
+def client_suite(cluster: Cluster, arguments: list[str]) -> str:
+    """Every client library runs every scenario of tests/clients from the host."""
+    command = [sys.executable, "-m", "pytest", "-q", "tests/clients/test_matrix.py", *arguments]
+    command.append(f"--bootstrap={cluster.bootstrap}")
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    return done.stdout.strip().splitlines()[-1].strip("= ")
+
+
+def losing_brokers(cluster: Cluster) -> str:
+    """Under load with acks=all: one broker's container is killed, another stops and Docker restarts it."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic(LOADED, num_partitions=PARTITIONS)])[LOADED].result(20)
+    load = Load(ConfluentProducer(cluster.bootstrap, LOADED))
+    load.start()
+    load.wait_for_acknowledgement()
+    victim = BROKERS[_leader(admin, LOADED, 0) - 1]
+    docker("kill", cluster.id(victim))
+    wait_until(
+        lambda: _leader(admin, LOADED, 0) not in (-1, BROKERS.index(victim) + 1), HEAL_S, "a new leader"
+    )
+    before = len(load.acknowledged)
+    wait_until(
+        lambda: len(load.acknowledged) > before + 1000, HEAL_S, "1,000 records without the dead broker"
+    )
+    docker("start", cluster.id(victim))
+    wait_until(lambda: _all_in_sync(admin), HEAL_S, "three replicas in sync again")
+    stopped = BROKERS[_leader(admin, LOADED, 0) - 1]
+    docker("exec", cluster.id(stopped), "python", "-c", "import os, signal; os.kill(1, signal.SIGTERM)")
+    wait_until(
+        lambda: cluster.inspect(stopped, "{{.RestartCount}}") == "1", HEAL_S, "Docker restarts the broker"
+    )
+    cluster.wait_healthy(stopped)
+    wait_until(lambda: _all_in_sync(admin), HEAL_S, "three replicas in sync at the end")
+    load.stop_sending()
+    findings = check(read_everything(cluster.bootstrap, LOADED), load.acknowledged, load.sent)
+    assert findings.nothing and not load.given_up, f"{findings}, given up: {len(load.given_up)}"
+    return (
+        f"{victim} killed and started, {stopped} stopped and restarted by Docker: "
+        f"{len(load.acknowledged)} records acknowledged, 0 lost, 0 duplicated, order kept; "
+        "all replicas in sync again"
+    )
+
+
+def data_outlive_containers(cluster: Cluster) -> str:
+    """With all containers gone and made anew, the volumes have the records."""
+    cluster.down(volumes=False)
+    cluster.up()
+    found = values_of_orders(cluster)
+    assert found == _written_values(), f"{len(found)} of {2 * COUNT} records"
+    return f"new containers have all {len(found)} records of orders"
+
+
+def values_of_orders(cluster: Cluster) -> set[bytes]:
+    """Every value in the topic `orders`, read from the host."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": "outside",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe(["orders"])
+    found: set[bytes] = set()
+    while len(found) < 2 * COUNT:
+        messages = consumer.consume(500, timeout=30)
+        if not messages:
+            break
+        for message in messages:
+            value = message.value()
+            assert message.error() is None and value is not None, message.error()
+            found.add(value)
+    consumer.close()
+    return found
+
+
+def _written_values() -> set[bytes]:
+    return {b"%s %d" % (place, number) for place in (b"inside", b"outside") for number in range(COUNT)}
+
+
+def _isrs(admin: AdminClient, topic: str) -> list[list[int]]:
+    found = admin.list_topics(topic, timeout=20).topics[topic]
+    return [partition.isrs for partition in found.partitions.values()]
+
+
+def _all_in_sync(admin: AdminClient) -> bool:
+    topics = admin.list_topics(timeout=20).topics.values()
+    return all(len(partition.isrs) == 3 for topic in topics for partition in topic.partitions.values())
+
+
+def _leader(admin: AdminClient, topic: str, partition: int) -> int:
+    return int(admin.list_topics(topic, timeout=20).topics[topic].partitions[partition].leader)

@@ -1,0 +1,100 @@
+"""Docker and the cluster of docker-compose.yml, as scripts/compose-test uses them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+from tests.support.ports import free_port
+from tests.support.process import wait_until
+from tests.support.servers import PROJECT
+
+BROKERS = ("kafka1", "kafka2", "kafka3")
+INSIDE = ",".join(f"{name}:9092" for name in BROKERS)
+"""The brokers' addresses for containers on the network."""
+
+TOPICS = {"orders": 6, "state": 3}
+"""What KAFKA_CREATE_TOPICS asks for: partitions by name, three replicas each; `state` is compacted."""
+
+START_S = 120
+
+
+class DockerFailed(AssertionError):
+    """A command of Docker failed; the message is the command and what it printed."""
+
+
+def docker(*arguments: str) -> str:
+    """What a docker command printed. Raises DockerFailed."""
+    return _run(["docker", *arguments], {})
+
+
+def _run(command: Sequence[str], environment: dict[str, str]) -> str:
+    done = subprocess.run(
+        command, cwd=PROJECT, env=os.environ | environment, capture_output=True, text=True, timeout=300
+    )
+    if done.returncode:
+        raise DockerFailed(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class Cluster:
+    """docker-compose.yml under a name, ports and volumes of its own."""
+
+    def __init__(self, broker_image: str, zookeeper_image: str) -> None:
+        self.project = f"kafka-compat-test-{secrets.token_hex(3)}"
+        self.broker_image = broker_image
+        self.ports = {name: free_port() for name in BROKERS}
+        self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
+        self._environment = {
+            "COMPOSE_PROJECT_NAME": self.project,
+            "KAFKA_COMPAT_IMAGE": broker_image,
+            "ZOOKEEPER_IMAGE": zookeeper_image,
+            "KAFKA_CREATE_TOPICS": "orders:6:3,state:3:3:compact",
+            **{f"{name.upper()}_PORT": str(port) for name, port in self.ports.items()},
+        }
+
+    def compose(self, *arguments: str) -> str:
+        """What `docker compose …` printed. Raises DockerFailed."""
+        files = ("-f", "docker-compose.yml", "-f", "tests/compose/override.yml")
+        return _run([*_compose_command(), *files, *arguments], self._environment)
+
+    def up(self) -> None:
+        """Start everything and wait until all of it is healthy."""
+        self.compose("up", "--detach", "--no-build")
+        for service in ("zookeeper", *BROKERS):
+            self.wait_healthy(service)
+
+    def wait_healthy(self, service: str) -> None:
+        def healthy() -> bool:
+            return self.inspect(service, "{{.State.Health.Status}}") == "healthy"
+
+        wait_until(healthy, START_S, f"{service} is healthy", 0.2)
+
+    def inspect(self, service: str, template: str) -> str:
+        """What Docker tells of a service's container, as the template picks it."""
+        return docker("inspect", "--format", template, self.id(service)).strip()
+
+    def id(self, service: str) -> str:
+        """The container of a service, also when it does not run."""
+        labels = {"project": self.project, "service": service}
+        filters = [f"--filter=label=com.docker.compose.{name}={value}" for name, value in labels.items()]
+        (found,) = docker("ps", "--all", "--quiet", *filters).split()
+        return found
+
+    def logs(self, lines: int = 60) -> str:
+        return self.compose("logs", "--no-color", "--tail", str(lines))
+
+    def down(self, *, volumes: bool) -> None:
+        """Stop and remove the containers and the network; with `volumes`, the data too."""
+        self.compose("down", "--timeout", "20", *(["--volumes"] if volumes else []))
+
+
+def _compose_command() -> list[str]:
+    """Docker's own `compose`, or the older program."""
+    has_plugin = subprocess.run(["docker", "compose", "version"], capture_output=True).returncode == 0
+    if not has_plugin and shutil.which("docker-compose") is None:
+        raise DockerFailed("neither `docker compose` nor docker-compose is there")
+    return ["docker", "compose"] if has_plugin else ["docker-compose"]
