@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -137,7 +138,10 @@ def confluent_echo(address: str, topic: str, records: int, size_bytes: int) -> d
 
 def confluent_one_by_one(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
     """One record at a time, each from produce() until it is acknowledged by all in-sync replicas."""
-    producer = _impatient_producer(address, topic)
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": address, "linger.ms": 0, "acks": "all"})
+    producer.list_topics(topic, timeout=10)
     value = b"v" * size_bytes
     latencies_ms: list[float] = []
     began = time.perf_counter()
@@ -151,39 +155,58 @@ def confluent_one_by_one(address: str, topic: str, records: int, size_bytes: int
     return _measurement(records + records // 10, time.perf_counter() - began, latencies_ms)
 
 
-def confluent_at_500(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
-    """500 records per second, as evenly as a thread can: the time of each until it is acknowledged. The rate
-    is given, so there is no throughput to compare.
+def bare_at_500(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
+    """A bare socket: Produce requests of one record with acks=all, one after the other and at most 500 per
+    second, to each partition in turn. No library's threads and queues are in these times. The rate is given, so
+    there is no throughput to compare.
     """
-    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+    from kafka.record.default_records import DefaultRecordBatchBuilder
 
-    producer = _impatient_producer(address, topic)
-    value = b"v" * size_bytes
+    from kafka_compat.protocol import codec
+    from kafka_compat.protocol.api_keys import ApiKey
+    from kafka_compat.protocol.headers import RequestHeader, encode_request_header
+    from kafka_compat.protocol.messages.produce import (
+        PartitionProduceData,
+        ProduceRequest,
+        ProduceResponse,
+        TopicProduceData,
+    )
+
+    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, size_bytes + 1000)
+    builder.append(0, int(time.time() * 1000), None, b"v" * size_bytes, [])
+    batch = bytes(builder.build())
+    metadata = AdminClient({"bootstrap.servers": address}).list_topics(topic, timeout=10)
+    leaders: dict[int, Any] = {}
+    ways = []
+    for number, partition in sorted(metadata.topics[topic].partitions.items()):
+        data = PartitionProduceData(index=number, records=batch)
+        topics = [TopicProduceData(name=topic, partition_data=[data])]
+        request = ProduceRequest(transactional_id=None, acks=-1, timeout_ms=10_000, topic_data=topics)
+        header = encode_request_header(RequestHeader(ApiKey.PRODUCE, 9, 1, "bench"))
+        payload = header + codec.encode(request, 9)
+        if partition.leader not in leaders:
+            broker = metadata.brokers[partition.leader]
+            leaders[partition.leader] = socket.create_connection((broker.host, broker.port), 10)
+            leaders[partition.leader].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        ways.append((leaders[partition.leader], len(payload).to_bytes(4, "big") + payload))
     latencies_ms: list[float] = []
-
-    def acknowledged(error: Any, message: Any) -> None:
-        if error is not None:
-            raise KafkaException(error)
-        latencies_ms.append(message.latency() * 1000)
-
+    answer = b""
     began = time.perf_counter()
     for number in range(records):
-        producer.produce(topic, value, on_delivery=acknowledged)
-        while (rest_s := began + (number + 1) / 500 - time.perf_counter()) > 0:
-            producer.poll(rest_s)
-    if producer.flush(10):
-        raise RuntimeError("records were not acknowledged within 10 s")
+        time.sleep(max(began + number / 500 - time.perf_counter(), 0))
+        connection, frame = ways[number % len(ways)]
+        sent = time.perf_counter()
+        connection.sendall(frame)
+        answer = connection.recv(65536)
+        while len(answer) < 4 or len(answer) < 4 + int.from_bytes(answer[:4], "big"):
+            answer += connection.recv(65536)
+        latencies_ms.append((time.perf_counter() - sent) * 1000)
+    last = codec.decode(ProduceResponse, 9, answer, 9).responses[0].partition_responses[0]
+    if last.error_code or last.base_offset < records // len(ways) - 1:
+        raise RuntimeError(f"the records were not appended: {last}")
     found = _measurement(records, time.perf_counter() - began, latencies_ms[records // 10 :])
     return {name: value for name, value in found.items() if name != "throughput"}
-
-
-def _impatient_producer(address: str, topic: str) -> Any:
-    """A producer that waits for no second record, and knows the topic already."""
-    from confluent_kafka import Producer
-
-    producer = Producer({"bootstrap.servers": address, "linger.ms": 0, "acks": "all"})
-    producer.list_topics(topic, timeout=10)
-    return producer
 
 
 def _consume(records: int, poll: Callable[[], int], close: Callable[[], object]) -> dict[str, float]:
@@ -220,7 +243,7 @@ _CLIENTS = {
     "confluent-consume": confluent_consume,
     "confluent-echo": confluent_echo,
     "confluent-one-by-one": confluent_one_by_one,
-    "confluent-at-500": confluent_at_500,
+    "bare-at-500": bare_at_500,
     "kafka-python-produce": kafka_python_produce,
     "kafka-python-consume": kafka_python_consume,
 }

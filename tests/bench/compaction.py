@@ -84,6 +84,8 @@ def measure(side: Side, records: int, keys: int) -> Cleaning:
     clean_s = time.perf_counter() - began
     prober.join()
     memory.stop()
+    # The CPU time of a child counts once it has ended.
+    wait_until(lambda: not _children(side.servers[0].pid), CLEAN_WITHIN_S, "the end of the child")
     return Cleaning(clean_s, side.cpu_seconds() - cpu_before_s, memory.highest_bytes, before, during[0])
 
 
@@ -106,16 +108,22 @@ class _Memory(threading.Thread):
         self.join()
 
 
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
 def _resident_bytes(pid: int) -> int:
     total = 0
     try:
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):
                 total = int(line.split()[1]) * 1024
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return 0
-    return total + sum(_resident_bytes(int(child)) for child in children)
+    return total + sum(_resident_bytes(child) for child in _children(pid))
 
 
 def _create_compacted(side: Side) -> None:

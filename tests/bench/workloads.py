@@ -157,5 +157,5 @@ WORKLOADS = (
     _java_produce("replicated-java-1k", 1000, 100_000, 500_000, cluster=True),
     _python("replicated-confluent-100", "confluent-produce", 100, 200_000, 2_000_000, cluster=True),
     _python("replicated-latency", "confluent-one-by-one", 100, 1_000, 20_000, cluster=True),
-    _python("replicated-latency-at-500", "confluent-at-500", 100, 2_000, 2_000, cluster=True),
+    _python("replicated-latency-bare", "bare-at-500", 100, 2_000, 2_000, cluster=True),
 )
