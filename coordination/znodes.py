@@ -6,6 +6,7 @@ brokers can share a ZooKeeper with us. Decoders take any order and what older ve
 
 import base64
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -48,6 +49,8 @@ PERSISTENT_PATHS = (
     "/config/brokers",
     "/config/ips",
 )
+
+_NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
 
 #: The entity name of a config that holds for every broker, user, client or address without its own.
 DEFAULT_ENTITY = "<default>"
@@ -105,6 +108,15 @@ def config_path(entity_type: str, entity: str) -> str:
 def delete_topic_path(topic: str) -> str:
     """/admin/delete_topics/T"""
     return f"{DELETE_TOPICS}/{topic}"
+
+
+def consumer_offset_path(group: str, topic: str, partition: int) -> str:
+    """/consumers/G/offsets/T/P: where clients of Kafka before 0.8.2 keep their positions. ValueError for a
+    group whose name ZooKeeper does not take; a slash in it makes a deeper path, as in Kafka.
+    """
+    if any(name in ("", ".", "..") for name in group.split("/")) or _NOT_IN_PATHS.search(group):
+        raise ValueError(f"{group!r} cannot be part of a path")
+    return f"{CONSUMERS}/{group}/offsets/{topic}/{partition}"
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
@@ -312,6 +324,21 @@ def decode_producer_id_block(data: bytes | None) -> ProducerIdBlock | None:
     return ProducerIdBlock(int(values["broker"]), int(values["block_start"]), int(values["block_end"]))
 
 
+def encode_offset(offset: int) -> bytes:
+    """A position of a group, as text."""
+    return str(offset).encode()
+
+
+def decode_offset(data: bytes | None) -> int | None:
+    """The reverse; None for a node without data. BadPayload."""
+    if not data:
+        return None
+    try:
+        return int(data)
+    except ValueError as error:
+        raise BadPayload(f"{data!r} is no offset") from error
+
+
 def encode_feature(max_levels: Mapping[str, int], enabled: bool = True) -> bytes:
     """/feature, version 2: the finalized features."""
     features = {name: {"max_version_level": level} for name, level in max_levels.items()}
@@ -321,9 +348,7 @@ def encode_feature(max_levels: Mapping[str, int], enabled: bool = True) -> bytes
 def decode_feature(data: bytes | None) -> tuple[bool, dict[str, int]]:
     """Whether finalized features are enabled, and their levels, from versions 1 and 2."""
     values = _object(data)
-    levels = {
-        name: int(span["max_version_level"]) for name, span in (values.get("features") or {}).items()
-    }
+    levels = {name: int(span["max_version_level"]) for name, span in (values.get("features") or {}).items()}
     return values.get("status") == 1, levels
 
 

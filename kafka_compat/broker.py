@@ -43,6 +43,7 @@ from storage.log_dirs import LoadReport, LogDirs, stored_meta_properties
 
 if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import GroupCoordinator
+    from kafka_compat.groups.store_offsets import StoreOffsets
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.marker_writer import MarkerWriter
@@ -128,6 +129,13 @@ class Broker:
         )
         groups.start()
         return groups
+
+    @cached_property
+    def store_offsets(self) -> StoreOffsets:
+        """The positions of Kafka's oldest clients."""
+        from kafka_compat.groups.store_offsets import StoreOffsets
+
+        return StoreOffsets(self.store, self.metadata, self.config.int("offset.metadata.max.bytes"))
 
     @cached_property
     def markers(self) -> LocalMarkerWriter:

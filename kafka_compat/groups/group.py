@@ -72,7 +72,7 @@ class Group(RebalanceMachine):
         fitting: dict[TopicPartition, OffsetAndMetadata] = {}
         errors: PartitionErrors = {}
         for partition, value in request.offsets.items():
-            if _java_length(value.metadata) <= most:
+            if java_length(value.metadata) <= most:
                 fitting[partition] = value
             else:
                 errors[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
@@ -261,7 +261,7 @@ class Group(RebalanceMachine):
         return GroupOverview(self.group_id, self.protocol_type or "", self.state)
 
 
-def _java_length(text: str) -> int:
+def java_length(text: str) -> int:
     """The length that Kafka compares with offset.metadata.max.bytes: UTF-16 code units, whatever the name
     says.
     """

@@ -1,8 +1,8 @@
 """OffsetCommit (key 8): store the positions of a group.
 
-Version 0 is a group-less commit without a coordinator; Kafka keeps those in ZooKeeper, this broker beside
-all others. Version 1 alone carries a timestamp per partition, 2 to 4 an expiry for all; 6 brings leader
-epochs (KIP-320), 7 static members (KIP-345). Every answer says per partition how it went.
+Version 0 knows no coordinator: any broker keeps its offsets in the metadata store. Version 1 alone carries a
+timestamp per partition, 2 to 4 an expiry for all; 6 brings leader epochs (KIP-320), 7 static members
+(KIP-345). Every answer says per partition how it went.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from kafka_compat.protocol.messages.offset_commit import (
 
 @handler(ApiKey.OFFSET_COMMIT)
 def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> object:
+    if ctx.api_version == 0:
+        return _commit_to_store(ctx, request)
     now_ms = ctx.broker.clock.now_ms()
     expire_timestamp_ms = -1 if request.retention_time_ms == -1 else now_ms + request.retention_time_ms
     offsets = {
@@ -46,6 +48,21 @@ def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> object:
         request.group_id, commit, lambda errors: ctx.respond(_response({key: errors[key] for key in order}))
     )
     return PENDING
+
+
+async def _commit_to_store(ctx: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    offsets = ctx.broker.store_offsets
+    errors: PartitionErrors = {}
+    for topic in request.topics:
+        for wanted in topic.partitions:
+            errors[topic.name, wanted.partition_index] = await offsets.commit(
+                request.group_id,
+                topic.name,
+                wanted.partition_index,
+                wanted.committed_offset,
+                wanted.committed_metadata,
+            )
+    return _response(errors)
 
 
 def _response(errors: PartitionErrors) -> OffsetCommitResponse:

@@ -2,15 +2,16 @@
 
 Version 2 can ask for all partitions and has an error for the group as a whole, 5 brings leader epochs
 (KIP-320), 7 `require_stable` (KIP-447), 8 several groups at once (KIP-709). Without an offset the answer is
--1 and no error, except in version 0, which says UNKNOWN_TOPIC_OR_PARTITION.
+-1 and no error. Version 0 knows no coordinator: any broker answers from the metadata store, and says
+UNKNOWN_TOPIC_OR_PARTITION where it has no offset.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
 from kafka_compat.dispatch import RequestContext, handler
-from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -29,7 +30,11 @@ if TYPE_CHECKING:
 
 
 @handler(ApiKey.OFFSET_FETCH)
-def offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+def offset_fetch(
+    ctx: RequestContext, request: OffsetFetchRequest
+) -> OffsetFetchResponse | Coroutine[Any, Any, OffsetFetchResponse]:
+    if ctx.api_version == 0:
+        return _fetch_from_store(ctx, request)
     if ctx.api_version >= 8:
         return OffsetFetchResponse(
             groups=[_group(ctx, group, require_stable=request.require_stable) for group in request.groups]
@@ -44,8 +49,6 @@ def offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetc
         fetched = {partition: (None, error) for partition in wanted or ()}
     topics: dict[str, OffsetFetchResponseTopic] = {}
     for (topic, partition), (offset, partition_error) in fetched.items():
-        if ctx.api_version == 0 and offset is None and not partition_error:
-            partition_error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         topics.setdefault(topic, OffsetFetchResponseTopic(name=topic)).partitions.append(
             OffsetFetchResponsePartition(
                 partition_index=partition,
@@ -56,6 +59,23 @@ def offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetc
             )
         )
     return OffsetFetchResponse(error_code=error, topics=list(topics.values()))
+
+
+async def _fetch_from_store(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    offsets = ctx.broker.store_offsets
+    topics = []
+    for topic in request.topics or ():
+        partitions = []
+        for index in topic.partition_indexes:
+            offset, error = await offsets.fetch(request.group_id, topic.name, index)
+            partitions.append(
+                OffsetFetchResponsePartition(
+                    partition_index=index, committed_offset=offset, metadata="", error_code=error
+                )
+            )
+        if partitions:
+            topics.append(OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
+    return OffsetFetchResponse(topics=topics)
 
 
 def _group(

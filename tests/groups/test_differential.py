@@ -448,6 +448,31 @@ def simple_commits_in_every_version(peer: Peer) -> None:
 
 
 @conversation
+def offsets_of_the_oldest_clients(peer: Peer) -> None:
+    """Version 0 has no coordinator and an offset store of its own."""
+    partitions = {(TOPIC, 0): 7, (TOPIC, 1): 8, (TOPIC, 99): 9, ("no-such-topic", 0): 9}
+    for group in ("oldest", "an/oldest", "old est", ".", "", "..", "/o", "o/", "o\x1fo", "ö", "😀"):
+        peer.fetch(0, group, [0, 1, 99])
+        peer.commit(0, group, partitions)
+        peer.fetch(0, group, [1, 0, 99])
+        peer.commit(
+            0, group, {(TOPIC, 1): 3, (TOPIC, 0): {"committed_offset": -5, "committed_metadata": None}}
+        )
+        peer.fetch(0, group, [0, 1])
+    for length in (4096, 4097):
+        value = {"committed_offset": length, "committed_metadata": "x" * length}
+        peer.commit(0, "oldest", {(TOPIC, 0): value})
+        peer.fetch(0, "oldest", [0])
+    peer.fetch(0, "oldest", [])
+    peer.ask(ApiKey.OFFSET_COMMIT, 0, group_id="oldest", topics=[])
+    # Neither kind sees the other's offsets.
+    peer.fetch(1, "oldest", [0, 1])
+    peer.commit(1, "newer", {(TOPIC, 0): 4})
+    peer.fetch(0, "newer", [0])
+    peer.describe(5, "oldest")
+
+
+@conversation
 def metadata_of_commits(peer: Peer) -> None:
     for length in (4095, 4096, 4097):
         for text in ("x" * length, "😀" * (length // 2)):
