@@ -157,8 +157,8 @@ def confluent_one_by_one(address: str, topic: str, records: int, size_bytes: int
 
 def bare_at_500(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
     """A bare socket: Produce requests of one record with acks=all, one after the other and at most 500 per
-    second, to each partition in turn. No library's threads and queues are in these times. The rate is given, so
-    there is no throughput to compare.
+    second, to each partition in turn. No threads and queues of a library are in these times. The rate is
+    given, so there is no throughput to compare.
     """
     from confluent_kafka.admin import AdminClient
     from kafka.record.default_records import DefaultRecordBatchBuilder
