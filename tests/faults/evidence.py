@@ -1,0 +1,109 @@
+"""What a log holds, against what its producers were told; and how long they were told nothing."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+
+from tests.faults.producers import NO_OFFSET, Acknowledgement, value_of
+
+Place = tuple[int, int]
+"""(partition, offset)"""
+
+
+@dataclass(slots=True)
+class Findings:
+    """What is wrong with a log. All empty is right.
+
+    lost: acknowledged and not there; moved: there, but not where it was acknowledged; duplicated: there
+    twice; disordered: behind a record of the same client and partition that was sent later; phantom: never
+    sent, or altered.
+    """
+
+    lost: list[tuple[str, int]] = field(default_factory=list)
+    moved: list[tuple[str, int]] = field(default_factory=list)
+    duplicated: list[tuple[str, int]] = field(default_factory=list)
+    disordered: list[Place] = field(default_factory=list)
+    phantom: list[Place] = field(default_factory=list)
+
+    @property
+    def nothing(self) -> bool:
+        return not any(getattr(self, item.name) for item in fields(self))
+
+    def __str__(self) -> str:
+        found = ((item.name, getattr(self, item.name)) for item in fields(self))
+        return ", ".join(f"{name}: {len(items)} {items[:5] or ''}".strip() for name, items in found)
+
+
+def check(log: Mapping[Place, bytes], acknowledged: Mapping[str, Iterable[Acknowledgement]]) -> Findings:
+    """Compare a whole topic with the acknowledgements of its clients."""
+    findings = Findings()
+    counts: Counter[tuple[str, int]] = Counter()
+    places: dict[tuple[str, int], Place] = {}
+    last: dict[tuple[str, int], int] = defaultdict(lambda: -1)
+    for place in sorted(log):
+        client, number = _record_of(log[place])
+        if client not in acknowledged or log[place] != value_of(client, number):
+            findings.phantom.append(place)
+            continue
+        counts[client, number] += 1
+        places[client, number] = place
+        if number < last[client, place[0]]:
+            findings.disordered.append(place)
+        last[client, place[0]] = number
+    findings.duplicated = [record for record, count in counts.items() if count > 1]
+    for client, items in acknowledged.items():
+        for item in items:
+            found = places.get((client, item.number))
+            if found is None:
+                findings.lost.append((client, item.number))
+            elif item.offset != NO_OFFSET and counts[client, item.number] == 1 and found != item.place:
+                findings.moved.append((client, item.number))
+    return findings
+
+
+def _record_of(value: bytes) -> tuple[str, int]:
+    client, _, rest = value.partition(b":")
+    digits = rest.partition(b":")[0]
+    return client.decode(errors="replace"), int(digits) if digits.isdigit() else -1
+
+
+def longest_gap_s(acknowledged: Sequence[Acknowledgement], began_ms: int, ended_ms: int) -> float:
+    """The longest time between two acknowledgements of one partition, of those that reach into the window."""
+    longest_ms = 0
+    times: dict[int, list[int]] = defaultdict(list)
+    for item in acknowledged:
+        times[item.partition].append(item.time_ms)
+    for moments in times.values():
+        for before, after in itertools.pairwise(moments):
+            if after >= began_ms and before <= ended_ms:
+                longest_ms = max(longest_ms, after - before)
+    return longest_ms / 1000
+
+
+def read_everything(bootstrap_servers: str, topic: str, partitions: int) -> dict[Place, bytes]:
+    """The whole topic from its start to its end, by a consumer that never saw it before."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    settings = {"bootstrap.servers": bootstrap_servers, "group.id": "reader", "enable.auto.commit": False}
+    consumer = Consumer(settings)
+    assignment = [TopicPartition(topic, partition, 0) for partition in range(partitions)]
+    ends = {item.partition: consumer.get_watermark_offsets(item, timeout=30)[1] for item in assignment}
+    consumer.assign(assignment)
+    log: dict[Place, bytes] = {}
+    waiting = {partition for partition, end in ends.items() if end > 0}
+    deadline = time.monotonic() + 120
+    while waiting:
+        assert time.monotonic() < deadline, f"partitions {waiting} are not read to their ends {ends}"
+        for message in consumer.consume(1000, timeout=0.2):
+            assert message.error() is None, message.error()
+            partition, offset, value = message.partition(), message.offset(), message.value()
+            assert partition is not None and offset is not None and value is not None
+            log[partition, offset] = value
+            if offset >= ends[partition] - 1:
+                waiting.discard(partition)
+    consumer.close()
+    return log

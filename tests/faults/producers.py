@@ -1,0 +1,247 @@
+"""Idempotent acks=all producers, each a process that writes down what was acknowledged and when.
+
+A program's arguments: bootstrap servers, topic, partitions, pause between two records in ms, request timeout
+in ms, and the file for its acknowledgements. Record n goes to partition n % partitions; its value is
+`value_of`. A line of the file is "NUMBER PARTITION TIME_MS OUTCOME", OUTCOME being the offset or an error.
+The end of its standard input has it send nothing more, wait for what is under way, and end.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+CLIENTS = ("confluent", "kafka-python", "java")
+NO_OFFSET = -1
+_DELIVERY_TIMEOUT_MS = 120_000
+_LINGER_MS = 2
+
+
+def value_of(client: str, number: int) -> bytes:
+    """The value of a client's record with that number: it says which one it is, and its length varies."""
+    return b"%s:%d:" % (client.encode(), number) + b"x" * (number * 31 % 300)
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """A record that the client was told is stored; with NO_OFFSET where it was not told at which offset."""
+
+    number: int
+    partition: int
+    time_ms: int
+    offset: int
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """(partition, offset)"""
+        return self.partition, self.offset
+
+
+class Producer:
+    """One running client."""
+
+    def __init__(
+        self,
+        client: str,
+        bootstrap_servers: str,
+        topic: str,
+        partitions: int,
+        *,
+        pause_ms: int,
+        request_timeout_ms: int,
+        directory: Path,
+    ) -> None:
+        self.client = client
+        self.partitions = partitions
+        self._file = directory / f"{client}.acknowledgements"
+        self._file.touch()
+        numbers = (partitions, pause_ms, request_timeout_ms)
+        self._log = open(directory / f"{client}.log", "wb")  # noqa: SIM115 - closed with the process
+        self._child = subprocess.Popen(
+            [*_command(client), bootstrap_servers, topic, *map(str, numbers), str(self._file)],
+            stdin=subprocess.PIPE,
+            stdout=self._log,
+            stderr=self._log,
+        )
+
+    def stop(self) -> None:
+        """Have it send nothing more, and wait until all that was sent is acknowledged or given up."""
+        assert self._child.stdin is not None
+        self._child.stdin.close()
+        code = self._child.wait(_DELIVERY_TIMEOUT_MS / 1000 + 30)
+        self._log.close()
+        assert code == 0, f"{self.client} ended with {code}: {self.said()}"
+
+    def kill(self) -> None:
+        self._child.kill()
+        self._child.wait()
+        self._log.close()
+
+    def said(self) -> str:
+        """The last of what the client wrote to its log."""
+        return Path(self._log.name).read_text(errors="replace")[-4000:]
+
+    def outcomes(self) -> tuple[list[Acknowledgement], dict[int, str]]:
+        """What was acknowledged so far in the order of its coming, and the errors of what was given up."""
+        acknowledged, given_up = [], {}
+        text = self._file.read_text()
+        for line in text[: text.rfind("\n") + 1].splitlines():
+            number, partition, time_ms, outcome = line.split(" ", 3)
+            if outcome.lstrip("-").isdigit():
+                acknowledged.append(Acknowledgement(int(number), int(partition), int(time_ms), int(outcome)))
+            else:
+                given_up[int(number)] = outcome
+        return acknowledged, given_up
+
+    def acknowledged_since(self, time_ms: int) -> bool:
+        """Whether every partition has an acknowledgement of a later time. AssertionError when it ended."""
+        assert self._child.poll() is None, f"{self.client} ended: {self.said()}"
+        acknowledged, _ = self.outcomes()
+        return len({item.partition for item in acknowledged if item.time_ms > time_ms}) == self.partitions
+
+
+def now_ms() -> int:
+    """The clock of the acknowledgements."""
+    return time.time_ns() // 1_000_000
+
+
+def _command(client: str) -> list[str]:
+    if client != "java":
+        return [sys.executable, "-m", "tests.faults.producers", client]
+    from tests.clients.programs import java_command
+
+    source = Path(__file__).with_name("AckedProducer.java")
+    return java_command("AckedProducer", "3.9.1", (str(source),))
+
+
+# --- the Python programs
+
+Done = Callable[[int | str], None]
+Send = Callable[[int, bytes, Done], None]
+
+
+def _confluent(
+    bootstrap_servers: str, topic: str, request_timeout_ms: int
+) -> tuple[Send, Callable[[], object]]:
+    from confluent_kafka import Producer as Client
+
+    client = Client(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "enable.idempotence": True,
+            "acks": "all",
+            "linger.ms": _LINGER_MS,
+            "socket.timeout.ms": request_timeout_ms,
+            "request.timeout.ms": request_timeout_ms,
+            "message.timeout.ms": _DELIVERY_TIMEOUT_MS,
+        }
+    )
+
+    def serve() -> None:
+        while not ended.is_set():
+            client.poll(0.1)
+
+    ended = threading.Event()
+    server = threading.Thread(target=serve)
+    server.start()
+
+    def send(partition: int, value: bytes, done: Done) -> None:
+        def delivered(error: object, message: object) -> None:
+            offset = message.offset()  # type: ignore[attr-defined]
+            # Of a batch that was stored before, librdkafka tells no offset.
+            done(str(error) if error is not None else NO_OFFSET if offset is None else offset)
+
+        client.produce(topic, value, partition=partition, on_delivery=delivered)
+
+    def finish() -> None:
+        ended.set()
+        server.join()
+        client.flush(_DELIVERY_TIMEOUT_MS / 1000)
+
+    return send, finish
+
+
+def _kafka_python(
+    bootstrap_servers: str, topic: str, request_timeout_ms: int
+) -> tuple[Send, Callable[[], object]]:
+    from kafka import KafkaProducer
+    from kafka.net.compat import KafkaNetClient
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    client = KafkaProducer(
+        bootstrap_servers=bootstrap_servers.split(","),
+        enable_idempotence=True,
+        acks="all",
+        linger_ms=_LINGER_MS,
+        request_timeout_ms=request_timeout_ms,
+        # As Java's; its own default is 30 s.
+        reconnect_backoff_max_ms=1000,
+        # Here the set-up of a connection is a request too, for which it would wait 10 s, then 20, then 30.
+        kafka_client=functools.partial(
+            KafkaNetClient,
+            socket_connection_setup_timeout_ms=request_timeout_ms,
+            socket_connection_setup_timeout_max_ms=request_timeout_ms,
+        ),
+        delivery_timeout_ms=_DELIVERY_TIMEOUT_MS,
+        max_block_ms=_DELIVERY_TIMEOUT_MS,
+    )
+
+    def send(partition: int, value: bytes, done: Done) -> None:
+        future = client.send(topic, value, partition=partition)
+        future.add_callback(lambda found: done(found.offset))
+        future.add_errback(lambda error: done(repr(error)))
+
+    def finish() -> None:
+        client.flush(_DELIVERY_TIMEOUT_MS / 1000)
+        client.close(30)
+
+    return send, finish
+
+
+def _run(client: str, send: Send, partitions: int, pause_ms: int, file: TextIO) -> None:
+    """Send at a steady pace until the input ends."""
+    stopping = threading.Event()
+
+    def listen() -> None:
+        sys.stdin.read()
+        stopping.set()
+
+    threading.Thread(target=listen, daemon=True).start()
+    began, number = time.monotonic(), 0
+    while not stopping.wait(max(0.0, began + number * pause_ms / 1000 - time.monotonic())):
+        partition = number % partitions
+
+        def done(outcome: int | str, number: int = number, partition: int = partition) -> None:
+            print(number, partition, now_ms(), outcome, file=file, flush=True)
+
+        send(partition, value_of(client, number), done)
+        number += 1
+
+
+def main(
+    client: str,
+    bootstrap_servers: str,
+    topic: str,
+    partitions: str,
+    pause_ms: str,
+    request_timeout_ms: str,
+    file: str,
+) -> None:
+    """One of the Python clients as a program."""
+    make = _confluent if client == "confluent" else _kafka_python
+    with open(file, "w") as acknowledgements:
+        send, finish = make(bootstrap_servers, topic, int(request_timeout_ms))
+        _run(client, send, int(partitions), int(pause_ms), acknowledgements)
+        finish()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,88 @@
+"""A TCP proxy that can go silent: connections stay open and nothing comes through, as over a cut cable."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import suppress
+from typing import Self
+
+_CHUNK_BYTES = 65536
+
+
+class SilentProxy:
+    """Passes bytes between its own port on 127.0.0.1 and another, but while it is silent.
+
+    What was sent into the silence comes through afterwards, as TCP sends again what was not confirmed. Runs
+    in a thread of its own; a context manager.
+    """
+
+    def __init__(self, target_port: int) -> None:
+        self._target_port = target_port
+        self._loop = asyncio.new_event_loop()
+        self._open = asyncio.Event()
+        self._open.set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
+        self._server: asyncio.Server | None = None
+        self.port = 0
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    def silence(self) -> None:
+        """Let nothing through from now on."""
+        self._loop.call_soon_threadsafe(self._open.clear)
+
+    def resume(self) -> None:
+        """Let everything through again."""
+        self._loop.call_soon_threadsafe(self._open.set)
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _close(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        await self._open.wait()
+        try:
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target_port)
+        except OSError:
+            writer.transport.abort()
+            return
+        try:
+            await asyncio.gather(self._pass(reader, far_writer), self._pass(far_reader, writer))
+        finally:
+            writer.transport.abort()
+            far_writer.transport.abort()
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(_CHUNK_BYTES):
+                await self._open.wait()
+                writer.write(data)
+                await writer.drain()
+        await self._open.wait()
+        writer.transport.abort()

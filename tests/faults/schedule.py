@@ -1,0 +1,178 @@
+"""A run of faults under load, one after the other, each with what the clients felt of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from tests.faults.cluster import BROKER_IDS, FaultCluster, sleep_until
+from tests.faults.evidence import Findings, check, longest_gap_s, read_everything
+from tests.faults.producers import CLIENTS, Producer, now_ms
+from tests.support.process import wait_until
+
+TOPIC = "ledger"
+PARTITIONS = 6
+KINDS = ("kill -9", "SIGSTOP", "restart")
+_ACKNOWLEDGED_S = 60.0
+_CALM_S = 1.0
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens, and to whom: the leader of a partition, or the controller."""
+
+    kind: str
+    controller: bool
+    partition: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind} {'controller' if self.controller else 'leader'}"
+
+
+@dataclass
+class Outcome:
+    """One fault in one run."""
+
+    fault: Fault
+    broker_id: int
+    began_ms: int
+    ended_ms: int = 0
+    gaps_s: dict[str, float] = field(default_factory=dict)
+    """The longest time without an acknowledgement in one partition, by client."""
+
+    @property
+    def recovery_s(self) -> float:
+        """Until all replicas were in sync and all clients at work."""
+        return (self.ended_ms - self.began_ms) / 1000
+
+
+@dataclass
+class Run:
+    """A whole run."""
+
+    outcomes: list[Outcome]
+    acknowledged: dict[str, int]
+    given_up: dict[str, dict[int, str]]
+    stored: int
+    findings: Findings
+
+    def longest_gap_s(self, kind: str) -> float:
+        return max(
+            (max(item.gaps_s.values()) for item in self.outcomes if item.fault.kind == kind), default=0
+        )
+
+    def table(self) -> str:
+        """The outcomes as lines of text."""
+        lines = [f"{'fault':20} broker  recovery  " + "  ".join(f"{client:>12}" for client in CLIENTS)]
+        for item in self.outcomes:
+            gaps = "  ".join(f"{item.gaps_s[client]:10.2f} s" for client in item.gaps_s)
+            lines.append(f"{item.fault!s:20} {item.broker_id:6}  {item.recovery_s:6.1f} s  {gaps}")
+        lines.append(f"acknowledged {self.acknowledged}, stored {self.stored}, {self.findings}")
+        lines.append(f"given up { ({client: len(items) for client, items in self.given_up.items()}) }")
+        lines += [f"longest gap, {kind}: {self.longest_gap_s(kind):.2f} s" for kind in KINDS]
+        return "\n".join(lines)
+
+
+def faults(count: int, only: str | None = None) -> list[Fault]:
+    """Kills, pauses and restarts (or one kind of these) of leaders and controllers in turn."""
+    kinds = [kind for kind in KINDS if only in (None, kind)]
+    turns = [(kind, controller) for controller in (False, True) for kind in kinds]
+    return [Fault(*turns[number % len(turns)], partition=number % PARTITIONS) for number in range(count)]
+
+
+def run(
+    cluster: FaultCluster,
+    planned: Sequence[Fault],
+    directory: Path,
+    *,
+    request_timeout_ms: int = 5000,
+    pause_ms: int = 10,
+    tell: Callable[[str], None] = lambda _line: None,
+) -> Run:
+    """Carry the faults out under the load of all clients, and check everything afterwards."""
+    cluster.create_topic(TOPIC, PARTITIONS)
+    producers = [
+        Producer(
+            client,
+            cluster.bootstrap_servers,
+            TOPIC,
+            PARTITIONS,
+            pause_ms=pause_ms,
+            request_timeout_ms=request_timeout_ms,
+            directory=directory,
+        )
+        for client in CLIENTS
+    ]
+    try:
+        _wait_acknowledged(producers)
+        outcomes = []
+        for fault in planned:
+            outcome = _carry_out(fault, cluster, producers)
+            outcomes.append(outcome)
+            tell(f"{fault} of {outcome.broker_id}: {outcome.recovery_s:.1f} s, {outcome.gaps_s}")
+        for producer in producers:
+            producer.stop()
+    finally:
+        for producer in producers:
+            producer.kill()
+    found = {producer.client: producer.outcomes() for producer in producers}
+    log = read_everything(cluster.bootstrap_servers, TOPIC, PARTITIONS)
+    return Run(
+        outcomes,
+        {client: len(acknowledged) for client, (acknowledged, _) in found.items()},
+        {client: given_up for client, (_, given_up) in found.items()},
+        len(log),
+        check(log, {client: acknowledged for client, (acknowledged, _) in found.items()}),
+    )
+
+
+def _carry_out(fault: Fault, cluster: FaultCluster, producers: Sequence[Producer]) -> Outcome:
+    target = _target(fault, cluster)
+    outcome = Outcome(fault, target, now_ms())
+    began_s = time.monotonic()
+    broker = cluster.brokers[target]
+    if fault.kind == "kill -9":
+        broker.kill()
+        cluster.wait_without(target, TOPIC)
+        _wait_acknowledged(producers)
+        cluster.start(target)
+    elif fault.kind == "SIGSTOP":
+        with cluster.paused(target):
+            cluster.wait_without(target, TOPIC)
+            sleep_until(began_s + 1.5 * cluster.session_timeout_ms / 1000)
+            _wait_acknowledged(producers)
+    else:
+        broker.process.stop(60)
+        cluster.start(target)
+    wait_until(lambda: cluster.registered() == set(BROKER_IDS), _ACKNOWLEDGED_S, "all brokers are registered")
+    cluster.wait_in_sync(TOPIC)
+    _wait_acknowledged(producers)
+    outcome.ended_ms = now_ms()
+    time.sleep(_CALM_S)
+    for producer in producers:
+        outcome.gaps_s[producer.client] = longest_gap_s(
+            producer.outcomes()[0], outcome.began_ms, outcome.ended_ms
+        )
+    return outcome
+
+
+def _target(fault: Fault, cluster: FaultCluster) -> int:
+    controller = cluster.controller()
+    assert controller is not None
+    if fault.controller:
+        return controller
+    leaders = [state.leader for _, state in sorted(cluster.states(TOPIC).items())]
+    others = [leader for leader in leaders if leader != controller]
+    # After some faults the controller may lead everything.
+    return others[fault.partition % len(others)] if others else leaders[0]
+
+
+def _wait_acknowledged(producers: Sequence[Producer]) -> None:
+    """Wait until every client has an acknowledgement of now for every partition."""
+    since_ms = now_ms()
+    for producer in producers:
+        acknowledged = partial(producer.acknowledged_since, since_ms)
+        wait_until(acknowledged, _ACKNOWLEDGED_S, f"acknowledgements for {producer.client}", 0.1)

@@ -1,0 +1,50 @@
+"""Leaders and controllers are killed, paused and restarted under acks=all load of three clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults import schedule
+from tests.faults.cluster import FaultCluster
+from tests.faults.evidence import Findings, check, longest_gap_s
+from tests.faults.producers import Acknowledgement, value_of
+from tests.support import campaign
+
+_OVER_THE_SESSION_S = campaign.rounds(15, 3)
+"""What is allowed beside the timeouts. The everyday suite runs on machines that are busy with other things."""
+
+
+@pytest.mark.timeout(2400)
+def test_nothing_acknowledged_is_lost_doubled_or_reordered_over_faults(tmp_path: Path) -> None:
+    session_timeout_ms, request_timeout_ms = (6000, 5000) if campaign.enabled() else (2000, 2000)
+    planned = schedule.faults(campaign.rounds(3, 30))
+    with FaultCluster(tmp_path, session_timeout_ms=session_timeout_ms) as cluster:
+        run = schedule.run(cluster, planned, tmp_path, request_timeout_ms=request_timeout_ms)
+    print(run.table())
+    assert run.findings.nothing, run.findings
+    assert not any(run.given_up.values()), run.given_up
+    assert min(run.acknowledged.values()) > 100 * len(planned)
+    allowed_s = session_timeout_ms / 1000 + _OVER_THE_SESSION_S
+    assert run.longest_gap_s("kill -9") <= allowed_s
+    assert run.longest_gap_s("SIGSTOP") <= allowed_s + request_timeout_ms / 1000
+
+
+def test_the_check_sees_every_kind_of_damage() -> None:
+    log = {(number % 2, number // 2): value_of("java", number) for number in range(6)}
+    acknowledged = {"java": [Acknowledgement(number, number % 2, 0, number // 2) for number in range(6)]}
+    assert check(log, acknowledged).nothing
+    missing = {place: value for place, value in log.items() if place != (1, 2)}
+    assert check(missing, acknowledged) == Findings(lost=[("java", 5)])
+    assert check(log | {(1, 3): value_of("java", 5)}, acknowledged) == Findings(duplicated=[("java", 5)])
+    assert check(log | {(1, 3): b"stranger:1:"}, acknowledged) == Findings(phantom=[(1, 3)])
+    swapped = log | {(0, 0): value_of("java", 2), (0, 1): value_of("java", 0)}
+    assert check(swapped, acknowledged) == Findings(moved=[("java", 0), ("java", 2)], disordered=[(0, 1)])
+
+
+def test_a_gap_is_measured_in_each_partition_by_itself() -> None:
+    moments = [(0, 1000), (1, 1100), (1, 1200), (1, 5000), (0, 7000), (0, 7100)]
+    items = [Acknowledgement(number, *moment, 0) for number, moment in enumerate(moments)]
+    assert longest_gap_s(items, 2000, 3000) == 6.0
+    assert longest_gap_s(items, 7050, 8000) == 0.1

@@ -1,0 +1,135 @@
+"""ZooKeeper dies or cannot be reached: no two leaders acknowledge in one epoch, and work goes on after."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.faults.cluster import BROKER_IDS, FaultCluster
+from tests.faults.stubborn import StubbornProducers, lost, read_log, rivals
+from tests.support import campaign
+from tests.support.process import wait_until
+
+_TOPIC = "duel"
+_PARTITIONS = 3
+_RESUMES_S = 15.0
+
+campaign_only = pytest.mark.skipif(not campaign.enabled(), reason="takes a minute: with --campaign")
+
+
+@contextmanager
+def _work(directory: Path) -> Iterator[tuple[FaultCluster, StubbornProducers]]:
+    """A cluster behind proxies with stubborn producers at work. At the end nothing that they were told of is
+    lost, and no two brokers acknowledged in one epoch."""
+    session_timeout_ms = 6000 if campaign.enabled() else 2000
+    with FaultCluster(directory, session_timeout_ms=session_timeout_ms, proxied=True) as cluster:
+        cluster.create_topic(_TOPIC, _PARTITIONS)
+        with StubbornProducers(cluster, _TOPIC, _PARTITIONS) as producers:
+            _wait_acknowledged(producers, 30)
+            yield cluster, producers
+        states = cluster.states(_TOPIC)
+        logs = {
+            partition: read_log(cluster.brokers[state.leader].port, _TOPIC, partition)
+            for partition, state in states.items()
+        }
+    acknowledged = producers.acknowledged
+    brokers = {item.broker_id for item in acknowledged}
+    stored = sum(map(len, logs.values()))
+    print(f"{len(acknowledged)} records acknowledged by brokers {brokers}, {stored} stored")
+    assert not lost(acknowledged, logs)
+    assert not rivals(acknowledged, logs)
+    assert len(acknowledged) > 100
+
+
+def _wait_acknowledged(producers: StubbornProducers, timeout_s: float) -> float:
+    """Wait until every partition has a new acknowledgement; how long it took, in s."""
+    began_s = time.monotonic()
+    wait_until(
+        lambda: producers.acknowledged_since(began_s), timeout_s, "acknowledgements in every partition"
+    )
+    return time.monotonic() - began_s
+
+
+def _resumes(cluster: FaultCluster, producers: StubbornProducers, alive: Sequence[int] = BROKER_IDS) -> None:
+    """Within 15 s every partition is written to, and topics can be created."""
+    began_s = time.monotonic()
+    wait_until(
+        lambda: cluster.registered() == set(alive) and cluster.controller() in alive,
+        _RESUMES_S,
+        "all brokers are registered, and one is the controller",
+    )
+    registered_s = time.monotonic() - began_s
+    _wait_acknowledged(producers, _RESUMES_S)
+    written_s = time.monotonic() - began_s
+    cluster.create_topic(f"after-{time.time_ns()}", 1, replicas=len(alive))
+    created_s = time.monotonic() - began_s
+    print(f"registered after {registered_s:.1f} s, written {written_s:.1f} s, topic made {created_s:.1f} s")
+    assert created_s <= _RESUMES_S
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("who", ["controller", "leader"])
+def test_a_broker_cut_off_from_zookeeper_is_replaced_and_acknowledges_nothing_more(
+    tmp_path: Path, who: str
+) -> None:
+    if who == "leader" and not campaign.enabled():
+        pytest.skip("with --campaign")
+    with _work(tmp_path) as (cluster, producers):
+        controller = cluster.controller()
+        leaders = [state.leader for state in cluster.states(_TOPIC).values()]
+        victim = controller if who == "controller" else next(item for item in leaders if item != controller)
+        assert victim is not None
+        cluster.proxies[victim].silence()
+        cluster.wait_without(victim, _TOPIC, 30)
+        replaced_s = time.monotonic()
+        _wait_acknowledged(producers, 30)
+        time.sleep(campaign.rounds(1, 20))
+        late = [
+            item
+            for item in producers.acknowledged
+            if item.broker_id == victim and item.time_s > replaced_s + 0.5
+        ]
+        assert not late
+        cluster.proxies[victim].resume()
+        _resumes(cluster, producers)
+        cluster.wait_in_sync(_TOPIC, 15)
+
+
+@campaign_only
+@pytest.mark.timeout(300)
+def test_all_brokers_cut_off_from_zookeeper(tmp_path: Path) -> None:
+    with _work(tmp_path) as (cluster, producers):
+        for proxy in cluster.proxies.values():
+            proxy.silence()
+        wait_until(lambda: not cluster.registered(), 30, "all sessions expired")
+        time.sleep(24)
+        _wait_acknowledged(producers, 5)
+        for proxy in cluster.proxies.values():
+            proxy.resume()
+        _resumes(cluster, producers)
+        cluster.wait_in_sync(_TOPIC, 15)
+
+
+@campaign_only
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("broker_dies", [False, True])
+def test_zookeeper_killed_for_30_s(tmp_path: Path, broker_dies: bool) -> None:
+    with _work(tmp_path) as (cluster, producers):
+        alive = set(BROKER_IDS)
+        victim = cluster.states(_TOPIC)[0].leader
+        cluster.zookeeper.kill()
+        time.sleep(15)
+        _wait_acknowledged(producers, 5)
+        if broker_dies:
+            cluster.brokers[victim].kill()
+            alive.remove(victim)
+        time.sleep(15)
+        cluster.zookeeper.start()
+        _resumes(cluster, producers, sorted(alive))
+        if broker_dies:
+            cluster.start(victim)
+        cluster.wait_in_sync(_TOPIC, 30)
