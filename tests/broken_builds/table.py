@@ -1,0 +1,136 @@
+"""Builds that are broken on purpose, each with the test that notices."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+FENCES = "tests/cluster/test_fences.py::"
+IN_SYNC = "tests/replication/test_in_sync.py::"
+KNOWN_CASES = "tests/simulation/test_known_cases.py::"
+
+
+class BrokenBuild(NamedTuple):
+    """One change of the source, `right` to `wrong`, and the test that must fail by it."""
+
+    name: str
+    file: str
+    right: str
+    wrong: str
+    test: str
+
+
+BROKEN_BUILDS = (
+    BrokenBuild(
+        "a leader does not compare the leader epoch of a fetch",
+        "kafka_compat/replication/partition.py",
+        "if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:",
+        "if False:",
+        FENCES + "test_a_follower_of_another_leader_epoch_counts_for_nothing",
+    ),
+    BrokenBuild(
+        "a broker does not compare the leader epoch of LeaderAndIsr",
+        "kafka_compat/cluster/replica_states.py",
+        "if state.leader_epoch <= held.leader_epoch:",
+        "if False:",
+        FENCES + "test_a_broker_believes_only_leader_epochs_that_rise",
+    ),
+    BrokenBuild(
+        "the controller does not compare the partition epoch of AlterPartition",
+        "coordination/controller_isr.py",
+        "if change.partition_epoch < state.partition_epoch:",
+        "if False:",
+        FENCES + "test_the_controller_takes_an_isr_only_from_who_knows_the_present_one",
+    ),
+    BrokenBuild(
+        "the high watermark does not wait for followers",
+        "kafka_compat/replication/in_sync.py",
+        "if state.log_end_offset < end and (",
+        "if False and (",
+        IN_SYNC + "test_committed_is_what_every_in_sync_replica_has",
+    ),
+    BrokenBuild(
+        "an ISR that is proposed does not count before the controller agrees",
+        "kafka_compat/replication/in_sync.py",
+        "        if self.pending is None:\n            return self.committed\n        return tuple",
+        "        if True:\n            return self.committed\n        return tuple",
+        IN_SYNC
+        + "test_a_follower_joins_at_the_high_watermark_and_is_waited_for_before_the_controller_agrees",
+    ),
+    BrokenBuild(
+        "a follower that is proposed to leave the ISR counts no more before the controller agrees",
+        "kafka_compat/replication/in_sync.py",
+        "return tuple(dict.fromkeys((*self.committed, *self.pending.isr)))",
+        "return self.pending.isr",
+        IN_SYNC + "test_a_follower_that_lags_leaves_the_isr_and_only_then_counts_no_more",
+    ),
+    BrokenBuild(
+        "a follower joins the ISR before it has come to the start of the leader's epoch",
+        "kafka_compat/replication/in_sync.py",
+        "if end < high_watermark or end < epoch_start_offset:",
+        "if end < high_watermark:",
+        IN_SYNC + "test_a_follower_joins_only_from_the_start_of_the_leaders_epoch_on",
+    ),
+    BrokenBuild(
+        "no truncation by epoch",
+        "kafka_compat/replication/delayed_fetch.py",
+        "if target.last_fetched_epoch >= 0:",
+        "if False:",
+        KNOWN_CASES + "test_kip_279_logs_that_parted_several_times_agree_after_quick_changes_of_leader",
+    ),
+    BrokenBuild(
+        "truncation to the high watermark, as before KIP-101",
+        "kafka_compat/replication/follower.py",
+        "if partition.log.latest_leader_epoch < 0:",
+        "if True:",
+        KNOWN_CASES + "test_kip_101_a_follower_keeps_what_was_acknowledged_above_its_high_watermark",
+    ),
+    BrokenBuild(
+        "a controller writes without comparing its epoch",
+        "kafka_compat/cluster/controller_nodes.py",
+        "check = Check(znodes.CONTROLLER_EPOCH, epoch_znode_version)",
+        "check = Check(znodes.CONTROLLER_EPOCH, -1)",
+        FENCES + "test_a_controller_that_was_deposed_writes_nothing",
+    ),
+    BrokenBuild(
+        "a broker does not compare controllers' epochs",
+        "kafka_compat/cluster/broker.py",
+        "if controller_epoch < self.controller_epoch:",
+        "if False:",
+        FENCES + "test_a_broker_obeys_no_controller_that_another_has_followed",
+    ),
+    BrokenBuild(
+        "a broker does not compare its own epoch",
+        "kafka_compat/cluster/broker.py",
+        "if _UNKNOWN_EPOCH < broker_epoch < self.broker_epoch:",
+        "if False:",
+        FENCES + "test_a_broker_obeys_nothing_that_was_meant_for_an_earlier_life_of_it",
+    ),
+    BrokenBuild(
+        "acks=all is answered by the leader alone",
+        "kafka_compat/handlers/produce.py",
+        "(partition.high_watermark if acks == -1 else partition.durable_end_offset) >= needed",
+        "partition.durable_end_offset >= needed",
+        FENCES + "test_acks_all_and_consumers_wait_for_every_in_sync_replica",
+    ),
+    BrokenBuild(
+        "min.insync.replicas is not asked after the append",
+        "kafka_compat/replication/partition.py",
+        "if self._under_min_isr and len(self.in_sync.maximal) < self.min_insync_replicas:",
+        "if False:",
+        IN_SYNC + "test_acks_all_below_min_insync_replicas_is_told_after_the_append",
+    ),
+    BrokenBuild(
+        "unclean elections always",
+        "coordination/election.py",
+        "    if unclean_allowed:",
+        "    if True:",
+        "tests/coordination/test_election.py::test_a_leader_comes_out_of_the_isr",
+    ),
+    BrokenBuild(
+        "a follower appends what it has already",
+        "storage/log.py",
+        "headers = read_checked_headers(data, self.log_end_offset)",
+        "headers = read_checked_headers(data, 0)",
+        "tests/storage/test_log.py::test_a_follower_stores_what_its_leader_has_and_nothing_broken",
+    ),
+)

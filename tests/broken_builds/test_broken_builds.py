@@ -1,0 +1,38 @@
+"""The tests of replication can fail: in each build that is broken on purpose, a named one does.
+
+Every day it is only checked that the faults still apply to the sources; `--campaign` runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.broken_builds.run import PROJECT, broken, copy_sources, run
+from tests.broken_builds.table import BROKEN_BUILDS, BrokenBuild
+from tests.support import campaign
+
+each_build = pytest.mark.parametrize("build", BROKEN_BUILDS, ids=lambda build: build.name)
+
+
+@each_build
+def test_the_fault_applies_and_its_test_is_there(build: BrokenBuild) -> None:
+    compile(broken(build), build.file, "exec")
+    file, _, test = build.test.partition("::")
+    assert f"def {test}(" in (PROJECT / file).read_text()
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    directory = tmp_path_factory.mktemp("sources")
+    copy_sources(directory)
+    yield directory
+
+
+@pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
+@each_build
+def test_it_is_noticed(build: BrokenBuild, copy: Path) -> None:
+    outcome = run(build, copy)
+    assert outcome.noticed, outcome.output
