@@ -36,3 +36,8 @@ def check_topic_name(topic: str) -> None:
 def collision_key(topic: str) -> str:
     """Topics with equal keys have equal metric names ('.' is '_' there), so only one may exist."""
     return topic.replace(".", "_")
+
+
+def may_collide(topic: str) -> bool:
+    """Whether another name could have the same `collision_key`."""
+    return "." in topic or "_" in topic

@@ -18,7 +18,13 @@ from kafka_compat.config import (
 )
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata_cache import BrokerMetadata
-from kafka_compat.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, check_topic_name, collision_key
+from kafka_compat.topic_names import (
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    check_topic_name,
+    collision_key,
+    may_collide,
+)
 
 DEFAULT = -1
 """A count of partitions or replicas that is left to the broker's settings (KIP-464)."""
@@ -68,7 +74,7 @@ def check_new_name(name: str, existing: Collection[str]) -> None:
     if name in existing:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     key = collision_key(name)
-    if key != name or "_" in name:
+    if may_collide(name):
         for other in existing:
             if collision_key(other) == key:
                 raise KafkaError(

@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+CHANGE_TIMEOUT_MS = 15_000
+"""How long a cluster's controller may take to carry a change out; then the client gets REQUEST_TIMED_OUT."""
+
 NO_LEADER = -1
 
 LeaderListener = Callable[[str, int], None]
@@ -246,8 +249,12 @@ class TopicManager:
         assignments: Mapping[int, Sequence[int]] | None = None,
         configs: Mapping[str, str] | None = None,
         validate_only: bool = False,
+        timeout_ms: int = CHANGE_TIMEOUT_MS,
     ) -> TopicMetadata:
-        """Make a topic and lead it. Raises KafkaError with the code and message that the client gets."""
+        """Make a topic and lead it. Raises KafkaError with the code and message that the client gets.
+
+        `timeout_ms` is how long a cluster may take to lead it; a broker that is alone does so at once.
+        """
         configs = configs or {}
         async with self._lock:
             topic_rules.check_new_name(name, self._metadata.topics)
@@ -329,9 +336,14 @@ class TopicManager:
     # --- extend
 
     async def create_partitions(
-        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, validate_only: bool
+        self,
+        name: str,
+        count: int,
+        assignments: Sequence[Sequence[int]] | None,
+        validate_only: bool,
+        timeout_ms: int = CHANGE_TIMEOUT_MS,
     ) -> None:
-        """Give a topic `count` partitions in all. Raises KafkaError."""
+        """Give a topic `count` partitions in all; `timeout_ms` as for `create`. Raises KafkaError."""
         async with self._lock:
             known = self._metadata.topics.get(name)
             if known is None:
@@ -354,8 +366,9 @@ class TopicManager:
 
     # --- delete
 
-    async def delete(self, name: str) -> None:
-        """Drop a topic with its logs and settings. Raises KafkaError when there is none."""
+    async def delete(self, name: str, timeout_ms: int = CHANGE_TIMEOUT_MS) -> None:
+        """Drop a topic with its logs and settings; `timeout_ms` as for `create`. Raises KafkaError when there
+        is none."""
         async with self._lock:
             if name not in self._metadata.topics:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

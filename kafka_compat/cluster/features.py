@@ -1,7 +1,7 @@
 """The cluster's finalized features, /feature (KIP-584), as Kafka 3.9 with ZooKeeper reads them.
 
 The controller makes the node; ApiVersions tells its version as the epoch. Kafka 3.9 has no feature that a
-cluster with ZooKeeper could finalize, and neither have we: a node that names one was left by another software,
+cluster with ZooKeeper could finalize, and neither have we: a node that names one was left by other software,
 and a broker that does not support what the cluster relies on may not take part.
 """
 

@@ -31,16 +31,13 @@ from kafka_compat.config import BrokerConfig, TopicToCreate
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata_cache import MetadataCache, TopicMetadata
-from kafka_compat.topic_names import OFFSETS_TOPIC
+from kafka_compat.topic_names import OFFSETS_TOPIC, may_collide
 from kafka_compat.topic_nodes import describe_partitions, new_topic_id
 from kafka_compat.topic_rules import DEFAULT
-from kafka_compat.topics import TopicManager
+from kafka_compat.topics import CHANGE_TIMEOUT_MS, TopicManager
 from storage.log_dirs import LogDirs
 
 log = logging.getLogger(__name__)
-
-CHANGE_TIMEOUT_S = 15.0
-"""How long the controller may take until a change is known here; then the client gets REQUEST_TIMED_OUT."""
 
 
 class ClusterTopics(TopicManager):
@@ -96,10 +93,11 @@ class ClusterTopics(TopicManager):
         assignments: Mapping[int, Sequence[int]] | None = None,
         configs: Mapping[str, str] | None = None,
         validate_only: bool = False,
+        timeout_ms: int = CHANGE_TIMEOUT_MS,
     ) -> TopicMetadata:
         self._check_controller()
         return await self._make(
-            name, partitions, replication_factor, assignments, configs or {}, validate_only
+            name, partitions, replication_factor, assignments, configs or {}, validate_only, timeout_ms
         )
 
     async def create_wanted(self, wanted: TopicToCreate) -> None:
@@ -154,9 +152,13 @@ class ClusterTopics(TopicManager):
         assignments: Mapping[int, Sequence[int]] | None,
         configs: Mapping[str, str],
         validate_only: bool,
+        timeout_ms: int = CHANGE_TIMEOUT_MS,
     ) -> TopicMetadata:
         async with self._lock:
-            topic_rules.check_new_name(name, self._metadata.topics)
+            with store_failures_told(ErrorCode.NOT_CONTROLLER):
+                # Two names that collide may come in one request, before anyone is told of either.
+                written = await self._store.children(znodes.TOPICS) if may_collide(name) else ()
+            topic_rules.check_new_name(name, {*self._metadata.topics, *written})
             replicas = topic_rules.replicas_for(
                 self._config,
                 self._metadata.brokers,
@@ -170,7 +172,7 @@ class ClusterTopics(TopicManager):
                 return TopicMetadata(name, UUID(int=0), describe_partitions(replicas))
             with store_failures_told(ErrorCode.NOT_CONTROLLER):
                 await self._write(TopicState(name, new_topic_id(), replicas), configs)
-        await self._until(lambda: self._all_led(name, len(replicas)))
+        await self._until(lambda: self._all_led(name, len(replicas)), timeout_ms)
         return self._metadata.topics[name]
 
     async def _write(self, state: TopicState, configs: Mapping[str, str]) -> None:
@@ -189,7 +191,12 @@ class ClusterTopics(TopicManager):
             raise
 
     async def create_partitions(
-        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, validate_only: bool
+        self,
+        name: str,
+        count: int,
+        assignments: Sequence[Sequence[int]] | None,
+        validate_only: bool,
+        timeout_ms: int = CHANGE_TIMEOUT_MS,
     ) -> None:
         self._check_controller()
         async with self._lock:
@@ -216,16 +223,16 @@ class ClusterTopics(TopicManager):
             except BadVersion:
                 problem = f"The topic '{name}' was changed at the same time."
                 raise KafkaError(ErrorCode.INVALID_REQUEST, problem) from None
-        await self._until(lambda: self._all_led(name, count))
+        await self._until(lambda: self._all_led(name, count), timeout_ms)
 
-    async def delete(self, name: str) -> None:
+    async def delete(self, name: str, timeout_ms: int = CHANGE_TIMEOUT_MS) -> None:
         self._check_controller()
         if name not in self._metadata.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         topic_id = self._metadata.topics[name].topic_id
         with store_failures_told(ErrorCode.NOT_CONTROLLER):
             await self._store.put(znodes.delete_topic_path(name), None)
-        await self._until(lambda: self._metadata.topic_name(topic_id) is None)
+        await self._until(lambda: self._metadata.topic_name(topic_id) is None, timeout_ms)
 
     def _check_controller(self) -> None:
         if not self._service.is_active:
@@ -239,9 +246,9 @@ class ClusterTopics(TopicManager):
             and all(partition.leader >= 0 for partition in known.partitions)
         )
 
-    async def _until(self, reached: Callable[[], bool]) -> None:
+    async def _until(self, reached: Callable[[], bool], timeout_ms: int = CHANGE_TIMEOUT_MS) -> None:
         try:
-            async with asyncio.timeout(CHANGE_TIMEOUT_S):
+            async with asyncio.timeout(timeout_ms / 1000):
                 while not reached():
                     await self._metadata_changed.wait()
         except TimeoutError:

@@ -36,7 +36,7 @@ async def create_partitions(
             if topic.assignments is not None:
                 assignments = [tuple(item.broker_ids) for item in topic.assignments]
             await ctx.broker.topics.create_partitions(
-                topic.name, topic.count, assignments, request.validate_only
+                topic.name, topic.count, assignments, request.validate_only, request.timeout_ms
             )
         except KafkaError as error:
             result.error_code = error.code

@@ -4,6 +4,7 @@ topic id.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 from kafka_compat.configs import tell_of_no_effect
@@ -31,20 +32,23 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
         refused = [_failure(topic, ErrorCode.POLICY_VIOLATION, problem) for topic in request.topics]
         return CreateTopicsResponse(topics=refused)
     counts = Counter(topic.name for topic in request.topics)
-    results: list[CreatableTopicResult] = []
-    for topic in request.topics:
+
+    async def created(topic: CreatableTopic) -> CreatableTopicResult:
         if counts[topic.name] > 1:
             problem = "The topic occurs more than once in the request."
-            results.append(_failure(topic, ErrorCode.INVALID_REQUEST, problem))
-            continue
+            return _failure(topic, ErrorCode.INVALID_REQUEST, problem)
         try:
-            results.append(await _create(ctx, topic, request.validate_only))
+            return await _create(ctx, topic, request)
         except KafkaError as error:
-            results.append(_failure(topic, error.code, error.message))
-    return CreateTopicsResponse(topics=results)
+            return _failure(topic, error.code, error.message)
+
+    # A cluster's controller makes them together.
+    return CreateTopicsResponse(topics=list(await asyncio.gather(*map(created, request.topics))))
 
 
-async def _create(ctx: RequestContext, topic: CreatableTopic, validate_only: bool) -> CreatableTopicResult:
+async def _create(
+    ctx: RequestContext, topic: CreatableTopic, request: CreateTopicsRequest
+) -> CreatableTopicResult:
     assignments = {item.partition_index: tuple(item.broker_ids) for item in topic.assignments}
     if len(assignments) != len(topic.assignments):
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition is assigned more than once.")
@@ -72,9 +76,10 @@ async def _create(ctx: RequestContext, topic: CreatableTopic, validate_only: boo
         replication_factor=topic.replication_factor,
         assignments=assignments or None,
         configs=configs,
-        validate_only=validate_only,
+        validate_only=request.validate_only,
+        timeout_ms=request.timeout_ms,
     )
-    if not validate_only:
+    if not request.validate_only:
         tell_of_no_effect(topic.name, configs)
     result = CreatableTopicResult(
         name=topic.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from uuid import UUID
 
@@ -24,11 +25,10 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
     else:
         wanted = [(name, _NO_TOPIC_ID) for name in request.topic_names]
     names = Counter(name or ctx.broker.metadata.topic_name(topic_id) for name, topic_id in wanted)
-    results: list[DeletableTopicResult] = []
-    for name, topic_id in wanted:
+
+    async def deleted(name: str | None, topic_id: UUID) -> DeletableTopicResult:
         resolved = name if name is not None else ctx.broker.metadata.topic_name(topic_id)
         result = DeletableTopicResult(name=resolved, topic_id=topic_id)
-        results.append(result)
         try:
             if name is not None and topic_id != _NO_TOPIC_ID:
                 raise KafkaError(
@@ -46,8 +46,11 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
             if known is None:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no such topic.")
             result.topic_id = known.topic_id
-            await ctx.broker.topics.delete(resolved)
+            await ctx.broker.topics.delete(resolved, request.timeout_ms)
         except KafkaError as error:
             result.error_code = error.code
             result.error_message = error.message or None
-    return DeleteTopicsResponse(responses=results)
+        return result
+
+    # A cluster's controller deletes them together.
+    return DeleteTopicsResponse(responses=list(await asyncio.gather(*(deleted(*item) for item in wanted))))

@@ -1,0 +1,69 @@
+"""/feature (KIP-584): made or enabled by the controller, told by every broker, and obeyed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from coordination import znodes
+from kafka_compat.broker import StartupError
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest
+from tests.cluster.embedded import EmbeddedCluster, until
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    cluster = EmbeddedCluster(tmp_path)
+    yield cluster
+    await cluster.stop()
+
+
+async def epochs(cluster: EmbeddedCluster) -> list[int]:
+    """What each broker tells a client."""
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    return [
+        (await cluster.send(broker_id, ApiKey.API_VERSIONS, 3, request)).finalized_features_epoch
+        for broker_id in sorted(cluster.brokers)
+    ]
+
+
+def known(cluster: EmbeddedCluster) -> list[int]:
+    return [broker.finalized_features_epoch for _, broker in sorted(cluster.brokers.items())]
+
+
+async def test_the_controller_makes_it(cluster: EmbeddedCluster) -> None:
+    await cluster.start()
+    await until(lambda: known(cluster) == [0, 0, 0])
+    assert await epochs(cluster) == [0, 0, 0]
+    await cluster.brokers[1].store.set(znodes.FEATURE, znodes.encode_feature({}))
+    await until(lambda: known(cluster) == [1, 1, 1])
+    await cluster.brokers[1].store.set(znodes.FEATURE, znodes.encode_feature({}, enabled=False))
+    await until(lambda: known(cluster) == [-1, -1, -1])
+
+
+async def test_a_controller_enables_what_an_older_one_had_disabled(cluster: EmbeddedCluster) -> None:
+    session = cluster.tree.connect()
+    await session.create(znodes.FEATURE, znodes.encode_feature({}, enabled=False))
+    await cluster.start()
+    await until(lambda: known(cluster) == [1, 1, 1])
+    assert (await session.get(znodes.FEATURE))[0] == znodes.encode_feature({})
+    await session.close()
+
+
+async def test_a_broker_without_a_finalized_feature_stays_out(cluster: EmbeddedCluster) -> None:
+    session = cluster.tree.connect()
+    await session.create(znodes.FEATURE, znodes.encode_feature({"metadata.version": 21}))
+    with pytest.raises(StartupError, match=r"metadata\.version at level 21"):
+        await cluster.start_broker(1)
+    await session.close()
+
+
+async def test_a_broker_leaves_when_such_a_feature_is_finalized(cluster: EmbeddedCluster) -> None:
+    broker = await cluster.start_broker(1)
+    failed = []
+    broker.on_fatal = lambda: failed.append(True)
+    await broker.store.put(znodes.FEATURE, znodes.encode_feature({"group.version": 1}))
+    await until(lambda: failed == [True])

@@ -1,0 +1,72 @@
+"""CreateTopics and DeleteTopics of a cluster: several topics at once, timeouts, brokers that are away."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
+from kafka_compat.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from tests.cluster.embedded import EmbeddedCluster, until
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    cluster = EmbeddedCluster(tmp_path)
+    await cluster.start()
+    yield cluster
+    await cluster.stop()
+
+
+async def create(
+    cluster: EmbeddedCluster, topics: Sequence[CreatableTopic], timeout_ms: int = 10_000
+) -> list[ErrorCode]:
+    request = CreateTopicsRequest(topics=list(topics), timeout_ms=timeout_ms)
+    response = await cluster.send(cluster.controller.broker_id, ApiKey.CREATE_TOPICS, 7, request)
+    return [ErrorCode(topic.error_code) for topic in response.topics]
+
+
+async def test_many_topics_in_one_request(cluster: EmbeddedCluster) -> None:
+    names = [f"topic-{number}" for number in range(30)]
+    wanted = [CreatableTopic(name=name, num_partitions=2, replication_factor=3) for name in names]
+    assert await create(cluster, wanted) == [ErrorCode.NONE] * len(names)
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names], timeout_ms=10_000)
+    response = await cluster.send(cluster.controller.broker_id, ApiKey.DELETE_TOPICS, 6, request)
+    assert {topic.error_code for topic in response.responses} == {ErrorCode.NONE}
+    await until(lambda: all(not broker.metadata.topics for broker in cluster.brokers.values()))
+
+
+async def test_names_that_collide_in_one_request(cluster: EmbeddedCluster) -> None:
+    wanted = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("a.b", "a_b")]
+    assert await create(cluster, wanted) == [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION]
+
+
+async def test_replicas_on_brokers_that_are_away(cluster: EmbeddedCluster) -> None:
+    """As Kafka with ZooKeeper: the topic is made, and led as soon as one of its brokers lives."""
+    away = next(broker_id for broker_id in cluster.brokers if broker_id != cluster.controller.broker_id)
+    other = cluster.controller.broker_id
+    await cluster.stop_broker(away)
+    await until(lambda: away not in cluster.controller.metadata.brokers)
+
+    def assigned(name: str, *brokers: int) -> CreatableTopic:
+        assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=list(brokers))
+        return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=[assignment])
+
+    assert await create(cluster, [assigned("half", away, other)]) == [ErrorCode.NONE]
+    assert cluster.leader("half") == other
+    begun = time.monotonic()
+    assert await create(cluster, [assigned("nobody", away)], 300) == [ErrorCode.REQUEST_TIMED_OUT]
+    assert time.monotonic() - begun < 5
+    assert await create(cluster, [assigned("nobody", away)]) == [ErrorCode.TOPIC_ALREADY_EXISTS]
+    await cluster.start_broker(away)
+    await until(lambda: cluster.leader("nobody") == away)
+    await until(lambda: cluster.isr("half") == {away, other})
