@@ -1,0 +1,258 @@
+"""Two clusters of three brokers on one ZooKeeper, ours and genuine Kafka 3.9.1, taken through the same steps.
+
+After each step both are compared: what `kafka-topics --describe` prints, and every node with its payload.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from tests.cluster.tools import Printed, Tools
+from tests.support import java
+from tests.support.process import Process, wait_until
+from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server, ZooKeeper
+
+T = TypeVar("T")
+
+SETTINGS = {
+    "zookeeper.session.timeout.ms": "6000",
+    "auto.leader.rebalance.enable": "false",
+    "controlled.shutdown.retry.backoff.ms": "500",
+}
+SETTLE_S = 30.0
+START_S = 240.0
+"""Genuine brokers are slow to start when the machine has much else to do."""
+
+_NEUTRAL = (
+    (r'("timestamp": ?")\d+', r"\1TIME"),
+    (r'("topic_id": ?")[^"]+', r"\1ID"),
+    (r'("version":"1","id":")[^"]+', r"\1ID"),
+    (r"TopicId: \S+", "TopicId: ID"),
+    # Of DescribeTopicPartitions, which genuine Kafka serves with KRaft alone.
+    (r"\tElr: [^\t\n]*\tLastKnownElr: [^\t\n]*", ""),
+    # Genuine Kafka's console producer asks one broker after another until one has fetched its block.
+    (r'("broker":)\d+(,"block_start":)"\d+"(,"block_end":)"\d+"', r'\1ID\2"ID"\3"ID"'),
+)
+
+
+class _LightKafka(GenuineKafka):
+    """Genuine Kafka in a JVM that starts fast and takes little, as nothing is measured here."""
+
+    def _new_process(self) -> Process:
+        line = java.command(
+            "kafka.Kafka",
+            str(self.properties_file),
+            heap="256M",
+            jvm_options=("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+        )
+        return Process(line, self.log, r"\[KafkaServer id=\d+\] started")
+
+
+class Side:
+    """One of the clusters."""
+
+    def __init__(self, name: str, zookeeper: ZooKeeper, brokers: dict[int, Server]) -> None:
+        self.name = name
+        self.brokers = brokers
+        self.tools = Tools()
+        self._chroot = f"/{name}"
+        self._client = KazooClient(zookeeper.address)
+        self._client.start(20)
+        self._ports = {str(broker.port): f"PORT-{broker_id}" for broker_id, broker in brokers.items()}
+
+    def start(self) -> None:
+        """Broker 1 first, so that it is the controller."""
+        first, *others = self.brokers.values()
+        first.launch()
+        first.process.wait_ready(START_S)
+        wait_until(lambda: self.node("/controller") is not None, START_S, "a controller")
+        for broker in others:
+            broker.launch()
+        for broker in others:
+            broker.process.wait_ready(START_S)
+
+    def close(self) -> None:
+        self._client.stop()
+        self._client.close()
+        self.tools.close()
+        for broker in self.brokers.values():
+            if broker.running:
+                broker.kill()
+
+    @property
+    def alive(self) -> str:
+        """The addresses of the brokers that run."""
+        return ",".join(broker.address for broker in self.brokers.values() if broker.running)
+
+    def run(self, tool: str, *arguments: str, stdin: str = "") -> Printed:
+        """A tool on this cluster; it must succeed."""
+        printed = self.tools(tool, "--bootstrap-server", self.alive, *arguments, stdin=stdin)
+        assert printed.code == 0, f"{self.name}: {tool} {arguments}: {printed}"
+        return printed
+
+    def reassign(self, file: str, *arguments: str) -> str:
+        """What kafka-reassign-partitions says."""
+        return self.run("kafka-reassign-partitions", "--reassignment-json-file", file, *arguments).out
+
+    def describe(self) -> str:
+        """All topics as kafka-topics describes them, in a fixed order."""
+        lines = self.run("kafka-topics", "--describe").out.splitlines()
+        return "\n".join(sorted(map(neutral, lines)))
+
+    def node(self, path: str) -> bytes | None:
+        """A node's payload; None when there is no such node, or when it has none."""
+        try:
+            data: bytes | None = self._client.get(self._chroot + path)[0]
+        except NoNodeError:
+            return None
+        return data
+
+    def broker_epoch(self, broker_id: int) -> int:
+        """The czxid of a broker's registration."""
+        epoch: int = self._client.get(f"{self._chroot}/brokers/ids/{broker_id}")[1].czxid
+        return epoch
+
+    def children(self, path: str) -> list[str]:
+        try:
+            return sorted(self._client.get_children(self._chroot + path))
+        except NoNodeError:
+            return []
+
+    def nodes(self) -> dict[str, str]:
+        """Every node: its path with its payload, and the version of nodes that hold a partition's state."""
+        found: dict[str, str] = {}
+        waiting = [""]
+        while waiting:
+            path = waiting.pop()
+            try:
+                data, stat = self._client.get(self._chroot + path)
+            except NoNodeError:
+                continue
+            text = "null" if data is None else self._neutral(data.decode())
+            found[path or "/"] = f"{text} version {stat.version}" if path.endswith("/state") else text
+            waiting.extend(f"{path}/{name}" for name in self.children(path or "/"))
+        # The tools ask several brokers at the same time, whose notices may come in either order.
+        notices = [path for path in found if path.startswith("/config/changes/")]
+        found.update(zip(sorted(notices), sorted(found[path] for path in notices), strict=True))
+        return dict(sorted(found.items()))
+
+    def partition(self, topic: str, partition: int = 0) -> tuple[int, list[int]]:
+        """Leader and in-sync replicas as the node has them; (-2, []) when there is none."""
+        data = self.node(f"/brokers/topics/{topic}/partitions/{partition}/state")
+        if data is None:
+            return -2, []
+        state = json.loads(data)
+        return state["leader"], state["isr"]
+
+    def fully_in_sync(self) -> bool:
+        """Whether all replicas that registered brokers hold are in sync."""
+        brokers = {int(name) for name in self.children("/brokers/ids")}
+        for topic in self.children("/brokers/topics"):
+            replicas = json.loads(self.node(f"/brokers/topics/{topic}") or b"{}")["partitions"]
+            for index, holders in replicas.items():
+                if not set(holders) & brokers <= set(self.partition(topic, int(index))[1]):
+                    return False
+        return True
+
+    def _neutral(self, text: str) -> str:
+        for port, name in self._ports.items():
+            text = re.sub(rf"\b{port}\b", name, text)
+        return neutral(text)
+
+
+def neutral(text: str) -> str:
+    """Without what two clusters cannot have in common: times, topic ids, the cluster's id, producer ids."""
+    for pattern, shown in _NEUTRAL:
+        text = re.sub(pattern, shown, text)
+    return text
+
+
+class Pair:
+    """Both clusters. `both` does the same to each of them at the same time."""
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.directory = directory
+        self.zookeeper = ZooKeeper(directory / "zookeeper")
+        self.zookeeper.start()
+        given = SETTINGS | dict(settings or {})
+        self.ours = self._side("ours", directory, given)
+        self.genuine = self._side("genuine", directory, given)
+        self.sides = (self.ours, self.genuine)
+        self._threads = ThreadPoolExecutor(len(self.sides))
+
+    def _side(self, name: str, directory: Path, given: Mapping[str, str]) -> Side:
+        brokers: dict[int, Server] = {}
+        for broker_id in (1, 2, 3):
+            settings = {
+                "broker.id": str(broker_id),
+                "zookeeper.connect": f"{self.zookeeper.address}/{name}",
+                **given,
+            }
+            folder = directory / name / str(broker_id)
+            if name == "ours":
+                brokers[broker_id] = KafkaCompatBroker(folder, settings)
+            else:
+                brokers[broker_id] = _LightKafka(folder, settings, zookeeper=self.zookeeper)
+        return Side(name, self.zookeeper, brokers)
+
+    def both(self, step: Callable[[Side], T]) -> tuple[T, T]:
+        """The step's results, ours first."""
+        ours, genuine = self._threads.map(step, self.sides)
+        return ours, genuine
+
+    def until(self, reached: Callable[[Side], object], what: str, timeout_s: float = SETTLE_S) -> None:
+        """Wait until something holds for both."""
+        for side in self.sides:
+            wait_until(lambda side=side: reached(side), timeout_s, f"{side.name}: {what}", 0.05)  # type: ignore[misc]
+
+    def compare(self, step: str) -> None:
+        """Both look the same, at the latest when what is on its way has settled."""
+        deadline = time.monotonic() + SETTLE_S
+        while True:
+            ours, genuine = self.both(lambda side: side.nodes())
+            if ours == genuine or time.monotonic() > deadline:
+                break
+            time.sleep(0.1)
+        assert ours == genuine, _difference(step, _lines(genuine), _lines(ours))
+        while True:
+            shown, wanted = self.both(lambda side: side.describe())
+            if shown == wanted or time.monotonic() > deadline:
+                break
+        assert shown == wanted, _difference(step, wanted.splitlines(), shown.splitlines())
+
+    def close(self) -> None:
+        for side in self.sides:
+            side.close()
+        self._threads.shutdown()
+        self.zookeeper.kill()
+
+
+@contextmanager
+def running(directory: Path, settings: Mapping[str, str] | None = None) -> Iterator[Pair]:
+    """Both clusters with all their brokers up."""
+    pair = Pair(directory, settings)
+    try:
+        pair.both(lambda side: side.start())
+        yield pair
+    finally:
+        pair.close()
+
+
+def _lines(nodes: Mapping[str, str]) -> list[str]:
+    return [f"{path}  {text}" for path, text in nodes.items()]
+
+
+def _difference(step: str, genuine: list[str], ours: list[str]) -> str:
+    lines = difflib.unified_diff(genuine, ours, "genuine", "ours", lineterm="", n=0)
+    return f"after {step}:\n" + "\n".join(lines)

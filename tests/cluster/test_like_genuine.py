@@ -1,0 +1,174 @@
+"""A cluster of ours goes the way of genuine Kafka 3.9.1's: after each step of a broker's and a topic's life
+the same description and the same nodes, payload by payload.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cluster.pair import Pair, Side, running
+from tests.cluster.requests import (
+    bad_admin_requests,
+    compare_answers,
+    during_a_reassignment,
+    elections_without_candidates,
+    stale_requests,
+)
+
+EVERYONE = [1, 2, 3]
+
+
+def create(pair: Pair) -> None:
+    def step(side: Side) -> None:
+        assignment = ("--replica-assignment", "1:2:3,2:3:1,3:1:2")
+        side.run("kafka-topics", "--create", "--topic", "t", *assignment, "--config", "retention.ms=7200000")
+        side.run("kafka-topics", "--create", "--topic", "moved", "--replica-assignment", "1:2,2:1")
+        side.run("kafka-topics", "--create", "--topic", "pair", "--replica-assignment", "1:2")
+        side.run("kafka-topics", "--create", "--topic", "single", "--replica-assignment", "2")
+        side.run("kafka-console-producer", "--topic", "t", stdin="one\ntwo\n")
+
+    pair.both(step)
+    pair.compare("create")
+
+
+def ask_what_is_refused(pair: Pair) -> None:
+    for asks in (bad_admin_requests, stale_requests):
+        compare_answers(pair, [asks(side) for side in pair.sides])
+        pair.compare(asks.__name__)
+
+
+def kill_and_return(pair: Pair) -> None:
+    pair.both(lambda side: side.brokers[2].kill())
+    pair.until(lambda side: side.partition("t", 1) == (3, [3, 1]), "another leader")
+    pair.compare("kill -9")
+    compare_answers(pair, [elections_without_candidates(side) for side in pair.sides])
+    pair.compare("elections without candidates")
+    come_back(pair, 2)
+    pair.compare("return")
+
+
+def elect_preferred(pair: Pair) -> None:
+    arguments = ("--election-type", "preferred", "--all-topic-partitions")
+    pair.both(lambda side: side.run("kafka-leader-election", *arguments))
+    pair.until(lambda side: side.partition("t", 1)[0] == 2, "the preferred leader")
+    pair.compare("preferred election")
+
+
+def reassign(pair: Pair) -> None:
+    file = plan(pair, {("moved", 0): [3, 2], ("moved", 1): [3, 1, 2]})
+    pair.both(lambda side: side.reassign(file, "--execute"))
+    pair.until(lambda side: in_sync(side, "moved", [2, 3], 0), "the first moved")
+    pair.until(lambda side: in_sync(side, "moved", EVERYONE, 1), "the second moved")
+    pair.compare("reassignment")
+    ours, genuine = pair.both(lambda side: side.reassign(file, "--verify"))
+    assert ours == genuine
+    pair.compare("verification of the reassignment")
+
+
+def cancel_a_reassignment(pair: Pair) -> None:
+    """The new replica's broker is killed: it lives on until its session ends, and never catches up."""
+    file = plan(pair, {("pair", 0): [3, 2]})
+    pair.both(lambda side: side.brokers[3].kill())
+    pair.both(lambda side: side.reassign(file, "--execute"))
+    pair.until(lambda side: side.node("/brokers/ids/3") is None, "the end of broker 3's session")
+    pair.compare("a reassignment to a dead broker")
+    compare_answers(pair, [during_a_reassignment(side) for side in pair.sides])
+    listed = pair.both(lambda side: side.run("kafka-reassign-partitions", "--list").out)
+    assert listed[0] == listed[1]
+    # Without --preserve-throttles it would wait for the broker that is away, to change its settings.
+    cancelled = pair.both(lambda side: side.reassign(file, "--cancel", "--preserve-throttles"))
+    assert cancelled[0] == cancelled[1]
+    pair.compare("cancelling")
+    come_back(pair, 3)
+    pair.compare("return after cancelling")
+
+
+def controlled_shutdown(pair: Pair) -> None:
+    pair.both(lambda side: side.brokers[2].stop())
+    pair.compare("controlled shutdown")
+    come_back(pair, 2)
+    pair.compare("return after a controlled shutdown")
+
+
+def configure(pair: Pair) -> None:
+    def alter(side: Side) -> None:
+        side.run("kafka-configs", "--alter", "--topic", "t", "--add-config", "max.message.bytes=2000000")
+        side.run("kafka-configs", "--alter", "--topic", "t", "--delete-config", "retention.ms")
+        side.run("kafka-configs", "--alter", "--broker", "2", "--add-config", "log.cleaner.threads=2")
+        side.run("kafka-configs", "--alter", "--broker-defaults", "--add-config", "log.retention.ms=3600000")
+
+    pair.both(alter)
+    pair.compare("changed settings")
+
+
+def add_partitions(pair: Pair) -> None:
+    assignment = ("--partitions", "4", "--replica-assignment", "1:2:3,2:3:1,3:1:2,1:3:2")
+    pair.both(lambda side: side.run("kafka-topics", "--alter", "--topic", "t", *assignment))
+    pair.until(lambda side: in_sync(side, "t", EVERYONE, 3), "the new partition")
+    pair.compare("added partition")
+
+
+def delete(pair: Pair) -> None:
+    pair.both(lambda side: side.run("kafka-topics", "--delete", "--topic", "moved"))
+    pair.compare("deletion")
+
+
+def delete_while_a_broker_is_away(pair: Pair) -> None:
+    pair.both(lambda side: side.brokers[2].stop())
+    pair.both(lambda side: side.run("kafka-topics", "--delete", "--topic", "t"))
+    pair.compare("deletion while a broker is away")
+    pair.both(lambda side: side.brokers[2].start())
+    pair.until(lambda side: not side.children("/admin/delete_topics"), "the end of the deletion")
+    pair.compare("its end")
+
+
+def lose_the_controller(pair: Pair) -> None:
+    """Broker 2 has left before, so that there is but one who can be elected."""
+    pair.both(lambda side: side.brokers[2].stop())
+    pair.both(lambda side: side.brokers[1].kill())
+    pair.until(lambda side: side.partition("t") == (3, [3]), "a leader by another controller")
+    pair.compare("kill -9 of the controller")
+    come_back(pair, 1)
+    come_back(pair, 2)
+    pair.compare("return of the controller")
+
+
+EVERYDAY = (create, ask_what_is_refused, kill_and_return, elect_preferred, reassign, controlled_shutdown)
+CAMPAIGN = (
+    cancel_a_reassignment,
+    configure,
+    add_partitions,
+    lose_the_controller,
+    delete,
+    delete_while_a_broker_is_away,
+)
+STEPS = EVERYDAY + CAMPAIGN
+
+
+def test_life_of_a_topic(tmp_path: Path, campaign: bool) -> None:
+    with running(tmp_path) as pair:
+        pair.compare("start")
+        for step in STEPS if campaign else EVERYDAY:
+            step(pair)
+
+
+def come_back(pair: Pair, broker_id: int) -> None:
+    """The broker starts again, and all replicas on it are in sync again."""
+    pair.both(lambda side: side.brokers[broker_id].start())
+    pair.until(lambda side: side.fully_in_sync(), "all in sync")
+
+
+def plan(pair: Pair, targets: dict[tuple[str, int], list[int]]) -> str:
+    """A file for kafka-reassign-partitions."""
+    partitions = [
+        {"topic": topic, "partition": index, "replicas": replicas}
+        for (topic, index), replicas in targets.items()
+    ]
+    file = pair.directory / f"plan-{len(list(pair.directory.glob('plan-*')))}.json"
+    file.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    return str(file)
+
+
+def in_sync(side: Side, topic: str, brokers: list[int], partition: int) -> bool:
+    return sorted(side.partition(topic, partition)[1]) == brokers
