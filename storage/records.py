@@ -208,10 +208,11 @@ def iter_records(batch: Buffer) -> Iterator[Record]:
     header = read_header(batch)
     if header.magic != 2:
         raise CorruptRecord(f"magic {header.magic} is not record format 2")
-    return _iter_body(header, records_body(batch, header))
+    return iter_body(header, records_body(batch, header))
 
 
-def _iter_body(header: BatchHeader, body: bytes) -> Iterator[Record]:
+def iter_body(header: BatchHeader, body: bytes) -> Iterator[Record]:
+    """The same from the batch's header and its uncompressed records."""
     append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_FLAG else None
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     position = 0

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-JOBS = ("archive", "audit", "lag", "latest", "mirror", "replay")
+JOBS = ("archive", "audit", "copy", "dedupe", "lag", "latest", "mirror", "replay", "report", "windows")
 """Each a module of kafka_compat.cli.pipelines."""
 
 

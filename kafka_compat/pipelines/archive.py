@@ -1,7 +1,6 @@
 """archive: topics → Parquet files, each record exactly once. How files become visible: see archive_store."""
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,31 +15,21 @@ from .kafka_options import client_properties, source_options
 from .progress import Progress, text_table
 from .runner import kafka_stream, run_batches
 from .session import create_session
+from .stream_job import StreamJob
 
 COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveJob:
-    """What to archive, and where to. `topics` or `pattern` (a regular expression for whole names), not both.
+class ArchiveJob(StreamJob):
+    """What to archive, and where to.
 
-    `offsets_per_batch` bounds a batch: what one kill costs, and how often the progress moves.
-    `continuous_interval_s` None ends the job when all that was there at its start is archived.
-    `accept_loss` goes on when Kafka deleted records before they were archived, and counts them as gaps.
+    `offsets_per_batch` bounds what one kill costs, and how often progress moves. `accept_loss` goes on when
+    Kafka deleted records before they were archived, and counts them as gaps.
     """
 
-    bootstrap_servers: str
-    directory: Path
-    topics: Sequence[str] = ()
-    pattern: str | None = None
-    kafka_options: Sequence[str] = ()
-    master: str = "local[*]"
-    jars: Path | None = None
-    driver_memory: str = "1g"
     offsets_per_batch: int = 1_000_000
-    continuous_interval_s: float | None = None
     accept_loss: bool = False
-    verbose: bool = False
 
 
 @dataclass(frozen=True, slots=True)

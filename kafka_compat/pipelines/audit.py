@@ -23,7 +23,8 @@ Bucket = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Where to count: `kind` kafka (place: bootstrap servers), archive (a folder), or counts (a CSV file).
+    """Where to count: `kind` kafka (place: bootstrap servers), header (the same, but what producers say in a
+    header that they sent there), archive (a folder), or counts (a CSV file).
 
     `topic` is the topic's name in that place; ignored for counts.
     """
@@ -39,10 +40,12 @@ class AuditJob:
     """Tiers that should hold the same; buckets of `bucket_ms` by the records' timestamps.
 
     `since_ms` and `until_ms` (exclusive) bound the timestamps: leave out what is still being written.
-    `by_partition` False adds the partitions up, for mirrors with another number of them.
+    `by_partition` False adds the partitions up, for mirrors with another number of them. `sequence_header` is
+    for tiers of the kind header, see `announced`.
     """
 
     tiers: Sequence[Tier]
+    sequence_header: str = "kafka-compat-sequence"
     bucket_ms: int = 3_600_000
     since_ms: int | None = None
     until_ms: int | None = None
@@ -143,6 +146,32 @@ def count_rows(rows: Any, bucket_ms: int, *, by_partition: bool = True) -> Any:
     )
 
 
+def announced(rows: Any, header: str) -> Any:
+    """Records with the source's columns → those that their producers say they sent: partition, timestamp.
+
+    The header's value is PRODUCER:N, where N counts a producer's records from 0. A number that comes twice is
+    one record. One that is missing is taken to have had the place and the time of the next one that is there;
+    what a producer sent last of all is missed by nobody here. Records without the header are not counted.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    name = header.replace("\\", "\\\\").replace("'", "\\'")
+    value = f.expr(f"CAST(try_element_at(filter(headers, h -> h.key = '{name}'), -1).value AS STRING)")
+    said = rows.select("partition", "timestamp", value.alias("said")).where("said RLIKE '^.*:[0-9]{1,18}$'")
+    each = (
+        said.withColumn("producer", f.regexp_extract("said", "^(.*):", 1))
+        .withColumn("number", f.regexp_extract("said", ":([0-9]+)$", 1).cast("bigint"))
+        .groupBy("producer", "number")
+        .agg(f.min_by(f.struct("partition", "timestamp"), f.struct("timestamp", "partition")).alias("first"))
+    )
+    before = f.lag("number", 1, -1).over(Window.partitionBy("producer").orderBy("number"))
+    runs = each.withColumn("run", f.sequence(before + 1, "number"))
+    sent = runs.select("first.*", f.explode("run"))
+    empty = [f.lit(None).cast("binary").alias(name) for name in ("key", "value")]
+    return sent.select("partition", "timestamp", *empty)
+
+
 def differences_between(
     reference: Mapping[Bucket, Count], tier: str, counts: Mapping[Bucket, Count]
 ) -> list[Difference]:
@@ -175,14 +204,14 @@ def run_audit(job: AuditJob) -> AuditReport:
         verbose=job.verbose,
     )
     counts: dict[str, dict[Bucket, Count]] = {}
-    rows_of = {tier.name: _reader(spark, tier, options) for tier in job.tiers if tier.kind != "counts"}
+    rows_of = {tier.name: _reader(spark, tier, options, job) for tier in job.tiers if tier.kind != "counts"}
     with Progress("audit", len(job.tiers), unit="tiers to count") as progress:
         for number, tier in enumerate(job.tiers):
             try:
                 if tier.kind == "counts":
                     counts[tier.name] = read_counts(Path(tier.place), job)
                 else:
-                    counts[tier.name] = _collect(rows_of[tier.name], job)
+                    counts[tier.name] = _collect(rows_of[tier.name], job, tier.kind)
             except NotStarted:
                 raise
             except Exception as error:
@@ -230,9 +259,9 @@ def read_counts(path: Path, job: AuditJob) -> dict[Bucket, Count]:
     return {bucket: Count(rows, None) for bucket, rows in counts.items()}
 
 
-def _reader(spark: Any, tier: Tier, options: dict[str, str]) -> Any:
+def _reader(spark: Any, tier: Tier, options: dict[str, str], job: AuditJob) -> Any:
     """The tier's records; NotStarted when there is no such place."""
-    if tier.kind == "kafka":
+    if tier.kind in ("kafka", "header"):
         # Ends are asked for here, so that all tiers are looked at as of about the same moment.
         view = look(
             spark, {"bootstrap.servers": tier.place, **client_properties(options)}, topics=[tier.topic]
@@ -244,8 +273,10 @@ def _reader(spark: Any, tier: Tier, options: dict[str, str]) -> Any:
             "startingOffsets": "earliest",
             "endingOffsets": _json(ends),
             "kafka.max.poll.records": "10000",
+            "includeHeaders": str(tier.kind == "header").lower(),
         }
-        return spark.read.format("kafka").options(**{**options, **own}).load()
+        rows = spark.read.format("kafka").options(**{**options, **own}).load()
+        return rows if tier.kind == "kafka" else announced(rows, job.sequence_header)
     folder = Path(tier.place)
     if not (folder / "_archive.json").exists():
         raise NotStarted(f"Tier {tier.name}: {folder} is not an archive.")
@@ -262,7 +293,7 @@ def _json(value: Any) -> str:
     return json.dumps(value)
 
 
-def _collect(rows: Any, job: AuditJob) -> dict[Bucket, Count]:
+def _collect(rows: Any, job: AuditJob, kind: str) -> dict[Bucket, Count]:
     from pyspark.sql import functions as f
 
     if job.since_ms is not None:
@@ -270,4 +301,9 @@ def _collect(rows: Any, job: AuditJob) -> dict[Bucket, Count]:
     if job.until_ms is not None:
         rows = rows.where(f.unix_millis("timestamp") < job.until_ms)
     counted = count_rows(rows, job.bucket_ms, by_partition=job.by_partition).collect()
-    return {(row["partition"], row["bucket"]): Count(row["rows"], int(row["checksum"])) for row in counted}
+    return {
+        (row["partition"], row["bucket"]): Count(
+            row["rows"], None if kind == "header" else int(row["checksum"])
+        )
+        for row in counted
+    }

@@ -1,11 +1,11 @@
 """The audit as a picture: rows over time by tier, and the buckets that differ. A PNG, and an HTML page."""
 
-import base64
-import html
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from .plot_page import page
 
 if TYPE_CHECKING:
     from .audit import Bucket, Count, Difference
@@ -50,11 +50,11 @@ def plot(
     below.set_ylabel(f"more or fewer than {next(iter(counts))}")
     below.axhline(0, color="black", linewidth=0.5)
     above.legend(loc="upper right")
-    png, page = path.with_suffix(".png"), path.with_suffix(".html")
+    png, file = path.with_suffix(".png"), path.with_suffix(".html")
     png.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(png, dpi=110)
-    page.write_text(_page(png.read_bytes(), counts, differences), encoding="utf-8")
-    return png, page
+    file.write_text(_page(png.read_bytes(), counts, differences), encoding="utf-8")
+    return png, file
 
 
 def _by_time(tier: Mapping["Bucket", "Count"]) -> dict[int, int]:
@@ -85,27 +85,20 @@ def _page(
 ) -> str:
     from .audit import utc
 
-    totals = "".join(
-        _line(name, f"{sum(count.rows for count in tier.values()):,}", f"{len(tier):,}")
+    totals = [
+        (name, f"{sum(count.rows for count in tier.values()):,}", f"{len(tier):,}")
         for name, tier in counts.items()
-    )
-    lines = "".join(
-        _line(d.tier, str(d.partition), utc(d.bucket_ms), str(d.expected), str(d.found), d.verdict)
+    ]
+    lines = [
+        (d.tier, str(d.partition), utc(d.bucket_ms), str(d.expected), str(d.found), d.verdict)
         for d in differences
+    ]
+    head = ("Tier", "Partition", "Bucket", "Expected", "Found", "Verdict")
+    verdict = "" if differences else "All tiers hold the same."
+    return page(
+        "Kafka audit",
+        png,
+        "Records by tier over time",
+        [("", [("Tier", "Records", "Buckets"), *totals])],
+        [(verdict, [head, *lines])],
     )
-    head = _line("Tier", "Partition", "Bucket", "Expected", "Found", "Verdict")
-    verdict = f"<table>{head}{lines}</table>" if differences else "<p>All tiers hold the same.</p>"
-    return f"""<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>Kafka audit</title>
-<style>body{{font:15px sans-serif;margin:2em;max-width:75em}}img{{max-width:100%}}
-td{{padding:.2em 1em;border-bottom:1px solid #ddd}}</style>
-<h1>Kafka audit</h1>
-<table>{_line("Tier", "Records", "Buckets")}{totals}</table>
-<img alt="Records by tier over time" src="data:image/png;base64,{base64.b64encode(png).decode()}">
-{verdict}
-</html>
-"""
-
-
-def _line(*cells: str) -> str:
-    return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>\n"

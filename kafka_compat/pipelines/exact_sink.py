@@ -78,6 +78,23 @@ class Target:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise NotStarted(f"{topic} cannot be created: {error.args[0].str()}") from None
 
+    def provide(self, wanted: Mapping[str, int], *, create: bool) -> None:
+        """`require`, after creating missing topics and adding missing partitions when `create` says so."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+
+        there = self.partitions() if create else dict(wanted)
+        for topic, count in wanted.items():
+            if topic not in there:
+                self.create(topic, count)
+            elif there[topic] < count:
+                admin = AdminClient(dict(self.properties))
+                try:
+                    admin.create_partitions([NewPartitions(topic, count)])[topic].result(REQUEST_TIMEOUT_S)
+                except KafkaException as error:
+                    raise NotStarted(f"{topic} gets no more partitions: {error.args[0].str()}") from None
+        self.require(wanted)
+
     def ends(self, topics: list[str]) -> Ends:
         """Where the next record of each partition will go. Raises KafkaException."""
         from confluent_kafka import Consumer, TopicPartition

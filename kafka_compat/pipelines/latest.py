@@ -9,8 +9,6 @@ batch twice gives what merging it once gives, so that a kill at any moment costs
 """
 
 import os
-import shutil
-import uuid
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +18,7 @@ from .archive import COLUMNS
 from .job_folder import JobFolder
 from .replay import archive_schema
 from .stream_job import Process, StreamJob, StreamRun, run_stream
+from .versions import Versions
 
 _PLACE = ("partition", "offset")
 
@@ -99,18 +98,17 @@ def run_latest(job: StreamJob) -> LatestReport:
 
 def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str, Any]:
     """Write the next version; what the commit shall record."""
-    last = folder.last()
+    last, versions = folder.last(), Versions(folder.directory)
     schema = archive_schema()
     before = spark.createDataFrame([], schema)
     if last is not None:
-        version = folder.directory / "versions" / last[1]["version"]
-        before = spark.read.schema(schema).parquet(str(version / "table"), str(version / "deleted"))
-    name = f"{batch_id}-{uuid.uuid4().hex[:8]}"
-    path = folder.directory / "versions" / name
+        paths = [versions.path(last[1]["version"], table) for table in ("table", "deleted")]
+        before = spark.read.schema(schema).parquet(*paths)
+    name = versions.new(batch_id)
     merged = merge_latest(before, rows).persist()
     try:
-        merged.where("value IS NOT NULL").write.parquet(str(path / "table"))
-        merged.where("value IS NULL").write.parquet(str(path / "deleted"))
+        merged.where("value IS NOT NULL").write.parquet(versions.path(name, "table"))
+        merged.where("value IS NULL").write.parquet(versions.path(name, "deleted"))
         keys, everything = merged.where("value IS NOT NULL").count(), merged.count()
     finally:
         merged.unpersist()
@@ -136,6 +134,4 @@ def _show(folder: JobFolder) -> None:
         scratch.unlink(missing_ok=True)
         scratch.symlink_to(os.path.join("versions", name, "table"))
         os.replace(scratch, link)
-    for path in (folder.directory / "versions").iterdir():
-        if path.name not in (name, shown):
-            shutil.rmtree(path)
+    Versions(folder.directory).forget_all_but((name, shown))

@@ -28,7 +28,8 @@ CLUSTER_HEADER = "kafka-compat-cluster"
 class MirrorJob:
     """`source` is what to read; the topics have the same names in the target, `target_name` its name.
 
-    `target_options` are properties of librdkafka for the cluster at `target_servers`.
+    `target_options` are properties of librdkafka for the cluster at `target_servers`. `create` makes topics
+    that it lacks, with as many partitions, and adds partitions when the source gets more.
     """
 
     source: StreamJob
@@ -36,6 +37,7 @@ class MirrorJob:
     target_servers: str
     target_name: str
     target_options: Sequence[str] = ()
+    create: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
 def run_mirror(job: MirrorJob) -> MirrorReport:
     """Mirror what is there, or go on; raises PipelineError."""
     target = Target({"bootstrap.servers": job.target_servers, **named_values(job.target_options)})
-    if job.source.topics:
+    if job.source.topics and not job.create:
         # Spark would find out too late: the first batch would fail half way.
         target.require({topic: 1 for topic in job.source.topics})
     settings = {
@@ -124,7 +126,7 @@ def _mirror(
     """Write a batch; what its commit shall record."""
     start, end = batch_range(folder.checkpoint, batch_id)
     wanted = {topic: max(partitions) + 1 for topic, partitions in end.items()}
-    target.require(wanted)
+    target.provide(wanted, create=job.create)
     begun: Ends = folder.begin(batch_id, {"ends": target.ends(sorted(wanted))})["ends"]
     _write_map(folder.directory / "offset_map" / f"{batch_id:012d}.csv", start, begun)
     chosen = mirror_rows(rows, job.source_name, job.target_name)

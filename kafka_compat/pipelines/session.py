@@ -21,6 +21,9 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n
 """
 
+_LOCAL = {"spark.sql.shuffle.partitions": str(os.cpu_count() or 1)}
+"""Spark's 200 are for clusters: in one process each small batch would take seconds for 200 empty tasks."""
+
 
 def create_session(
     name: str,
@@ -30,32 +33,41 @@ def create_session(
     driver_memory: str = "1g",
     verbose: bool = False,
     settings: Mapping[str, str] | None = None,
+    connector: bool = True,
 ) -> Any:
-    """Start Spark, or take up the session of this process.
+    """Start Spark, or take up the session of this process, or that of spark-submit, which has its own
+    master, memory and jars.
 
     `jars` is a folder with the connector's four jars; without it Spark fetches them by Maven coordinates.
-    `settings` are Spark's own, and win over the defaults here. Raises NotStarted when Spark does not come up.
+    `settings` are Spark's own, and win over the defaults here. A job that does without Kafka's connector
+    needs no jars. Raises NotStarted when Spark does not come up.
     """
     require_spark()
     from pyspark.sql import SparkSession
 
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.NamedTemporaryFile("w", suffix=".properties", prefix="log4j2-") as log4j:
         log4j.write(_LOG4J.format(level="warn" if verbose else "fatal"))
         log4j.flush()
-        defaults = {
+        own = {
+            "spark.master": master,
             "spark.driver.memory": driver_memory,
             "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j.name}",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
+            **(_connector_settings(jars) if connector else {}),
+            **(_LOCAL if master.startswith("local[") or master == "local" else {}),
+        }
+        defaults = {
+            **({} if submitted else own),
             "spark.sql.session.timeZone": "UTC",
             # Bounds what 1 MiB records need per core; Spark's limit in bytes costs 13 µs for every record.
             "spark.sql.execution.arrow.maxRecordsPerBatch": "256",
-            **_connector_settings(jars),
         }
-        builder = SparkSession.builder.appName(name).master(master)
+        builder = SparkSession.builder.appName(name)
         for key, value in {**defaults, **(settings or {})}.items():
             builder = builder.config(key, value)
         try:

@@ -15,10 +15,12 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
 
-from kafka_compat.pipelines.connector import SPARK_VERSION, copy_jars
+from kafka_compat.pipelines.connector import copy_jars
+from kafka_compat.pipelines.environment import SPARK_VERSION
 from kafka_compat.pipelines.session import create_session
+from tests.spark.environment import QUICK_START
 from tests.spark.flights import PARTITIONS, flights
 from tests.support.kafka_jars import cache_directory
 from tests.support.process import wait_until
@@ -161,7 +163,10 @@ def connector_jars() -> Path:
 @pytest.fixture(scope="session")
 def spark(connector_jars: Path) -> Iterator[Any]:
     settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.execution.arrow.pyspark.enabled": "true"}
-    session = create_session("tests", master="local[2]", jars=connector_jars, settings=settings)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in QUICK_START.items():
+            patch.setenv(name, value)
+        session = create_session("tests", master="local[2]", jars=connector_jars, settings=settings)
     yield session
     session.stop()
 

@@ -1,14 +1,21 @@
 """`kafka-compat pipeline NAME …` as a process of its own, in a process group of its own."""
 
+import contextlib
+import io
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from tests.support.servers import PROJECT
+from kafka_compat.cli import main
+from tests.spark.environment import QUICK_START
+from tests.support.campaign import enabled
+from tests.support.servers import PROJECT, Server
 
 
 class Job:
@@ -22,6 +29,7 @@ class Job:
             stderr=subprocess.PIPE,
             text=True,
             cwd=PROJECT,
+            env={**os.environ, **QUICK_START},
             start_new_session=True,
         )
         self.messages: list[str] = []
@@ -40,16 +48,18 @@ class Job:
             self._ended = True
             self._news.notify_all()
 
-    def await_message(self, text: str, timeout_s: float = 240) -> None:
+    def await_message(self, text: str, timeout_s: float = 600, *, or_end: bool = False) -> bool:
+        """Whether the message came, before the job's end; AssertionError else, unless `or_end`."""
         with self._news:
             self._news.wait_for(lambda: self._ended or self._said(text), timeout_s)
             arrived = self._said(text)
-        assert arrived, f"no {text!r} within {timeout_s} s: {''.join(self.messages)}"
+        assert arrived or (or_end and self._ended), f"no {text!r}: {''.join(self.messages)}"
+        return arrived
 
     def _said(self, text: str) -> bool:
         return any(text in line for line in self.messages)
 
-    def finish(self, exit_code: int = 0, timeout_s: float = 400) -> str:
+    def finish(self, exit_code: int = 0, timeout_s: float = 900) -> str:
         """Wait for the end; its standard output."""
         assert self.process.stdout is not None
         output = self.process.stdout.read()
@@ -67,8 +77,56 @@ class Job:
         self.process.wait()
 
 
-def kill_repeatedly(start: Callable[[], Job], kills: int, longest_s: float = 3.0) -> None:
-    """Start the job and kill it -9 at a random moment of its work, `kills` times.
+def run_here(name: str, *arguments: str, exit_code: int = 0) -> Any:
+    """The same command in this process, whose Spark session stands already; its report (--json)."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        code = main(["pipeline", name, *arguments, "--json"])
+    assert code == exit_code, output.getvalue()
+    return json.loads(output.getvalue())
+
+
+def kill_and_finish(
+    name: str,
+    arguments: Sequence[str],
+    server: Server,
+    *,
+    longest_s: float = 3.0,
+    killed: Callable[[], None] = lambda: None,
+) -> Any:
+    """Kill -9 the job and the server at random moments of the job's work, then run the job to its end.
+
+    `killed` is called after each kill of the job. Returns the last run's report. Every day one job sees both
+    kills, and the last run takes place in this process; a campaign kills the job ten times (or
+    KAFKA_COMPAT_SPARK_KILLS times), and the server after that, under a job that must get over it by itself.
+    """
+    if enabled():
+        kills = int(os.environ.get("KAFKA_COMPAT_SPARK_KILLS", "10"))
+        hit = kill_repeatedly(lambda: Job(name, *arguments), kills, longest_s, killed)
+        print(f"{name}: killed {hit} times at its work")
+        job = Job(name, *arguments, "--json")
+        job.await_message("offsets to read")
+        server.restart(kill=True)
+        return json.loads(job.finish())
+    job = Job(name, *arguments)
+    job.await_message("offsets to read")
+    server.restart(kill=True)
+    job.await_message(": batch ")
+    threading.Event().wait(random.uniform(0, 1))
+    job.kill(whole_group=True)
+    killed()
+    return run_here(name, *arguments)
+
+
+def kill_repeatedly(
+    start: Callable[[], Job],
+    kills: int,
+    longest_s: float = 3.0,
+    killed: Callable[[], None] = lambda: None,
+) -> int:
+    """Start the job and kill it -9 at a random moment of its work, `kills` times, or until its work is done.
+
+    Returns how often it was alive when it was killed.
 
     The moment is random on purpose: steps between two messages have no event of their own. Every other kill
     waits for a batch first, so that both the first batch and later ones are cut short.
@@ -76,7 +134,16 @@ def kill_repeatedly(start: Callable[[], Job], kills: int, longest_s: float = 3.0
     for kill in range(kills):
         job = start()
         job.await_message("offsets to read")
-        if kill % 2 == 1:
-            job.await_message(": batch ")
+        if kill % 2 == 1 and not job.await_message(": batch ", or_end=True):
+            return kill
         threading.Event().wait(random.uniform(0, longest_s))
+        if job.process.poll() is not None:
+            return kill
         job.kill(whole_group=kill % 2 == 0)
+        killed()
+    return kills
+
+
+def batch_of(records: int) -> int:
+    """--offsets-per-batch that leaves work for every kill."""
+    return records // (60 if enabled() else 4)

@@ -1,10 +1,8 @@
 """kafka-compat pipeline archive: killed with -9, run again, read by pyarrow and kafka-python."""
 
 import json
-import random
 import re
 import signal
-import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -21,12 +19,13 @@ from kafka import TopicPartition as KafkaPythonPartition
 from kafka_compat.pipelines.archive import ArchiveJob, ArchiveReport, run_archive
 from kafka_compat.pipelines.errors import NotStarted, RecordsLost
 from tests.spark.conftest import Cluster
-from tests.spark.flights import FLIGHTS, PARTITIONS
-from tests.spark.job import Job
-from tests.support.campaign import rounds
+from tests.spark.flights import FLIGHTS, PARTITIONS, flights
+from tests.spark.job import Job, batch_of, kill_and_finish
+from tests.support.campaign import enabled
 from tests.support.ports import free_port
 from tests.support.servers import GenuineKafka
 
+SAMPLE = FLIGHTS if enabled() else 24_000
 COLUMNS = ["key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType"]
 FILE_NAME = re.compile(r"topic_dir=([^/]+)/day_utc=(\d{4}-\d\d-\d\d)/(\d+)-(\d+)-(\d+)\.parquet")
 
@@ -57,7 +56,7 @@ def assert_equals_log(directory: Path, kafka: Cluster, topic: str, partitions: i
     everything = [KafkaPythonPartition(topic, partition) for partition in range(partitions)]
     consumer.assign(everything)
     consumer.seek_to_beginning()
-    total = sum(consumer.end_offsets(everything).values()) - sum(
+    total: int = sum(consumer.end_offsets(everything).values()) - sum(
         consumer.beginning_offsets(everything).values()
     )
     log: dict[tuple[int, int], Any] = {}
@@ -96,28 +95,16 @@ def assert_layout(directory: Path) -> None:
 
 
 @pytest.mark.timeout(1200)  # a Spark driver starts at every round, beside whatever else the machine does
-def test_killed_with_9_and_run_again(
-    kafka: Cluster, flights_topic: str, connector_jars: Path, tmp_path: Path
-) -> None:
-    """The job dies several times, the broker once; a reader never sees a record twice, and at the end all."""
-    archive = tmp_path / "archive"
-    arguments = ["--bootstrap-server", kafka.address, "--topic", flights_topic, "--to", str(archive)]
-    arguments += ["--jars", str(connector_jars), "--offsets-per-batch", "90000", "--master", "local[2]"]
-    for kill in range(rounds(2, 10)):
-        job = Job("archive", *arguments)
-        job.await_message("offsets to read")
-        if kill % 3 == 0:
-            job.await_message(": batch ")
-        # The moment is random on purpose: steps between two messages have no event of their own.
-        threading.Event().wait(random.uniform(0, 3))
-        job.kill(whole_group=kill % 2 == 1)
-        assert_none_twice(archive)
-    job = Job("archive", *arguments, "--json")
-    job.await_message("offsets to read")
-    kafka.server.restart(kill=True)
-    report = json.loads(job.finish())
+def test_killed_with_9_and_run_again(kafka: Cluster, connector_jars: Path, tmp_path: Path) -> None:
+    """The job dies, the broker dies; a reader never sees a record twice, and at the end all."""
+    archive, topic = tmp_path / "archive", kafka.create_topic(partitions=PARTITIONS)
+    kafka.fill(topic, PARTITIONS, flights(SAMPLE))
+    arguments = ["--bootstrap-server", kafka.address, "--topic", topic, "--to", str(archive)]
+    arguments += ["--jars", str(connector_jars), "--master", "local[2]"]
+    arguments += ["--offsets-per-batch", str(batch_of(SAMPLE))]
+    report = kill_and_finish("archive", arguments, kafka.server, killed=lambda: assert_none_twice(archive))
     assert report["complete"]
-    size = FLIGHTS // PARTITIONS
+    size = SAMPLE // PARTITIONS
     assert [
         (
             p["topic"],
@@ -129,10 +116,10 @@ def test_killed_with_9_and_run_again(
             p["offsets_behind"],
         )
         for p in report["partitions"]
-    ] == [(flights_topic, partition, 0, size - 1, size, 0, 0) for partition in range(PARTITIONS)]
+    ] == [(topic, partition, 0, size - 1, size, 0, 0) for partition in range(PARTITIONS)]
     assert_none_twice(archive)
     assert_layout(archive)
-    assert assert_equals_log(archive, kafka, flights_topic, PARTITIONS) == FLIGHTS
+    assert assert_equals_log(archive, kafka, topic, PARTITIONS) == SAMPLE
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def hour_of(number: int) -> tuple[int, int]:
 def fill(kafka: Cluster, topic: str, numbers: Iterable[int]) -> None:
     """Write flights by number, each to its own partition; a negative one with another value."""
     everything = list(flights(SAMPLE))
-    producer = kafka.producer(**{"queue.buffering.max.messages": 1_000_000})
+    producer: Any = kafka.producer(**{"queue.buffering.max.messages": 1_000_000})
     for number in numbers:
         key, value, when, headers = everything[abs(number)]
         value = b"another" if number < 0 else value
@@ -112,6 +112,31 @@ def test_another_value_in_the_same_hour_is_seen(
     assert "lost" in report.as_text() and report.exit_code == 1
     before = min(hour_of(number)[1] for number in (LOST, TWICE, CHANGED))
     assert audit(*tiers, until_ms=before, by_partition=False).exit_code == 0
+
+
+def test_what_producers_say_in_a_header(
+    kafka: Cluster, spark: Any, audit: Callable[..., AuditReport]
+) -> None:
+    """A number that is missing is a loss in its neighbour's hour; one that comes twice was sent once."""
+    topic = kafka.create_topic(partitions=2)
+    producer: Any = kafka.producer()
+    start = 1_700_000_000_000 - 1_700_000_000_000 % HOUR_MS
+    for number in range(40):
+        for _ in range(0 if number in (0, 17, 18) else 2 if number == 30 else 1):
+            headers = [("kafka-compat-sequence", f"a:b:{number}".encode())]
+            when = start + number // 10 * HOUR_MS
+            producer.produce(topic, b"v", partition=number % 2, timestamp=when, headers=headers)
+    producer.produce(topic, b"v", partition=0, timestamp=start + 9 * HOUR_MS, headers=[("other", b"a:1")])
+    assert producer.flush(30) == 0
+    sent, held = Tier("sent", "header", kafka.address, topic), Tier("held", "kafka", kafka.address, topic)
+    report = audit(sent, held, by_partition=False)
+    assert sum(count.rows for count in report.counts["sent"].values()) == 40
+    assert [(d.bucket_ms - start, d.expected - d.found, d.verdict) for d in report.differences] == [
+        (0, 1, "lost"),
+        (HOUR_MS, 2, "lost"),
+        (3 * HOUR_MS, -1, "duplicated"),
+        (9 * HOUR_MS, -1, "duplicated"),
+    ]
 
 
 def test_buckets_of_times_before_1970_and_of_nulls(spark: Any) -> None:

@@ -12,6 +12,8 @@ from kafka_compat.pipelines.errors import JobFailed, NotStarted
 from kafka_compat.pipelines.lag import LagJob, run_lag, show_lag
 from tests.spark.conftest import Cluster
 from tests.spark.job import Job
+from tests.support import java
+from tests.support.campaign import enabled
 from tests.support.ports import free_port
 from tests.support.process import wait_until
 
@@ -53,6 +55,39 @@ def test_one_import_in_a_users_own_job(spark: Any, kafka: Cluster, tmp_path: Pat
         listener.close()
     fill(kafka, topic, 9)
     assert committed(kafka, group, topic) == {0: 1010, 1: 1010, 2: 1010}
+
+
+def shown_by_kafka(kafka: Cluster, group: str) -> list[tuple[int, int, int]]:
+    """(CURRENT-OFFSET, LOG-END-OFFSET, LAG) of each partition, by Kafka's own kafka-consumer-groups."""
+    server = ("--bootstrap-server", kafka.address)
+    done = java.run("kafka-consumer-groups", *server, "--describe", "--group", group, check=False)
+    rows = [line.split() for line in done.stdout.splitlines() if line.startswith(group)]
+    return [(int(row[3]), int(row[4]), int(row[5])) for row in rows]
+
+
+@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+def test_kafkas_own_tool_shows_the_lag(spark: Any, kafka: Cluster, tmp_path: Path) -> None:
+    """While the query works its lag falls, and is end less position; right to the record at its end."""
+    topic = kafka.create_topic(partitions=PARTITIONS)
+    fill(kafka, topic, 30_000)
+    listener = show_lag(spark, kafka.address, group="watched")
+    query = start(spark, kafka, topic, tmp_path, maxOffsetsPerTrigger="300")
+    seen: list[int] = []
+    try:
+        while len(seen) < 2 or (seen[-1] and len(seen) < 100):
+            shown = shown_by_kafka(kafka, "watched")
+            assert all(lag == end - position for position, end, lag in shown)
+            seen += [sum(lag for _, _, lag in shown)] if len(shown) == PARTITIONS else []
+        assert 0 < seen[0] < 30_000 and seen == sorted(seen, reverse=True) and seen[-1] == 0
+        fill(kafka, topic, 300)
+        everything = dict.fromkeys(range(PARTITIONS), 10_100)
+        wait_until(lambda: committed(kafka, "watched", topic) == everything, 60, "all shown")
+    finally:
+        query.stop()
+        spark.streams.removeListener(listener.as_listener())
+        listener.close()
+    fill(kafka, topic, 9)
+    assert shown_by_kafka(kafka, "watched") == [(10_100, 10_103, 3)] * PARTITIONS
 
 
 def test_a_broker_that_is_gone_does_not_stop_the_query(

@@ -1,6 +1,5 @@
 """kafka-compat pipeline latest: the table against one that a plain loop over the topic makes."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ from kafka_compat.pipelines.latest import LatestReport, run_latest
 from kafka_compat.pipelines.stream_job import StreamJob
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
-from tests.spark.job import Job, kill_repeatedly
-from tests.support.campaign import enabled, rounds
+from tests.spark.job import batch_of, kill_and_finish
+from tests.support.campaign import enabled
 
 SAMPLE = FLIGHTS if enabled() else 12_000
 
@@ -64,12 +63,8 @@ def test_killed_with_9_and_run_again(
     kafka.fill(topic, PARTITIONS, changes())
     arguments = ["--bootstrap-server", kafka.address, "--topic", topic, "--to", str(target)]
     arguments += ["--jars", str(connector_jars), "--master", "local[2]"]
-    arguments += ["--offsets-per-batch", str(SAMPLE // 3)]
-    kill_repeatedly(lambda: Job("latest", *arguments), rounds(2, 10))
-    job = Job("latest", *arguments, "--json")
-    job.await_message("offsets to read")
-    kafka.server.restart(kill=True)
-    report = json.loads(job.finish())
+    arguments += ["--offsets-per-batch", str(batch_of(SAMPLE))]
+    report = kill_and_finish("latest", arguments, kafka.server)
     expected = latest_in(kafka, topic)
     assert table_at(target) == expected
     assert (report["keys"], report["without_key"]) == (len(expected), SAMPLE // 100)

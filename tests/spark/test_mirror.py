@@ -1,7 +1,6 @@
 """kafka-compat pipeline mirror: the other cluster's log, compared by confluent-kafka with the first one's."""
 
 import csv
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +13,8 @@ from kafka_compat.pipelines.mirror import MirrorJob, MirrorReport, run_mirror
 from kafka_compat.pipelines.stream_job import StreamJob
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
-from tests.spark.job import Job, kill_repeatedly
-from tests.support.campaign import enabled, rounds
+from tests.spark.job import batch_of, kill_and_finish
+from tests.support.campaign import enabled
 from tests.support.servers import KafkaCompatBroker
 
 SAMPLE = FLIGHTS if enabled() else 24_000
@@ -41,12 +40,8 @@ def test_killed_with_9_and_run_again(
     arguments = ["--bootstrap-server", kafka.address, "--name", "here", "--topic", topic]
     arguments += ["--target", other.address, "--target-name", "there", "--to", str(tmp_path / "mirror")]
     arguments += ["--jars", str(connector_jars), "--master", "local[2]"]
-    arguments += ["--offsets-per-batch", str(SAMPLE // 3)]
-    kill_repeatedly(lambda: Job("mirror", *arguments), rounds(2, 10), 5.0)
-    job = Job("mirror", *arguments, "--json")
-    job.await_message("offsets to read")
-    other.server.restart(kill=True)
-    report = json.loads(job.finish())
+    arguments += ["--offsets-per-batch", str(batch_of(SAMPLE))]
+    report = kill_and_finish("mirror", arguments, other.server, longest_s=5.0)
     assert (report["mirrored_total"], report["looped_total"]) == (SAMPLE, 0)
     each = SAMPLE // PARTITIONS
     assert other.ends(topic) == Counter({partition: each for partition in range(PARTITIONS)})

@@ -1,6 +1,5 @@
 """kafka-compat pipeline replay: what arrives, compared by confluent-kafka with what was written at first."""
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +14,10 @@ from kafka_compat.pipelines.exact_sink_writer import JOB_HEADER as JOB
 from kafka_compat.pipelines.replay import ReplayJob, ReplayReport, run_replay
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
-from tests.spark.job import Job, kill_repeatedly
-from tests.support.campaign import enabled, rounds
+from tests.spark.job import batch_of, kill_and_finish, run_here
+from tests.support.campaign import enabled
 
-SAMPLE = FLIGHTS if enabled() else 60_000
+SAMPLE = FLIGHTS if enabled() else 24_000
 OWN_HEADERS = 2
 
 
@@ -74,14 +73,10 @@ def test_killed_with_9_and_run_again(
     copy = kafka.create_topic(partitions=PARTITIONS)
     arguments = ["--from", str(archive), "--bootstrap-server", kafka.address, "--to-topic", copy]
     arguments += ["--jars", str(connector_jars), "--master", "local[2]", "--state", str(tmp_path / "state")]
-    arguments += ["--offsets-per-batch", str(SAMPLE // 3)]
-    kill_repeatedly(lambda: Job("replay", *arguments), rounds(2, 10), 2.0)
-    job = Job("replay", *arguments, "--json")
-    job.await_message("offsets to read")
-    kafka.server.restart(kill=True)
-    job.finish()
+    arguments += ["--offsets-per-batch", str(batch_of(SAMPLE))]
+    kill_and_finish("replay", arguments, kafka.server, longest_s=2.0)
     assert_same(kafka, sample, copy, SAMPLE // PARTITIONS)
-    again = json.loads(Job("replay", *arguments, "--json").finish())
+    again = run_here("replay", *arguments)
     assert (again["was_complete"], again["rows"]) == (True, 0)
     assert_same(kafka, sample, copy, SAMPLE // PARTITIONS)
 

@@ -11,12 +11,11 @@ DESCRIPTION = """\
 Count records per partition and hour at every tier, and compare them with the first tier. A tier is one of
   NAME=kafka:HOST:PORT/TOPIC    a topic, up to its end at the start of the audit
   NAME=archive:DIR/TOPIC        a topic in the folder of `pipeline archive`
+  NAME=header:HOST:PORT/TOPIC   what producers said in a header that they sent there
   NAME=counts:FILE              what a producer counted: CSV with partition, time_ms, rows"""
 EPILOG = """\
 exit codes: 0 all tiers hold the same; 1 records are lost, duplicated or changed, or a tier could not be read
 to its end; 2 nothing was started"""
-
-_UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tier", action="append", required=True, metavar="NAME=PLACE", help="two or more; see above"
     )
     parser.add_argument(
-        "--bucket", type=_length_ms, default=3_600_000, metavar="LENGTH", help="1h, 15m, 1d (1h)"
+        "--bucket", type=common.length_ms, default=3_600_000, metavar="LENGTH", help="1h, 15m, 1d (1h)"
     )
     parser.add_argument(
         "--since", type=common.millis, metavar="TIME", help="2013-01-31T12:00:00Z, or milliseconds"
@@ -35,6 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--all-partitions",
         action="store_true",
         help="add the partitions up, for tiers with different numbers of them",
+    )
+    parser.add_argument(
+        "--sequence-header",
+        default="kafka-compat-sequence",
+        metavar="NAME",
+        help="the header that tiers of the kind header look at; its value is PRODUCER:N, N counted from 0",
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write FILE.png and FILE.html")
     parser.add_argument(
@@ -54,6 +59,7 @@ def run_job(args: argparse.Namespace) -> Any:
     return run_audit(
         AuditJob(
             tiers=[_tier(text) for text in args.tier],
+            sequence_header=args.sequence_header,
             bucket_ms=args.bucket,
             since_ms=args.since,
             until_ms=args.until,
@@ -77,19 +83,10 @@ def _tier(text: str) -> Any:
     if kind == "counts" and place:
         return Tier(name, kind, place)
     folder, slash, topic = place.rpartition("/")
-    if kind not in ("kafka", "archive") or not (slash and folder and topic):
+    if kind not in ("kafka", "header", "archive") or not (slash and folder and topic):
         raise NotStarted(
             f"--tier {text} is not a tier.",
-            "NAME=kafka:HOST:PORT/TOPIC, NAME=archive:DIR/TOPIC or NAME=counts:FILE",
+            "NAME=kafka:HOST:PORT/TOPIC, NAME=header:HOST:PORT/TOPIC, NAME=archive:DIR/TOPIC "
+            "or NAME=counts:FILE",
         )
     return Tier(name, kind, folder, topic)
-
-
-def _length_ms(text: str) -> int:
-    try:
-        length = int(text[:-1]) * _UNITS_MS[text[-1:]]
-        if length <= 0:
-            raise ValueError
-    except (ValueError, KeyError):
-        raise argparse.ArgumentTypeError(f"{text} is not a length like 30s, 15m, 1h, 1d") from None
-    return length

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+_UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     """--bootstrap-server and --kafka-option of the cluster that is read."""
@@ -44,16 +46,17 @@ def add_batches(parser: argparse.ArgumentParser, default: int) -> None:
     )
 
 
-def add_spark(parser: argparse.ArgumentParser) -> None:
-    """--master, --driver-memory and --jars."""
+def add_spark(parser: argparse.ArgumentParser, *, connector: bool = True) -> None:
+    """--master and --driver-memory; and --jars for jobs that use Spark's Kafka connector."""
     parser.add_argument("--master", default="local[*]", help="Spark's master (local[*])")
     parser.add_argument("--driver-memory", default="1g", help="memory of Spark's driver (1g)")
-    parser.add_argument(
-        "--jars",
-        type=Path,
-        metavar="DIR",
-        help="folder filled by `kafka-compat spark jars DIR` (default: fetched from Maven Central)",
-    )
+    if connector:
+        parser.add_argument(
+            "--jars",
+            type=Path,
+            metavar="DIR",
+            help="folder filled by `kafka-compat spark jars DIR` (default: fetched from Maven Central)",
+        )
 
 
 def millis(text: str) -> int:
@@ -97,3 +100,30 @@ def stream_job(args: argparse.Namespace) -> Any:
         continuous_interval_s=args.interval_s if args.continuous else None,
         verbose=args.verbose,
     )
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """--target-option and --create, of the cluster that is written to."""
+    parser.add_argument(
+        "--target-option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a property of librdkafka, whose producer writes (security.protocol=SSL); several times",
+    )
+    parser.add_argument(
+        "--create",
+        action="store_true",
+        help="create missing topics, with retention.ms=-1 for old timestamps, and add missing partitions",
+    )
+
+
+def length_ms(text: str) -> int:
+    """Milliseconds of a length of time like 30s, 15m, 1h, 1d."""
+    try:
+        length = int(text[:-1]) * _UNITS_MS[text[-1:]]
+        if length <= 0:
+            raise ValueError
+    except (ValueError, KeyError):
+        raise argparse.ArgumentTypeError(f"{text} is not a length like 30s, 15m, 1h, 1d") from None
+    return length

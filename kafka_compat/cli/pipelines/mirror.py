@@ -22,13 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--target", required=True, metavar="HOST:PORT[,...]", help="the cluster that is written to"
     )
     parser.add_argument("--target-name", required=True, metavar="NAME", help="its name")
-    parser.add_argument(
-        "--target-option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a property of librdkafka, whose producer writes (security.protocol=SSL); several times",
-    )
+    common.add_target(parser)
 
 
 def run_job(args: argparse.Namespace) -> Any:
@@ -36,4 +30,6 @@ def run_job(args: argparse.Namespace) -> Any:
     from kafka_compat.pipelines.mirror import MirrorJob, run_mirror
 
     source = common.stream_job(args)
-    return run_mirror(MirrorJob(source, args.name, args.target, args.target_name, args.target_option))
+    return run_mirror(
+        MirrorJob(source, args.name, args.target, args.target_name, args.target_option, args.create)
+    )

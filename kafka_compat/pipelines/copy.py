@@ -1,0 +1,202 @@
+"""copy: topics → topics, exactly once by Kafka's transactions, with all that a record has.
+
+Executors write, a transaction for each source partition of a batch, so that neither the driver's memory nor
+its processor bounds the throughput, and no partition waits for another; see transactional_writer for the
+rules. A batch becomes visible partition by partition.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from . import transactional_writer
+from .checkpoint import Offsets, batch_range
+from .errors import NotStarted
+from .exact_sink import Target, producer_properties
+from .job_folder import JobFolder
+from .kafka_options import client_properties, named_values, source_options
+from .stream_job import Process, StreamJob, StreamRun, run_stream
+
+_SPLITTING = ("minPartitions", "maxRecordsPerPartition")
+
+
+@dataclass(frozen=True, slots=True)
+class CopyJob:
+    """`source` is what to read. `to_topic` None keeps the topics' names, which needs another cluster.
+
+    `target_servers` None is the cluster that is read. `target_options` are properties of librdkafka. `create`
+    makes missing topics, and adds missing partitions. `group` names the consumer group that holds the tokens
+    (None: by the job's id).
+    """
+
+    source: StreamJob
+    to_topic: str | None = None
+    target_servers: str | None = None
+    target_options: Sequence[str] = ()
+    create: bool = False
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CopyReport:
+    """What the run did. `copied` and `skipped` (by this run, as an earlier try had copied them); `group`."""
+
+    directory: Path
+    run: StreamRun
+    copied: int
+    skipped: int
+    copied_total: int
+    group: str
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 130 when a signal ended the run before its end."""
+        return self.run.exit_code
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain values; `copied_total` is over all runs."""
+        return {
+            "job": "copy",
+            "complete": self.run.complete,
+            "rows": self.run.rows,
+            "copied": self.copied,
+            "skipped": self.skipped,
+            "copied_total": self.copied_total,
+            "batches": self.run.batches,
+            "seconds": round(self.run.seconds, 3),
+            "group": self.group,
+        }
+
+    def as_text(self) -> str:
+        """Two lines."""
+        rate = self.run.rows / max(self.run.seconds, 1e-3)
+        return (
+            f"{self.copied:,} records copied in {self.run.seconds:.1f} s ({rate:,.0f} records/s); "
+            f"{self.skipped:,} had been copied before a kill.\n"
+            f"In all, {self.copied_total:,} were copied. The group {self.group} shows where the job stands."
+        )
+
+
+def run_copy(job: CopyJob) -> CopyReport:
+    """Copy what is there, or go on; raises PipelineError."""
+    options = source_options(job.source.kafka_options)
+    _check(job, options)
+    servers = job.target_servers or job.source.bootstrap_servers
+    shared = producer_properties(client_properties(options)) if job.target_servers is None else {}
+    own = {"bootstrap.servers": servers, **named_values(job.target_options)}
+    target = Target({**shared, **own})
+    settings = {
+        "job": "copy",
+        "topics": sorted(job.source.topics),
+        "pattern": job.source.pattern,
+        "to_topic": job.to_topic,
+        "target": job.target_servers,
+        "group": job.group,
+    }
+    folder = JobFolder(job.source.directory, settings)
+    counts = {"copied": 0, "skipped": 0}
+    named = {"group": job.group or ""}
+
+    def process(spark: Any, job_id: str) -> Process:
+        named["group"] = job.group or f"kafka-compat-copy-{job_id}"
+        return partial(_copy, job, target, folder, named["group"], counts)
+
+    run = run_stream("copy", _read_committed(job.source), folder, process)
+    last = folder.last()
+    total = last[1]["copied_total"] if last else 0
+    return CopyReport(job.source.directory, run, counts["copied"], counts["skipped"], total, named["group"])
+
+
+def write_in_transactions(rows: Any, plan: transactional_writer.Slices) -> tuple[int, int]:
+    """Write a batch of the source's rows; (copied, skipped). Each Kafka partition must be one of Spark's."""
+    import sys
+
+    from pyspark import cloudpickle
+
+    # Executors on other machines have pyarrow and confluent-kafka, but not this package.
+    cloudpickle.register_pickle_by_value(sys.modules[__package__])
+    write = partial(transactional_writer.write_slice, plan=plan)
+    chosen = rows.select(*transactional_writer.COLUMNS)
+    done = chosen.mapInArrow(write, transactional_writer.DONE_SCHEMA).collect()
+    return sum(row["copied"] for row in done), sum(row["skipped"] for row in done)
+
+
+def _copy(
+    job: CopyJob,
+    target: Target,
+    folder: JobFolder,
+    group: str,
+    counts: dict[str, int],
+    rows: Any,
+    batch_id: int,
+) -> dict[str, Any]:
+    """Copy a batch; what its commit shall record."""
+    start, end = batch_range(folder.checkpoint, batch_id)
+    wanted: dict[str, int] = {}
+    for topic, partitions in end.items():
+        name = job.to_topic or topic
+        wanted[name] = max(wanted.get(name, 0), max(partitions) + 1)
+    target.provide(wanted, create=job.create)
+    plan = transactional_writer.Slices(
+        dict(target.properties), group, job.to_topic, job.target_servers is None, end
+    )
+    if folder.begun(batch_id) is None:
+        _place_tokens(plan, start)
+        folder.begin(batch_id, {"tokens": "placed"})
+    copied, skipped = write_in_transactions(rows, plan)
+    counts["copied"] += copied
+    counts["skipped"] += skipped
+    last = folder.last()
+    before = last[1]["copied_total"] if last else 0
+    return {"rows": copied + skipped, "copied_total": before + copied + skipped}
+
+
+def _place_tokens(plan: transactional_writer.Slices, start: Offsets) -> None:
+    """Before a batch's first attempt: a partition without token (new, or long idle) gets its start.
+
+    Nothing of the batch is in the target yet, so that the start is right. From the second attempt on, a token
+    that is missing has expired, and its writer refuses to go on.
+    """
+    from confluent_kafka import Consumer
+
+    own = {"enable.auto.commit": "false", "isolation.level": "read_committed"}
+    for topic, partitions in plan.ends.items():
+        group, _ = plan.token(topic, 0)
+        consumer = Consumer({"log_level": "2", **plan.properties, **own, "group.id": group})
+        try:
+            missing = []
+            for partition in partitions:
+                _, token = plan.token(topic, partition)
+                if transactional_writer.committed_token(consumer, token) is None:
+                    token.offset = start.get(topic, {}).get(partition, 0)
+                    missing.append(token)
+            if missing:
+                consumer.commit(offsets=missing, asynchronous=False)
+        finally:
+            consumer.close()
+
+
+def _check(job: CopyJob, options: dict[str, str]) -> None:
+    """NotStarted for choices that would copy a topic into itself, or tear a partition's rows apart."""
+    import re
+
+    for name in _SPLITTING:
+        if name in options:
+            raise NotStarted(f"--kafka-option {name}: copy writes each partition by one task.")
+    if job.target_servers is None:
+        if job.to_topic is None:
+            raise NotStarted("Give --to-topic, or another cluster with --target.")
+        pattern = job.source.pattern
+        if job.to_topic in job.source.topics or (pattern and re.fullmatch(pattern, job.to_topic)):
+            raise NotStarted(f"{job.to_topic} would be copied into itself.")
+
+
+def _read_committed(source: StreamJob) -> StreamJob:
+    """The same, without records of transactions that were aborted, unless the user said otherwise."""
+    from dataclasses import replace
+
+    if any("isolation.level=" in option for option in source.kafka_options):
+        return source
+    return replace(source, kafka_options=[*source.kafka_options, "isolation.level=read_committed"])

@@ -1,0 +1,217 @@
+"""dedupe: topics → a topic without the repetitions that come within a length of time.
+
+Two records repeat each other when they have the same id and their timestamps are at most `within` apart; the
+first one stays. What is remembered for that is bounded by the watermark, the latest timestamp of earlier
+batches less `within`: records below it are late, and left out. An id is forgotten when no record that is not
+late could repeat it any more, which is 2 × `within` of time after it.
+
+Spark's own dropDuplicatesWithinWatermark takes any of the records of a batch with one id, however far apart
+they are, and another one when the batch runs again after a kill. Here the first one in the order of
+(timestamp, topic, partition, offset) is taken, each time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from . import dedupe_rows
+from .checkpoint import batch_range
+from .errors import NotStarted
+from .exact_sink import Ends, Target, write_exactly_once
+from .job_folder import JobFolder
+from .kafka_options import named_values
+from .stream_job import Process, StreamJob, StreamRun, run_stream
+from .versions import Versions
+
+_COUNTS = ("kept", "repeated", "late", "without_id")
+
+
+@dataclass(frozen=True, slots=True)
+class DedupeJob:
+    """`source` is what to read. `by` says what a record's id is: see `id_expression`.
+
+    `target_servers` None is the cluster that is read. `target_options` are librdkafka's. `create` makes
+    the topic, and adds partitions that it lacks.
+    """
+
+    source: StreamJob
+    to_topic: str
+    within_ms: int
+    by: str | None = None
+    target_servers: str | None = None
+    target_options: Sequence[str] = ()
+    create: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DedupeReport:
+    """Totals of all runs, and what is remembered now."""
+
+    directory: Path
+    run: StreamRun
+    kept: int
+    repeated: int
+    late: int
+    without_id: int
+    remembered: int
+    watermark_ms: int | None
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 130 when a signal ended the run before its end."""
+        return self.run.exit_code
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain values; `rows` are the run's, the counts are of all runs."""
+        return {
+            "job": "dedupe",
+            "complete": self.run.complete,
+            "rows": self.run.rows,
+            "batches": self.run.batches,
+            "seconds": round(self.run.seconds, 3),
+            "kept": self.kept,
+            "repeated": self.repeated,
+            "late": self.late,
+            "without_id": self.without_id,
+            "remembered": self.remembered,
+            "watermark_ms": self.watermark_ms,
+        }
+
+    def as_text(self) -> str:
+        """Two lines."""
+        return (
+            f"{self.run.rows:,} records read in {self.run.seconds:.1f} s. In all, {self.kept:,} were kept "
+            f"({self.without_id:,} of them without id); {self.repeated:,} repeated others; "
+            f"{self.late:,} came late and were left out.\n"
+            f"{self.remembered:,} ids are remembered."
+        )
+
+
+def id_expression(by: str | None) -> str:
+    """SQL over the source's columns: key, value, header:NAME, any other expression, or all of the record.
+
+    A null is no id. None stands for key and value together, where both may be missing.
+    """
+    if by is None:
+        sizes = "coalesce(length(key), -1), ':', coalesce(length(value), -1), ':'"
+        return f"concat(CAST(concat({sizes}) AS BINARY), coalesce(key, X''), coalesce(value, X''))"
+    if by.startswith("header:"):
+        name = by.removeprefix("header:").replace("\\", "\\\\").replace("'", "\\'")
+        return f"try_element_at(filter(headers, h -> h.key = '{name}'), -1).value"
+    return f"CAST({by} AS STRING)" if by not in ("key", "value") else by
+
+
+def keep_first(rows: Any, remembered: Any, within_ms: int) -> Any:
+    """Those of `rows` (source's columns, id, at_ms) that repeat neither each other nor what is remembered.
+
+    `remembered` has the columns id and at_ms.
+    """
+    import sys
+
+    from pyspark import cloudpickle
+    from pyspark.sql import functions as f
+
+    # Executors on other machines have pyarrow, but not this package.
+    cloudpickle.register_pickle_by_value(sys.modules[__package__])
+    both = rows.unionByName(remembered, allowMissingColumns=True)
+    parts = rows.sparkSession.sparkContext.defaultParallelism
+    by_id = both.repartition(parts, "id").sortWithinPartitions(
+        "id", f.col("topic").isNotNull(), "at_ms", "topic", "partition", "offset"
+    )
+    return by_id.mapInArrow(partial(dedupe_rows.keep_first, within_ms=within_ms), both.schema)
+
+
+def run_dedupe(job: DedupeJob) -> DedupeReport:
+    """Read what is there, or go on; raises PipelineError."""
+    servers = job.target_servers or job.source.bootstrap_servers
+    if job.target_servers is None and job.to_topic in job.source.topics:
+        raise NotStarted(f"{job.to_topic} would be read again.")
+    target = Target({"bootstrap.servers": servers, **named_values(job.target_options)})
+    settings = {
+        "job": "dedupe",
+        "topics": sorted(job.source.topics),
+        "pattern": job.source.pattern,
+        "to_topic": job.to_topic,
+        "target": job.target_servers,
+        "within_ms": job.within_ms,
+        "by": job.by,
+    }
+    folder = JobFolder(job.source.directory, settings)
+    versions = Versions(job.source.directory)
+
+    def process(_: Any, job_id: str) -> Process:
+        return partial(_dedupe, job, target, folder, versions, job_id)
+
+    run = run_stream("dedupe", job.source, folder, process)
+    last = folder.last()
+    total: dict[str, Any] = (
+        last[1] if last else {**dict.fromkeys(_COUNTS, 0), "remembered": 0, "max_ms": None}
+    )
+    watermark = None if total["max_ms"] is None else total["max_ms"] - job.within_ms
+    kept, repeated, late, without_id = (total[name] for name in _COUNTS)
+    return DedupeReport(
+        job.source.directory, run, kept, repeated, late, without_id, total["remembered"], watermark
+    )
+
+
+def _dedupe(
+    job: DedupeJob,
+    target: Target,
+    folder: JobFolder,
+    versions: Versions,
+    job_id: str,
+    rows: Any,
+    batch_id: int,
+) -> dict[str, Any]:
+    """Write a batch; what its commit shall record."""
+    from pyspark.sql import functions as f
+
+    _, end = batch_range(folder.checkpoint, batch_id)
+    target.provide({job.to_topic: max(max(parts) for parts in end.values()) + 1}, create=job.create)
+    begun: Ends = folder.begin(batch_id, {"ends": target.ends([job.to_topic])})["ends"]
+    spark, last = rows.sparkSession, folder.last()
+    before: dict[str, Any] = (
+        last[1] if last else {**dict.fromkeys(_COUNTS, 0), "max_ms": None, "version": None}
+    )
+    versions.forget_all_but([before["version"]])
+    remembered = spark.createDataFrame([], "id binary, at_ms bigint")
+    if before["version"] is not None:
+        remembered = spark.read.schema(remembered.schema).parquet(versions.path(before["version"], "ids"))
+    identity = f.unhex(f.sha2(f.expr(id_expression(job.by)).cast("binary"), 256))
+    columns = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+    given = rows.select(*columns, identity.alias("id"), f.unix_millis("timestamp").alias("at_ms")).persist()
+    watermark = None if before["max_ms"] is None else before["max_ms"] - job.within_ms
+    late = f.lit(False) if watermark is None else f.col("at_ms") < watermark
+    in_time = given.where(~late)
+    kept = keep_first(in_time.where("id IS NOT NULL"), remembered, job.within_ms)
+    kept = kept.unionByName(in_time.where("id IS NULL")).persist()
+    try:
+        without_id = f.col("id").isNull() & ~late
+        sums = (f.count("*"), f.count_if(late), f.count_if(without_id), f.max("at_ms"))
+        count, late_count, without_count, latest = given.agg(*sums).collect()[0]
+        latest = max(filter(lambda at: at is not None, (latest, before["max_ms"])), default=None)
+        version = versions.new(batch_id)
+        ids = remembered.unionByName(kept.where("id IS NOT NULL").select("id", "at_ms"))
+        if latest is not None:
+            ids = ids.where(f.col("at_ms") >= latest - 2 * job.within_ms)
+        ids.write.parquet(versions.path(version, "ids"))
+        names = [f.col(name).alias(f"{name}_from") for name in ("topic", "partition", "offset")]
+        to = [f.lit(job.to_topic).alias("to_topic"), f.col("partition").alias("to_partition")]
+        records = kept.select(*to, "key", "value", "headers", "timestamp", *names)
+        done = write_exactly_once(records, target, job_id, begun, folder.directory)
+    finally:
+        kept.unpersist()
+        given.unpersist()
+    kept_count = done.written + done.found
+    return {
+        "version": version,
+        "rows": count,
+        "max_ms": latest,
+        "remembered": versions.table(version, "ids").num_rows,
+        "kept": before["kept"] + kept_count,
+        "late": before["late"] + late_count,
+        "repeated": before["repeated"] + count - late_count - kept_count,
+        "without_id": before["without_id"] + without_count,
+    }

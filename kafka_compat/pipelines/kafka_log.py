@@ -1,0 +1,296 @@
+"""spark.read.format("kafka-log"): the records in a broker's data folder, read without a broker.
+
+    from kafka_compat.pipelines.kafka_log import KafkaLog
+    spark.dataSource.register(KafkaLog)
+    spark.read.format("kafka-log").option("path", "/var/lib/kafka").option("topic", "flights").load()
+
+Options: `path`, the data folder (log.dirs; several with commas); `topic`, names with commas (default: all but
+those that begin with two underscores); `payload`: all, keys (values and headers are null), or none.
+
+The folder may be any Kafka broker's. One that was closed in order is read to its end. Any other one, that of
+a running broker too, is read up to the high watermark that the broker last wrote to its checkpoint: what lies
+below is final. Control records and records of aborted transactions are among the rows. Executors must see
+the folder, and have this package and pyarrow.
+"""
+
+import os
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+SCHEMA = (
+    "topic string, partition int, offset bigint, timestamp timestamp, timestampType int, key binary, "
+    "value binary, headers array<struct<key: string, value: binary>>, key_bytes int, value_bytes int, "
+    "segment bigint, batch_index int, batch_bytes int, batch_raw_bytes int, compression string, "
+    "producer_id bigint, is_transactional boolean, is_control boolean"
+)
+"""The connector's columns, then: sizes (null for a null key or value); the segment's base offset; the place
+in the batch, the batch's size on disk and decompressed; what the batch's header says."""
+
+PAYLOADS = ("all", "keys", "none")
+ROWS_PER_BATCH = 8192
+_SEGMENT_NAME_LENGTH = 20
+
+
+@dataclass
+class SegmentFile(InputPartition):  # type: ignore[misc]
+    """A segment to read, and the offsets of it that count: [start, end)."""
+
+    path: str
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def base_offset(self) -> int:
+        return int(os.path.basename(self.path)[:_SEGMENT_NAME_LENGTH])
+
+
+class KafkaLog(DataSource):  # type: ignore[misc]
+    """The data source of Spark's Python API."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "kafka-log"
+
+    def schema(self) -> str:
+        """The columns."""
+        return SCHEMA
+
+    def reader(self, schema: Any) -> "KafkaLogReader":
+        """A batch reader."""
+        return KafkaLogReader(self.options)
+
+
+class KafkaLogReader(DataSourceReader):  # type: ignore[misc]
+    """One task for each segment."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        given = {name.lower(): value for name, value in options.items()}
+        self._payload = given.get("payload", "all")
+        if self._payload not in PAYLOADS:
+            raise ValueError(f"payload is one of {', '.join(PAYLOADS)}, not {self._payload}")
+        topics = [name for name in given.get("topic", "").split(",") if name]
+        self._segments = [
+            segment for path in given["path"].split(",") for segment in segments(Path(path), topics)
+        ]
+
+    def partitions(self) -> list[Any]:
+        """The segments as they are now; a folder without any gives one empty task, as Spark asks for one."""
+        return self._segments or [SegmentFile("", "", 0, 0, 0)]
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        """Arrow batches of a segment's rows."""
+        return rows_of(partition, self._payload) if partition.path else iter(())
+
+
+def segments(folder: Path, topics: list[str] | None = None) -> list[SegmentFile]:
+    """The segments of the folder's topics, with the offsets that count. ValueError for no data folder."""
+    from storage import checkpoints
+
+    if not (folder / checkpoints.META_PROPERTIES).is_file():
+        raise ValueError(f"{folder} is not a broker's data folder (no {checkpoints.META_PROPERTIES})")
+
+    def offsets(name: str) -> dict[tuple[str, int], int]:
+        path = folder / name
+        return checkpoints.decode_offsets(path.read_bytes()) if path.is_file() else {}
+
+    closed = (folder / checkpoints.CLEAN_SHUTDOWN).exists()
+    ends = offsets(checkpoints.HIGH_WATERMARKS)
+    starts = offsets(checkpoints.LOG_START_OFFSETS)
+    found = []
+    for directory in sorted(path for path in folder.iterdir() if path.is_dir()):
+        topic, dash, number = directory.name.rpartition("-")
+        if not dash or not number.isdigit() or not (topic in topics if topics else topic[:2] != "__"):
+            continue
+        owner = (topic, int(number))
+        end = (1 << 63) - 1 if closed else ends.get(owner, 0)
+        found += [
+            SegmentFile(str(path), *owner, starts.get(owner, 0), end)
+            for path in sorted(directory.glob("*.log"))
+            if len(path.stem) == _SEGMENT_NAME_LENGTH and path.stem.isdigit() and int(path.stem) < end
+        ]
+    return found
+
+
+def rows_of(segment: SegmentFile, payload: str) -> Iterator[Any]:
+    """The segment's rows that count, as Arrow batches. CorruptRecord names a broken batch.
+
+    A segment that retention deleted meanwhile has none.
+    """
+    from storage.scan import scan_batches
+
+    try:
+        descriptor = os.open(segment.path, os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    try:
+        rows = _Rows(segment, payload)
+        file: Any = _ReadOnly(descriptor)
+        for batch in scan_batches(file, 0, os.fstat(descriptor).st_size, segment.base_offset):
+            rows.add(batch)
+            if len(rows) >= ROWS_PER_BATCH:
+                yield rows.take()
+            # What a running broker is writing behind the end may be torn, and is not looked at.
+            if batch.header.next_offset >= segment.end:
+                break
+        if len(rows):
+            yield rows.take()
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadOnly:
+    """What storage.scan asks of a file."""
+
+    descriptor: int
+
+    def pread(self, size_bytes: int, position: int) -> bytes:
+        return os.pread(self.descriptor, size_bytes, position)
+
+
+class _Rows:
+    """Rows as columns, until an Arrow batch is full."""
+
+    def __init__(self, segment: SegmentFile, payload: str) -> None:
+        self._segment = segment
+        self._payload = payload
+        self._clear()
+
+    def __len__(self) -> int:
+        return self._records.count
+
+    def add(self, batch: Any) -> None:
+        """The records of a scanned batch that count."""
+        codec, raw_bytes, records = _records(batch, with_headers=self._payload == "all")
+        first = bisect_left(records.offsets, self._segment.start)
+        end = bisect_left(records.offsets, self._segment.end)
+        own = (batch.header.size_bytes, raw_bytes, codec, batch.header.producer_id)
+        is_new = batch.header.magic == 2
+        flags = (is_new and batch.header.is_transactional, is_new and batch.header.is_control)
+        self._batches.append((first, end, (int(batch.header.attributes & 8 != 0), *own, *flags)))
+        self._records.extend(records, first, end)
+
+    def take(self) -> Any:
+        """The rows as an Arrow batch; then there are none."""
+        import pyarrow as pa
+
+        records, count = self._records, len(self)
+        indexes = [index for first, end, _ in self._batches for index in range(first, end)]
+        # Column by column of what is the same in all records of a batch.
+        runs = [(end - first, values) for first, end, values in self._batches]
+        kinds, sizes, raw_sizes, codecs, producers, transactional, control = (
+            [value for length, values in runs for value in repeat(values[column], length)]
+            for column in range(7)
+        )
+        nothing = [None] * count
+        pairs = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+        columns = {
+            "topic": pa.array([self._segment.topic] * count),
+            "partition": pa.array([self._segment.partition] * count, pa.int32()),
+            "offset": pa.array(records.offsets, pa.int64()),
+            "timestamp": pa.array([stamp * 1000 for stamp in records.stamps], pa.timestamp("us", "UTC")),
+            "timestampType": pa.array(kinds, pa.int32()),
+            "key": pa.array(nothing if self._payload == "none" else records.keys, pa.binary()),
+            "value": pa.array(records.values if self._payload == "all" else nothing, pa.binary()),
+            "headers": pa.array(records.headers if self._payload == "all" else nothing, pairs),
+            "key_bytes": pa.array([None if k is None else len(k) for k in records.keys], pa.int32()),
+            "value_bytes": pa.array([None if v is None else len(v) for v in records.values], pa.int32()),
+            "segment": pa.array([self._segment.base_offset] * count, pa.int64()),
+            "batch_index": pa.array(indexes, pa.int32()),
+            "batch_bytes": pa.array(sizes, pa.int32()),
+            "batch_raw_bytes": pa.array(raw_sizes, pa.int32()),
+            "compression": pa.array(codecs),
+            "producer_id": pa.array(producers, pa.int64()),
+            "is_transactional": pa.array(transactional),
+            "is_control": pa.array(control),
+        }
+        self._clear()
+        return pa.RecordBatch.from_pydict(columns)
+
+    def _clear(self) -> None:
+        self._records = _Records()
+        self._batches: list[tuple[int, int, tuple[Any, ...]]] = []
+
+
+@dataclass
+class _Records:
+    """Records as columns; offsets are absolute and rise. Headers as the connector shows them, or none."""
+
+    offsets: list[int] = field(default_factory=list)
+    stamps: list[int] = field(default_factory=list)
+    keys: list[bytes | None] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    headers: list[Any] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        return len(self.offsets)
+
+    def extend(self, other: "_Records", first: int, end: int) -> None:
+        """Add the other's records number `first` to `end` - 1."""
+        self.offsets += other.offsets[first:end]
+        self.stamps += other.stamps[first:end]
+        self.keys += other.keys[first:end]
+        self.values += other.values[first:end]
+        self.headers += other.headers[first:end]
+
+
+def _records(batch: Any, *, with_headers: bool) -> tuple[str, int, _Records]:
+    """(codec, bytes when decompressed, records) of a scanned batch of any format."""
+    from storage.batch import HEADER_SIZE, CompressionType
+    from storage.legacy import read_message, unwrap
+    from storage.records import iter_body, records_body
+
+    records = _Records()
+    if batch.header.magic == 2:
+        body = records_body(batch.data, batch.header)
+        if with_headers:
+            for record in iter_body(batch.header, body):
+                pairs = [{"key": name, "value": value} for name, value in record.headers]
+                records.offsets.append(record.offset)
+                records.stamps.append(record.timestamp)
+                records.keys.append(record.key)
+                records.values.append(record.value)
+                records.headers.append(pairs or None)
+        else:
+            _without_headers(batch.header, body, records)
+        return batch.header.compression.name.lower(), HEADER_SIZE + len(body), records
+    message, _ = read_message(batch.data, 0)
+    messages = unwrap(message) if message.codec else [message]
+    records.offsets = [m.offset for m in messages]
+    records.stamps = [m.timestamp for m in messages]
+    records.keys = [m.key for m in messages]
+    records.values = [m.value for m in messages]
+    records.headers = [None] * len(messages)
+    raw_bytes = sum(len(m.key or b"") + len(m.value or b"") for m in messages)
+    return CompressionType(message.codec).name.lower(), raw_bytes, records
+
+
+def _without_headers(header: Any, body: bytes, records: _Records) -> None:
+    """Records of format 2, in half of the time that storage.records takes, which looks at the headers too."""
+    from storage.records import read_varint, read_varlong
+
+    append_time = header.max_timestamp if header.attributes & 8 else None
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    position = 0
+    for _ in range(header.record_count):
+        length, position = read_varint(body, position)
+        end = position + length
+        delta, position = read_varlong(body, position + 1)
+        records.stamps.append(base_timestamp + delta if append_time is None else append_time)
+        delta, position = read_varint(body, position)
+        records.offsets.append(base_offset + delta)
+        size, position = read_varint(body, position)
+        records.keys.append(None if size < 0 else body[position : position + size])
+        position += max(size, 0)
+        size, position = read_varint(body, position)
+        records.values.append(None if size < 0 else body[position : position + size])
+        position = end

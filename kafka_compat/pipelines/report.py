@@ -1,0 +1,303 @@
+"""report: what lies in a broker's data folder, read without the broker: skew, hot keys, sizes, compression,
+and what retention will take.
+
+One pass over the segments (see kafka_log) gives a line for each segment, a second one the keys.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .audit import utc
+from .cluster import cause
+from .errors import JobFailed, NotStarted
+from .progress import Progress, text_table
+from .session import create_session
+
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class ReportJob:
+    """`folders` are data folders of one or several brokers; no topics means all but the internal ones.
+
+    `retention_ms` and `retention_bytes` (None: no bound) are what the topics' settings say, which lie outside
+    of a data folder. `now_ms` None is the time of the run. `hot_keys` are listed for each topic.
+    """
+
+    folders: Sequence[Path]
+    topics: Sequence[str] = ()
+    retention_ms: int | None = 7 * DAY_MS
+    retention_bytes: int | None = None
+    now_ms: int | None = None
+    hot_keys: int = 10
+    plot: Path | None = None
+    master: str = "local[*]"
+    driver_memory: str = "1g"
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentLine:
+    """A segment: records, bytes on disk and decompressed, greatest timestamp (ms)."""
+
+    topic: str
+    partition: int
+    segment: int
+    rows: int
+    size_bytes: int
+    raw_bytes: int
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Bytes of a partition's values (half of them, 99 % of them are at most so large), and its codecs."""
+
+    p50: int
+    p99: int
+    largest: int
+    codecs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLine:
+    """A partition: sizes of values in bytes, codecs, and what retention will do.
+
+    `due_rows` go at the broker's next looks; `next_due_ms` is when the next segment goes after that (None:
+    none will, by time); `future_rows` lie in segments with a timestamp more than a day ahead of now, which
+    keeps them and all behind them from going.
+    """
+
+    topic: str
+    partition: int
+    rows: int
+    size_bytes: int
+    raw_bytes: int
+    value_bytes_p50: int
+    value_bytes_p99: int
+    value_bytes_max: int
+    codecs: tuple[str, ...]
+    due_rows: int
+    due_bytes: int
+    next_due_ms: int | None
+    future_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLine:
+    """A hot key: `share` of its topic's records; the key as UTF-8 where it is, else in hexadecimal digits."""
+
+    topic: str
+    key: str
+    rows: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class LogReport:
+    """What was found."""
+
+    partitions: list[PartitionLine]
+    keys: list[KeyLine]
+    seconds: float
+    plots: tuple[Path, ...] = ()
+    exit_code: int = 0
+
+    def skew(self, topic: str) -> float:
+        """Records of the topic's largest partition over the mean of all; 1.0 is even."""
+        rows = [line.rows for line in self.partitions if line.topic == topic]
+        return max(rows) * len(rows) / sum(rows) if sum(rows) else 1.0
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics' names, in order."""
+        return sorted({line.topic for line in self.partitions})
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain values."""
+        from dataclasses import asdict
+
+        return {
+            "job": "report",
+            "seconds": round(self.seconds, 3),
+            "plots": [str(path) for path in self.plots],
+            "topics": [{"topic": topic, "skew": round(self.skew(topic), 3)} for topic in self.topics],
+            "partitions": [asdict(line) for line in self.partitions],
+            "hot_keys": [{**asdict(line), "share": round(line.share, 6)} for line in self.keys],
+        }
+
+    def tables(self) -> list[list[list[str]]]:
+        """Partitions, topics' skew, and hot keys, each with its head."""
+        head = ["TOPIC", "PARTITION", "ROWS", "BYTES", "P50", "P99", "MAX", "CODEC", "RATIO", "DUE-ROWS"]
+        head += ["NEXT-DUE", "FUTURE-ROWS"]
+        partitions = [
+            [
+                *(p.topic, str(p.partition), str(p.rows), str(p.size_bytes)),
+                *(str(p.value_bytes_p50), str(p.value_bytes_p99), str(p.value_bytes_max)),
+                *("+".join(p.codecs), f"{p.raw_bytes / max(p.size_bytes, 1):.2f}", str(p.due_rows)),
+                *("-" if p.next_due_ms is None else utc(p.next_due_ms), str(p.future_rows)),
+            ]
+            for p in self.partitions
+        ]
+        keys = [[k.topic, k.key, str(k.rows), f"{k.share:.2%}"] for k in self.keys]
+        return [
+            [head, *partitions],
+            [["TOPIC", "SKEW"], *([topic, f"{self.skew(topic):.2f}"] for topic in self.topics)],
+            [["TOPIC", "KEY", "ROWS", "SHARE"], *keys],
+        ]
+
+    def as_text(self) -> str:
+        """The tables, one after the other."""
+        shown = [text_table(table[0], table[1:]) for table in self.tables() if len(table) > 1]
+        return "\n\n".join(shown) or "No records."
+
+
+def run_report(job: ReportJob) -> LogReport:
+    """Read the folders and report; raises PipelineError."""
+    spark = create_session(
+        "kafka-compat report",
+        master=job.master,
+        driver_memory=job.driver_memory,
+        verbose=job.verbose,
+        connector=False,
+    )
+    from .kafka_log import KafkaLog, segments
+
+    try:
+        files = [segment for folder in job.folders for segment in segments(folder, list(job.topics))]
+    except (OSError, ValueError) as error:
+        raise NotStarted(str(error), "Give a broker's log.dirs with --log-dir.") from None
+    absent = set(job.topics) - {file.topic for file in files}
+    if absent:
+        raise NotStarted(f"No such topics there: {', '.join(sorted(absent))}.")
+    spark.dataSource.register(KafkaLog)
+    options = {"path": ",".join(map(str, job.folders)), "topic": ",".join(job.topics)}
+    reader = spark.read.format("kafka-log").options(**options)
+    with Progress("report", len(files), unit="segments to read, twice") as progress:
+        try:
+            rows = reader.option("payload", "none").load()
+            segment_lines, sizes = _scan(rows)
+            progress.batch(0, sum(line.rows for line in segment_lines), 0)
+            keys = hot_keys(reader.option("payload", "keys").load(), job.hot_keys) if job.hot_keys else []
+        except Exception as error:
+            raise JobFailed(cause(error), "A segment that is broken is named above.") from error
+    partitions = partition_lines(job, segment_lines, sizes)
+    report = LogReport(partitions, keys, progress.seconds)
+    if job.plot is not None:
+        from dataclasses import replace
+
+        from .report_plot import plot
+
+        report = replace(report, plots=plot(job.plot, report))
+    return report
+
+
+def partition_lines(
+    job: ReportJob,
+    segments: Sequence[SegmentLine],
+    sizes: dict[tuple[str, int], Sizes],
+) -> list[PartitionLine]:
+    """A line for each partition."""
+    now_ms = int(time.time() * 1000) if job.now_ms is None else job.now_ms
+    lines = []
+    for owner, size in sorted(sizes.items(), key=lambda item: item[0]):
+        own = sorted((s for s in segments if (s.topic, s.partition) == owner), key=lambda s: s.segment)
+        due, next_due_ms = _due(job, own, now_ms)
+        future = [s for s in own if s.last_ms > now_ms + DAY_MS]
+        lines.append(
+            PartitionLine(
+                *owner,
+                sum(s.rows for s in own),
+                sum(s.size_bytes for s in own),
+                sum(s.raw_bytes for s in own),
+                size.p50,
+                size.p99,
+                size.largest,
+                size.codecs,
+                sum(s.rows for s in due),
+                sum(s.size_bytes for s in due),
+                next_due_ms,
+                sum(s.rows for s in future),
+            )
+        )
+    return lines
+
+
+def _due(
+    job: ReportJob, segments: Sequence[SegmentLine], now_ms: int
+) -> tuple[list[SegmentLine], int | None]:
+    """The oldest segments that retention takes now, and when it takes the one behind them.
+
+    As a broker does it: from the oldest on, up to the first one that stays; by time, an active segment goes
+    too, after it was rolled.
+    """
+    surplus = 0
+    if job.retention_bytes is not None:
+        surplus = sum(s.size_bytes for s in segments) - job.retention_bytes
+    due: list[SegmentLine] = []
+    for segment in segments:
+        too_old = job.retention_ms is not None and segment.last_ms + job.retention_ms < now_ms
+        too_much = surplus - segment.size_bytes >= 0 and segment is not segments[-1]
+        if not too_old and not too_much:
+            return due, None if job.retention_ms is None else segment.last_ms + job.retention_ms
+        surplus -= segment.size_bytes
+        due.append(segment)
+    return due, None
+
+
+def hot_keys(rows: Any, count: int) -> list[KeyLine]:
+    """The most frequent keys of each topic; control records and records without key are left out."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    given = rows.where("NOT is_control").groupBy("topic", "key").count()
+    by_rank = Window.partitionBy("topic").orderBy(f.desc("count"), "key")
+    whole = f.sum("count").over(Window.partitionBy("topic"))
+    ranked = given.withColumn("total", whole).where("key IS NOT NULL")
+    top = ranked.withColumn("rank", f.row_number().over(by_rank)).where(f.col("rank") <= count)
+    found = top.orderBy("topic", "rank").collect()
+    return [
+        KeyLine(row["topic"], _text(bytes(row["key"])), row["count"], row["count"] / row["total"])
+        for row in found
+    ]
+
+
+def _text(key: bytes) -> str:
+    try:
+        text = key.decode()
+    except UnicodeDecodeError:
+        return key.hex()
+    return text if text.isprintable() else key.hex()
+
+
+def _scan(rows: Any) -> tuple[list[SegmentLine], dict[tuple[str, int], Sizes]]:
+    """One pass: a line for each segment, and what can only be said of a whole partition."""
+    from pyspark.sql import functions as f
+
+    once = f.when(f.col("batch_index") == 0, f.col("batch_bytes")).otherwise(0)
+    raw = f.when(f.col("batch_index") == 0, f.col("batch_raw_bytes")).otherwise(0)
+    size = f.coalesce(f.col("value_bytes"), f.lit(0))
+    names = ("topic", "partition", "segment")
+    found = (
+        rows.groupingSets([names, names[:2]], *names)
+        .agg(
+            f.count("*").alias("rows"),
+            f.sum(once).alias("size_bytes"),
+            f.sum(raw).alias("raw_bytes"),
+            f.unix_millis(f.max("timestamp")).alias("last_ms"),
+            f.percentile_approx(size, [0.5, 0.99, 1.0], f.lit(1000)).alias("sizes"),
+            f.array_sort(f.collect_set("compression")).alias("codecs"),
+        )
+        .collect()
+    )
+    columns = ("topic", "partition", "segment", "rows", "size_bytes", "raw_bytes", "last_ms")
+    lines = [SegmentLine(*(row[name] for name in columns)) for row in found if row["segment"] is not None]
+    sizes = {}
+    for row in found:
+        if row["segment"] is None:
+            p50, p99, largest = row["sizes"]
+            sizes[row["topic"], row["partition"]] = Sizes(p50, p99, largest, tuple(row["codecs"]))
+    return lines, sizes

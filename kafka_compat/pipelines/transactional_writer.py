@@ -1,0 +1,186 @@
+"""The part of `copy` that runs on Spark's executors: one transaction for each partition of a batch.
+
+It needs pyarrow and confluent-kafka there. The rules:
+
+1. A task owns one source partition's rows of one batch, a slice, and the transactional id of that partition.
+   Its InitProducerId fences whoever still writes under that id, and ends what such a writer left open.
+2. Only then it reads the token: the source partition's next offset, committed to the job's consumer group by
+   the transactions themselves. Rows below it are in the target already, and are left out.
+3. The other rows and the slice's end as the new token go into one transaction. Either both count or neither.
+
+A writer that comes back from the dead fences its successor, finds the token where the successor left it, and
+can add nothing that is there: the one whose commit is refused has written nothing.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from .errors import JobFailed
+
+COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+DONE_SCHEMA = "copied long, skipped long"
+ANSWER_TIMEOUT_S = 60.0
+COMMIT_TIMEOUT_S = 240.0
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """A batch's slices: `ends` of topic → partition, and where they go.
+
+    `properties` are librdkafka's for the target; `to_topic` None keeps the names. `same_cluster` says that
+    the source's topics are there too, so that tokens can stand under their names.
+    """
+
+    properties: dict[str, str]
+    group: str
+    to_topic: str | None
+    same_cluster: bool
+    ends: dict[str, dict[int, int]]
+
+    def token(self, topic: str, partition: int) -> tuple[str, Any]:
+        """(group, topic and partition) under which a source partition's next offset is committed.
+
+        A broker refuses offsets of topics that it does not have.
+        """
+        from confluent_kafka import TopicPartition
+
+        if self.same_cluster:
+            return self.group, TopicPartition(topic, partition)
+        return f"{self.group}-{topic}", TopicPartition(self.to_topic or topic, partition)
+
+
+def write_slice(batches: Iterator[Any], plan: Slices) -> Iterator[Any]:
+    """Copy record batches with COLUMNS, all of one partition and in offset order; one row of DONE_SCHEMA."""
+    writer: _SliceWriter | None = None
+    try:
+        for batch in batches:
+            if batch.num_rows:
+                writer = writer or _SliceWriter(
+                    plan, batch["topic"][0].as_py(), batch["partition"][0].as_py()
+                )
+                writer.write(batch)
+        if writer is None:
+            return
+        writer.commit()
+    except BaseException:
+        if writer is not None:
+            writer.abort()
+        raise
+    yield pa.RecordBatch.from_pydict({"copied": [writer.copied], "skipped": [writer.skipped]})
+
+
+class _SliceWriter:
+    """The transaction of one slice; it begins with the first row that is not in the target yet."""
+
+    def __init__(self, plan: Slices, topic: str, partition: int) -> None:
+        from confluent_kafka import Consumer, Producer
+
+        self._owner = (topic, partition)
+        self._to_topic = plan.to_topic or topic
+        self._end = plan.ends[topic][partition]
+        group, self._token = plan.token(topic, partition)
+        defaults = {
+            "log_level": "2",
+            "linger.ms": "20",
+            "compression.type": "lz4",
+            "transaction.timeout.ms": "120000",
+        }
+        name = f"{plan.group}-{topic}-{partition}"
+        self._producer = Producer({**defaults, **plan.properties, "transactional.id": name})
+        own = {"group.id": group, "enable.auto.commit": "false", "isolation.level": "read_committed"}
+        self._group = Consumer({"log_level": "2", **plan.properties, **own})
+        self._failed: list[str] = []
+        self._open = False
+        self.copied = 0
+        self.skipped = 0
+        _patiently(self._producer.init_transactions)
+        self._next = committed_token(self._group, self._token)
+        if self._next is None:
+            raise JobFailed(
+                f"The group {group} has no offset of {topic}-{partition} any more, which would tell whether "
+                "this batch was copied before the last stop.",
+                "Offsets expire (offsets.retention.minutes). Compare by hand, and start in a new folder.",
+            )
+
+    def write(self, batch: Any) -> None:
+        """Send the rows that are not in the target yet."""
+        stamps = batch.column("timestamp").cast(pa.int64()).to_pylist()
+        columns = [batch.column(name).to_pylist() for name in COLUMNS if name != "timestamp"]
+        for stamp, topic, partition, offset, key, value, headers in zip(stamps, *columns, strict=True):
+            if (topic, partition) != self._owner:
+                raise JobFailed(f"Spark mixed records of {topic}-{partition} and {self._owner}.")
+            if offset < self._next:
+                self.skipped += 1
+                continue
+            if not self._open:
+                self._producer.begin_transaction()
+                self._open = True
+            given = [(header["key"], header["value"]) for header in headers or []]
+            record = {"topic": self._to_topic, "partition": partition, "key": key, "value": value}
+            self._produce({**record, "headers": given, "timestamp": stamp // 1000})
+            self.copied += 1
+
+    def commit(self) -> None:
+        """Make rows and token count, both at once."""
+        if not self._open:
+            return
+        self._token.offset = self._end
+        metadata = self._group.consumer_group_metadata()
+        _patiently(lambda s: self._producer.send_offsets_to_transaction([self._token], metadata, s))
+        _patiently(self._producer.commit_transaction)
+        self._open = False
+        self._group.close()
+
+    def abort(self) -> None:
+        """Leave nothing behind if that can be had quickly; the next writer's InitProducerId does it else."""
+        from confluent_kafka import KafkaException
+
+        if self._open:
+            try:
+                self._producer.abort_transaction(5)
+            except KafkaException as error:
+                # The cause is under way to the user already; the transaction's end will be the timeout's.
+                del error
+        self._group.close()
+
+    def _produce(self, record: dict[str, Any]) -> None:
+        while True:
+            try:
+                self._producer.produce(**record, on_delivery=self._acknowledged)
+            except BufferError:
+                self._producer.poll(0.1)
+            else:
+                self._producer.poll(0)
+                return
+            if self._failed:
+                raise JobFailed(f"{len(self._failed)} records were not written: {self._failed[0]}")
+
+    def _acknowledged(self, error: Any, _: Any) -> None:
+        if error is not None:
+            self._failed.append(error.str())
+
+
+def committed_token(group: Any, token: Any) -> int | None:
+    """The next offset that the group (a consumer that reads committed offsets only) holds, None for none."""
+    answer = _patiently(lambda seconds: group.committed([token], timeout=seconds))[0]
+    if answer.error is not None:
+        raise JobFailed(f"{token.topic}-{token.partition}: {answer.error.str()}")
+    return answer.offset if answer.offset >= 0 else None
+
+
+def _patiently(call: Any) -> Any:
+    """`call(seconds)` again while its error says that trying again may help; raises KafkaException."""
+    from confluent_kafka import KafkaException
+
+    deadline = time.monotonic() + COMMIT_TIMEOUT_S
+    while True:
+        try:
+            return call(ANSWER_TIMEOUT_S)
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)

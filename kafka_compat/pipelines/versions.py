@@ -1,0 +1,37 @@
+"""Tables that a job carries from batch to batch: DIR/versions/N-RUN, a folder written aside by batch N.
+
+The batch's commit names the folder; what no commit names was written by an attempt that died.
+"""
+
+import shutil
+import uuid
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+
+class Versions:
+    """The versions in a job's folder."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / "versions"
+
+    def new(self, batch_id: int) -> str:
+        """The name of a version that nobody has written yet."""
+        return f"{batch_id}-{uuid.uuid4().hex[:8]}"
+
+    def path(self, name: str, table: str) -> str:
+        """Where the version has a table."""
+        return str(self._directory / name / table)
+
+    def table(self, name: str, table: str, columns: Sequence[str] = ()) -> Any:
+        """The columns given of a version's table, as one of Arrow; a job of Spark would take longer."""
+        import pyarrow.dataset
+
+        return pyarrow.dataset.dataset(self.path(name, table), format="parquet").to_table(list(columns))
+
+    def forget_all_but(self, names: Collection[str]) -> None:
+        """Remove the other versions."""
+        for path in self._directory.iterdir() if self._directory.is_dir() else ():
+            if path.name not in names:
+                shutil.rmtree(path)

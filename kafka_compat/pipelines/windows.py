@@ -1,0 +1,187 @@
+"""windows: topics → counts and sums by windows of event time; bad rows → a dead-letter topic, with reasons.
+
+    DIR/versions/N-RUN/open   the windows that are not closed yet, as of batch N
+
+After each batch the windows that it changed go to the result topic, keyed by window and group: of
+several records with one key the last counts. The watermark is the latest time of earlier batches. A window
+is closed when the watermark is its lateness behind its end; rows that come after that go to the dead letters.
+Every row that was read is in exactly one of both: the sums are compared at every commit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from .checkpoint import batch_range
+from .errors import JobFailed, NotStarted
+from .exact_sink import Ends, Target, write_exactly_once
+from .job_folder import JobFolder
+from .kafka_options import named_values
+from .stream_job import Process, StreamJob, StreamRun, run_stream
+from .versions import Versions
+from .windows_rows import Question, count_by_window, dead_letters, judge, merge, results
+
+_NOTHING: dict[str, Any] = {
+    **dict.fromkeys(("read_total", "closed_rows", "open_rows", "open_windows", "dead_letters"), 0),
+    "reasons": {},
+    "max_ms": None,
+    "version": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WindowsJob:
+    """`source` is what to read; results and dead letters go to two topics of one cluster.
+
+    `target_servers` None is the cluster that is read. `target_options` are librdkafka's. `create` makes
+    the topics, and adds partitions that they lack.
+    """
+
+    source: StreamJob
+    question: Question
+    to_topic: str
+    dead_letter_topic: str
+    target_servers: str | None = None
+    target_options: Sequence[str] = ()
+    create: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WindowsReport:
+    """Totals of all runs: every row read is in a closed window, an open one, or a dead letter."""
+
+    directory: Path
+    run: StreamRun
+    totals: dict[str, Any]
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 130 when a signal ended the run before its end."""
+        return self.run.exit_code
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain values; `rows` are the run's, the others are of all runs."""
+        names = ("read_total", "closed_rows", "open_rows", "open_windows", "dead_letters", "reasons")
+        return {
+            "job": "windows",
+            "complete": self.run.complete,
+            "rows": self.run.rows,
+            "batches": self.run.batches,
+            "seconds": round(self.run.seconds, 3),
+            **{name: self.totals[name] for name in names},
+        }
+
+    def as_text(self) -> str:
+        """A line, and one for each reason."""
+        t = self.totals
+        lines = [
+            f"{t['read_total']:,} rows read = {t['closed_rows']:,} in closed windows + {t['open_rows']:,} in "
+            f"{t['open_windows']:,} open ones + {t['dead_letters']:,} dead letters."
+        ]
+        lines += [f"  {count:,} {reason}" for reason, count in sorted(t["reasons"].items())]
+        return "\n".join(lines)
+
+
+def run_windows(job: WindowsJob) -> WindowsReport:
+    """Read what is there, or go on; raises PipelineError."""
+    from dataclasses import asdict
+
+    if job.to_topic == job.dead_letter_topic:
+        raise NotStarted("Results and dead letters need two topics.")
+    if job.target_servers is None and {job.to_topic, job.dead_letter_topic} & set(job.source.topics):
+        raise NotStarted("A topic that is written to would be read again.")
+    servers = job.target_servers or job.source.bootstrap_servers
+    target = Target({"bootstrap.servers": servers, **named_values(job.target_options)})
+    settings = {
+        "job": "windows",
+        "topics": sorted(job.source.topics),
+        "pattern": job.source.pattern,
+        "to_topic": job.to_topic,
+        "dead_letter_topic": job.dead_letter_topic,
+        "target": job.target_servers,
+        "question": {name: value for name, value in asdict(job.question).items()},
+    }
+    folder = JobFolder(job.source.directory, settings)
+
+    def process(_: Any, job_id: str) -> Process:
+        return partial(_batch, job, target, folder, job_id)
+
+    run = run_stream("windows", job.source, folder, process)
+    last = folder.last()
+    return WindowsReport(job.source.directory, run, last[1] if last else _NOTHING)
+
+
+def _batch(
+    job: WindowsJob, target: Target, folder: JobFolder, job_id: str, rows: Any, batch_id: int
+) -> dict[str, Any]:
+    """Write a batch; what its commit shall record."""
+    from pyspark.sql import functions as f
+
+    _, end = batch_range(folder.checkpoint, batch_id)
+    needed = max(max(partitions) for partitions in end.values()) + 1
+    topics = {job.dead_letter_topic: needed, job.to_topic: needed if job.create else 1}
+    target.provide(topics, create=job.create)
+    begun: Ends = folder.begin(batch_id, {"ends": target.ends(sorted(topics))})["ends"]
+    last = folder.last()
+    before = last[1] if last else _NOTHING
+    spark, question, versions = rows.sparkSession, job.question, Versions(folder.directory)
+    versions.forget_all_but([before["version"]])
+    judged = judge(rows, question, before["max_ms"]).persist()
+    added = count_by_window(judged.where("reason IS NULL"), question)
+    open_before = spark.createDataFrame([], added.schema)
+    if before["version"] is not None:
+        open_before = spark.read.schema(added.schema).parquet(versions.path(before["version"], "open"))
+    merged = merge(open_before, added, question).persist()
+    try:
+        by_reason = {row["reason"]: row for row in _summed(judged).collect()}
+        latest = _latest([before["max_ms"], by_reason[None]["latest"] if None in by_reason else None])
+        bad = {reason: row["count"] for reason, row in by_reason.items() if reason is not None}
+        closed = f.lit(False) if latest is None else _closed(question, latest)
+        version = versions.new(batch_id)
+        merged.where(~closed).drop("changed").write.parquet(versions.path(version, "open"))
+        of_closed = f.coalesce(f.sum(f.when(closed, f.col("rows"))), f.lit(0))
+        closed_rows, changed = merged.agg(of_closed, f.count_if("changed")).collect()[0]
+        partitions = len(begun[job.to_topic])
+        records = results(merged.where("changed"), question, job.to_topic, partitions, batch_id).unionByName(
+            dead_letters(judged.where("reason IS NOT NULL"), job.dead_letter_topic)
+        )
+        done = write_exactly_once(records, target, job_id, begun, folder.directory)
+    finally:
+        merged.unpersist()
+        judged.unpersist()
+    rows_by_window = versions.table(version, "open", ["rows"]).column("rows").to_pylist()
+    open_rows, open_windows = sum(rows_by_window), len(rows_by_window)
+    count = sum(row["count"] for row in by_reason.values())
+    reasons = {
+        reason: before["reasons"].get(reason, 0) + bad.get(reason, 0)
+        for reason in {**before["reasons"], **bad}
+    }
+    totals = {
+        "read_total": before["read_total"] + count,
+        "closed_rows": before["closed_rows"] + closed_rows,
+        "open_rows": open_rows,
+        "dead_letters": before["dead_letters"] + done.written + done.found - changed,
+    }
+    if totals["read_total"] != totals["closed_rows"] + open_rows + totals["dead_letters"]:
+        raise JobFailed(f"Rows are missing, or counted twice: {totals}. Nothing was committed.")
+    more = {"open_windows": open_windows, "reasons": reasons, "max_ms": latest, "version": version}
+    return {"rows": count, **totals, **more}
+
+
+def _summed(judged: Any) -> Any:
+    """reason, count and latest time of the judged rows."""
+    from pyspark.sql import functions as f
+
+    return judged.groupBy("reason").agg(f.count("*").alias("count"), f.max("at_ms").alias("latest"))
+
+
+def _closed(question: Question, watermark_ms: int) -> Any:
+    from pyspark.sql import functions as f
+
+    return f.col("window_start_ms") + question.window_ms + question.lateness_ms <= watermark_ms
+
+
+def _latest(times: Sequence[int | None]) -> int | None:
+    return max((time for time in times if time is not None), default=None)

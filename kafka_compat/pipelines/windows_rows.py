@@ -1,0 +1,178 @@
+"""The pure part of `windows`: rows → judged rows → counts by window, as DataFrame transformations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+REASON_HEADER = "kafka-compat-reason"
+_CORRUPT = "_corrupt"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of the records' values.
+
+    `schema` (SQL's words: "carrier STRING, distance DOUBLE") says what a value holds, `format` (json or csv)
+    how; in CSV, `null_text` stands for a missing value. `time` is the column with a record's time; None takes
+    the record's own timestamp. Windows are of `window_ms`. Rows are counted by `group_by`; `sums`, `minima`
+    and `maxima` are columns to aggregate.
+    `checks` are SQL conditions over the columns that must be true. A window stays open until the watermark
+    is `lateness_ms` behind its end.
+    """
+
+    schema: str
+    window_ms: int
+    lateness_ms: int
+    format: str = "json"
+    null_text: str = ""
+    time: str | None = None
+    group_by: Sequence[str] = ()
+    sums: Sequence[str] = ()
+    minima: Sequence[str] = ()
+    maxima: Sequence[str] = ()
+    checks: Sequence[str] = ()
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns that say which window a line of the table is."""
+        return ["window_start_ms", *self.group_by]
+
+
+def judge(rows: Any, question: Question, watermark_ms: int | None) -> Any:
+    """The source's rows with the columns `parsed`, `at_ms`, `window_start_ms` and `reason`.
+
+    `reason` is null for a good row, and says of a bad one why it is counted nowhere.
+    """
+    from pyspark.sql import functions as f
+
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "nullValue": question.null_text}
+    text = f.col("value").cast("string")
+    schema = f"{question.schema}, {_CORRUPT} STRING"
+    parse = f.from_json if question.format == "json" else f.from_csv
+    rows = rows.withColumn("parsed", parse(text, schema, options))
+    stamp = f.col("timestamp")
+    if question.time is not None:
+        stamp = f.expr(f"try_cast(parsed.`{question.time}` AS TIMESTAMP)")
+    at = f.unix_millis(stamp)
+    rows = rows.withColumn("at_ms", at)
+    rows = rows.withColumn(
+        "window_start_ms", f.col("at_ms") - f.pmod(f.col("at_ms"), f.lit(question.window_ms))
+    )
+    structure = [
+        f.when(f.col("value").isNull(), f.lit("no value")),
+        *_misfits(question, text),
+        f.when(f.col(f"parsed.{_CORRUPT}").isNotNull(), f.lit(f"not {question.format} of the schema")),
+        f.when(f.col("at_ms").isNull(), f.lit(f"{question.time}: no time")),
+    ]
+    rows = rows.withColumn("reason", f.coalesce(*structure))
+    content = [
+        f.when(~f.coalesce(f.expr(check), f.lit(False)), f.lit(f"not so: {check}"))
+        for check in question.checks
+    ]
+    if watermark_ms is not None:
+        closed = f.col("__window_start_ms") + question.window_ms + question.lateness_ms <= watermark_ms
+        content.append(f.when(closed, f.lit("late: its window is closed")))
+    # Checks speak of a value's columns by their own names, which the source's columns may have too.
+    hidden = rows.select(*(f.col(name).alias(f"__{name}") for name in rows.columns), "parsed.*")
+    others = [name for name in rows.columns if name != "reason"]
+    return hidden.select(
+        *(f.col(f"__{name}").alias(name) for name in others),
+        f.coalesce("__reason", *content).alias("reason"),
+    )
+
+
+def count_by_window(good: Any, question: Question) -> Any:
+    """Good rows → one line per window and group: keys, rows, sum_…, min_…, max_…."""
+    from pyspark.sql import functions as f
+
+    types = {field.name: field.dataType.typeName() for field in good.schema["parsed"].dataType.fields}
+
+    def total(name: str) -> Any:
+        kind = types[name]
+        wide = "decimal(38,6)" if kind == "decimal" else "double" if kind in ("double", "float") else "bigint"
+        return f.sum(f.col(f"parsed.`{name}`").cast(wide)).alias(f"sum_{name}")
+
+    groups = [f.col(f"parsed.`{name}`").alias(name) for name in question.group_by]
+    return good.groupBy("window_start_ms", *groups).agg(
+        f.count("*").alias("rows"),
+        *(total(name) for name in question.sums),
+        *(f.min(f"parsed.`{name}`").alias(f"min_{name}") for name in question.minima),
+        *(f.max(f"parsed.`{name}`").alias(f"max_{name}") for name in question.maxima),
+    )
+
+
+def merge(before: Any, added: Any, question: Question) -> Any:
+    """Two such tables as one, with the column `changed` for lines to which `added` contributed."""
+    from pyspark.sql import functions as f
+
+    both = before.withColumn("changed", f.lit(False)).unionByName(added.withColumn("changed", f.lit(True)))
+    merged = both.groupBy(*question.keys).agg(
+        f.max("changed").alias("changed"),
+        f.sum("rows").alias("rows"),
+        *(f.sum(f"sum_{name}").alias(f"sum_{name}") for name in question.sums),
+        *(f.min(f"min_{name}").alias(f"min_{name}") for name in question.minima),
+        *(f.max(f"max_{name}").alias(f"max_{name}") for name in question.maxima),
+    )
+    kinds = {field.name: field.dataType for field in before.schema.fields}
+    return merged.select("changed", *(f.col(name).cast(kind).alias(name) for name, kind in kinds.items()))
+
+
+def dead_letters(bad: Any, topic: str) -> Any:
+    """Bad rows as records for exact_sink: as they were, with the reason in a header."""
+    from pyspark.sql import functions as f
+
+    empty = f.array().cast("array<struct<key: string, value: binary>>")
+    header = f.struct(f.lit(REASON_HEADER).alias("key"), f.col("reason").cast("binary").alias("value"))
+    return bad.select(
+        f.lit(topic).alias("to_topic"),
+        f.col("partition").alias("to_partition"),
+        *("key", "value"),
+        f.concat(f.coalesce(f.col("headers"), empty), f.array(header)).alias("headers"),
+        "timestamp",
+        *(f.col(name).alias(f"{name}_from") for name in ("topic", "partition", "offset")),
+    )
+
+
+def results(lines: Any, question: Question, topic: str, partitions: int, batch_id: int) -> Any:
+    """Lines of the table as records for exact_sink: keyed by window and group, both JSON.
+
+    Of several records with one key, the last one counts: `latest` and compacted topics keep that one.
+    """
+    from pyspark.sql import functions as f
+
+    start = f.timestamp_millis("window_start_ms")
+    shown = f.date_format(start, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").alias("window_start")
+    end = f.timestamp_millis(f.col("window_start_ms") + question.window_ms)
+    shown_end = f.date_format(end, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").alias("window_end")
+    others = [name for name in lines.columns if name not in ("window_start_ms", "changed")]
+    whole = {"ignoreNullFields": "false"}
+    key = f.to_json(f.struct(shown, *question.group_by), whole)
+    value = f.to_json(f.struct(shown, shown_end, *others), whole)
+    return lines.select(
+        f.lit(topic).alias("to_topic"),
+        f.pmod(f.xxhash64(key), f.lit(partitions)).cast("int").alias("to_partition"),
+        key.cast("binary").alias("key"),
+        value.cast("binary").alias("value"),
+        f.lit(None).cast("array<struct<key: string, value: binary>>").alias("headers"),
+        start.alias("timestamp"),
+        key.alias("topic_from"),
+        f.lit(0).alias("partition_from"),
+        f.lit(batch_id).cast("bigint").alias("offset_from"),
+    )
+
+
+def _misfits(question: Question, text: Any) -> list[Any]:
+    """For JSON: which field holds something that is not of its type."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    if question.format != "json":
+        return []
+    return [
+        f.when(
+            f.col(f"parsed.`{field.name}`").isNull()
+            & f.get_json_object(text, f"$['{field.name}']").isNotNull(),
+            f.lit(f"{field.name}: not {field.dataType.simpleString()}"),
+        )
+        for field in StructType.fromDDL(question.schema).fields
+    ]
