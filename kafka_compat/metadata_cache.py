@@ -11,6 +11,8 @@ from uuid import UUID
 
 from kafka_compat.topic_names import is_internal
 
+NO_LEADER = -1
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
@@ -58,6 +60,10 @@ class MetadataCache:
         self.topics: dict[str, TopicMetadata] = {}
         self.brokers: dict[int, BrokerMetadata] = {}
         self._names: dict[UUID, str] = {}
+
+    def reachable_leader(self, partition: PartitionMetadata) -> int | None:
+        """The leader that clients can be sent to; None when there is none, or it is not registered."""
+        return partition.leader if partition.leader in self.brokers else None
 
     def offline_replicas(self, partition: PartitionMetadata) -> list[int]:
         """The replicas whose broker is away, or whose disk failed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.metadata import TOPIC_OPERATIONS
+from kafka_compat.metadata_cache import NO_LEADER, MetadataCache, PartitionMetadata
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -50,25 +51,7 @@ def describe_topic_partitions(
                 name=name,
                 topic_id=known.topic_id,
                 is_internal=known.is_internal,
-                partitions=[
-                    DescribeTopicPartitionsResponsePartition(
-                        error_code=(
-                            ErrorCode.NONE
-                            if partition.leader in cache.brokers
-                            else ErrorCode.LEADER_NOT_AVAILABLE
-                        ),
-                        partition_index=partition.partition,
-                        leader_id=partition.leader,
-                        leader_epoch=partition.leader_epoch,
-                        replica_nodes=list(partition.replicas),
-                        isr_nodes=list(partition.isr),
-                        # Java clients fail on null here, though the definition allows it.
-                        eligible_leader_replicas=[],
-                        last_known_elr=[],
-                        offline_replicas=cache.offline_replicas(partition),
-                    )
-                    for partition in chosen
-                ],
+                partitions=[_partition(cache, partition) for partition in chosen],
                 topic_authorized_operations=TOPIC_OPERATIONS,
             )
         )
@@ -76,6 +59,24 @@ def describe_topic_partitions(
             response.next_cursor = Cursor(topic_name=name, partition_index=first + len(chosen))
             break
     return response
+
+
+def _partition(
+    cache: MetadataCache, partition: PartitionMetadata
+) -> DescribeTopicPartitionsResponsePartition:
+    leader = cache.reachable_leader(partition)
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader is None else ErrorCode.NONE,
+        partition_index=partition.partition,
+        leader_id=NO_LEADER if leader is None else leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        # Java clients fail on null here, though the definition allows it.
+        eligible_leader_replicas=[],
+        last_known_elr=[],
+        offline_replicas=cache.offline_replicas(partition),
+    )
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:

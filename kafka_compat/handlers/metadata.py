@@ -14,7 +14,7 @@ from uuid import UUID
 
 from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.metadata_cache import TopicMetadata
+from kafka_compat.metadata_cache import NO_LEADER, MetadataCache, PartitionMetadata, TopicMetadata
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.metadata import (
     MetadataRequest,
@@ -99,26 +99,28 @@ def _unknown(name: str | None, topic_id: UUID, code: ErrorCode) -> MetadataRespo
 
 
 def _topic(ctx: RequestContext, request: MetadataRequest, topic: TopicMetadata) -> MetadataResponseTopic:
-    alive = ctx.broker.metadata.brokers
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[
-            MetadataResponsePartition(
-                error_code=ErrorCode.NONE if partition.leader in alive else ErrorCode.LEADER_NOT_AVAILABLE,
-                partition_index=partition.partition,
-                leader_id=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=list(partition.replicas),
-                isr_nodes=list(partition.isr),
-                offline_replicas=ctx.broker.metadata.offline_replicas(partition),
-            )
-            for partition in topic.partitions
-        ],
+        partitions=[_partition(ctx.broker.metadata, partition) for partition in topic.partitions],
         topic_authorized_operations=(
             TOPIC_OPERATIONS if request.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
         ),
+    )
+
+
+def _partition(cache: MetadataCache, partition: PartitionMetadata) -> MetadataResponsePartition:
+    leader = cache.reachable_leader(partition)
+    return MetadataResponsePartition(
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader is None else ErrorCode.NONE,
+        partition_index=partition.partition,
+        # Not one that the brokers of this response leave out: kafka-python never recovers from that.
+        leader_id=NO_LEADER if leader is None else leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=cache.offline_replicas(partition),
     )
 
 

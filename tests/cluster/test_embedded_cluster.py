@@ -14,9 +14,14 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kafka_compat.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kafka_compat.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
 from kafka_compat.protocol.messages.elect_leaders import ElectLeadersRequest
 from kafka_compat.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kafka_compat.protocol.messages.init_producer_id import InitProducerIdRequest
+from kafka_compat.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.cluster.embedded import SETTLE_S, EmbeddedCluster, until
 
 ALL = {1, 2, 3}
@@ -59,6 +64,27 @@ async def test_a_preferred_election_brings_the_leader_back(cluster: EmbeddedClus
     response = await cluster.send(cluster.controller.broker_id, ApiKey.ELECT_LEADERS, 2, request)
     assert response.error_code == ErrorCode.NONE
     await until(lambda: cluster.leader("t") == first)
+
+
+async def test_clients_are_not_sent_to_a_leader_that_is_not_registered(cluster: EmbeddedCluster) -> None:
+    await cluster.create_topic("t")
+    first = cluster.leader("t")
+    other = next(iter(ALL - {first}))
+    # As between a new controller's first word about the living brokers, and its word about partitions.
+    del cluster.brokers[other].metadata.brokers[first]
+    wanted = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+    response = await cluster.send(other, ApiKey.METADATA, 12, wanted)
+    assert first not in {broker.node_id for broker in response.brokers}
+    (partition,) = response.topics[0].partitions
+    assert (partition.error_code, partition.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+    described = await cluster.send(
+        other,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        0,
+        DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")]),
+    )
+    (partition,) = described.topics[0].partitions
+    assert (partition.error_code, partition.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
 
 
 async def test_another_controller_takes_over(cluster: EmbeddedCluster) -> None:

@@ -9,6 +9,7 @@ The end of its standard input has it send nothing more, wait for what is under w
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
 import subprocess
 import sys
@@ -63,6 +64,10 @@ class Producer:
         self.partitions = partitions
         self._file = directory / f"{client}.acknowledgements"
         self._file.touch()
+        self._reader = open(self._file)  # noqa: SIM115 - closed by `kill`
+        self._unfinished = ""
+        self._acknowledged: list[Acknowledgement] = []
+        self._given_up: dict[int, str] = {}
         numbers = (partitions, pause_ms, request_timeout_ms)
         self._log = open(directory / f"{client}.log", "wb")  # noqa: SIM115 - closed with the process
         self._child = subprocess.Popen(
@@ -84,6 +89,8 @@ class Producer:
         self._child.kill()
         self._child.wait()
         self._log.close()
+        self.outcomes()
+        self._reader.close()
 
     def said(self) -> str:
         """The last of what the client wrote to its log."""
@@ -91,21 +98,25 @@ class Producer:
 
     def outcomes(self) -> tuple[list[Acknowledgement], dict[int, str]]:
         """What was acknowledged so far in the order of its coming, and the errors of what was given up."""
-        acknowledged, given_up = [], {}
-        text = self._file.read_text()
-        for line in text[: text.rfind("\n") + 1].splitlines():
-            number, partition, time_ms, outcome = line.split(" ", 3)
+        while not self._reader.closed and (line := self._reader.readline()):
+            self._unfinished += line
+            if not line.endswith("\n"):
+                break
+            number, partition, time_ms, outcome = self._unfinished.strip().split(" ", 3)
+            self._unfinished = ""
             if outcome.lstrip("-").isdigit():
-                acknowledged.append(Acknowledgement(int(number), int(partition), int(time_ms), int(outcome)))
+                item = Acknowledgement(int(number), int(partition), int(time_ms), int(outcome))
+                self._acknowledged.append(item)
             else:
-                given_up[int(number)] = outcome
-        return acknowledged, given_up
+                self._given_up[int(number)] = outcome
+        return self._acknowledged, self._given_up
 
     def acknowledged_since(self, time_ms: int) -> bool:
         """Whether every partition has an acknowledgement of a later time. AssertionError when it ended."""
         assert self._child.poll() is None, f"{self.client} ended: {self.said()}"
         acknowledged, _ = self.outcomes()
-        return len({item.partition for item in acknowledged if item.time_ms > time_ms}) == self.partitions
+        recent = itertools.takewhile(lambda item: item.time_ms > time_ms, reversed(acknowledged))
+        return len({item.partition for item in recent}) == self.partitions
 
 
 def now_ms() -> int:

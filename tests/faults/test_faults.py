@@ -13,7 +13,7 @@ from tests.faults.producers import Acknowledgement, value_of
 from tests.support import campaign
 
 _OVER_THE_SESSION_S = campaign.rounds(15, 3)
-"""What is allowed beside the timeouts. The everyday suite runs on machines that are busy with other things."""
+"""What is allowed beside the timeouts. The everyday suite runs on busy machines."""
 
 
 @pytest.mark.timeout(2400)
