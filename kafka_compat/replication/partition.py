@@ -297,6 +297,12 @@ class Partition:
         self.min_insync_replicas = min_insync_replicas
         self._advance()
 
+    def replace_log(self, log: Log) -> None:
+        """Go on with a log that holds the same, all of it durable, in another directory."""
+        self.log = log
+        self._flush_messages = log.config.flush_messages
+        self._advance()
+
     # --- following
 
     def append_as_follower(self, data: memoryview, leader_high_watermark: int, leader_log_start: int) -> None:
@@ -338,6 +344,8 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.log.truncate_fully_and_start_at(offset)
         self._truncated()
+        # Nothing waits for a flush in an empty log; the follower asks for more only when nothing does.
+        self.durable_end_offset = offset
 
     def _truncated(self) -> None:
         end = self.log.log_end_offset

@@ -131,6 +131,8 @@ class Broker:
             self.log_dirs.checkpoint_high_watermarks(self.replicas.high_watermarks())
         if self.cluster.random.random() < 0.3 and self.partition is not None:
             self.partition.log.flush()
+        if self.cluster.random.random() < 0.3 and self.partition is not None:
+            self.partition.log.apply_retention(self.cluster.now_ms(), self.partition.high_watermark)
         self.cluster.at(self, LAG_TIME_MAX_MS // 2, self.tick)
 
     @property
@@ -305,8 +307,11 @@ class Cluster:
         self.time_ms = 1_000_000
         self.durable = self.random.random() < 0.4 if flush_messages is None else flush_messages == 1
         self.min_insync_replicas = self.random.choice((1, 2))
+        segment_bytes, retention_bytes = self.random.choice(((2_000, -1), (100_000, -1), (500, 1_000)))
         self.log_config = LogConfig(
-            flush_messages=1 if self.durable else 2**62, segment_bytes=self.random.choice((2_000, 100_000))
+            flush_messages=1 if self.durable else 2**62,
+            segment_bytes=segment_bytes,
+            retention_bytes=retention_bytes,
         )
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
@@ -427,9 +432,8 @@ class Cluster:
             return True
         others = [self.brokers[member] for member in isr if member != broker.broker_id]
         alive = self.controller.alive
-        return (
-            self.power_failing is None and bool(others) and all(other.broker_id in alive for other in others)
-        )
+        others_live = bool(others) and all(other.up and other.broker_id in alive for other in others)
+        return self.power_failing is None and others_live
 
     def misfortune(self) -> None:
         """Something happens, or nothing."""
@@ -486,12 +490,14 @@ class Cluster:
         assert all(partitions), "a broker did not come back"
         if sorted(self.controller.isr) != list(BROKERS):
             raise Violation(f"in sync are only {self.controller.isr}")
-        logs = [list(batches(held.log, 0, held.log.log_end_offset)) for held in partitions if held]
+        # Where retention took the oldest records, the replicas may be at different segments with it.
+        start = max(held.log.log_start_offset for held in partitions if held)
+        logs = [batches(held.log, start, held.log.log_end_offset) for held in partitions if held]
         if logs[1] != logs[0] or logs[2] != logs[0]:
             raise Violation("the logs differ")
         offsets = {base_offset: content for base_offset, _, content in logs[0]}
         for value, offset in self.acknowledged.items():
-            if value not in offsets.get(offset, b""):
+            if offset >= start and value not in offsets.get(offset, b""):
                 raise Violation(f"the acknowledged record {value!r} at offset {offset} is lost")
         for held in partitions:
             if held is not None and held.high_watermark != held.log.log_end_offset:
@@ -501,7 +507,7 @@ class Cluster:
 def batches(log: Log, start: int, end: int) -> list[tuple[int, int, bytes]]:
     """(base offset, epoch, bytes) of the batches of a log in [start, end)."""
     found: list[tuple[int, int, bytes]] = []
-    offset = start
+    offset = max(start, log.log_start_offset)
     while offset < end:
         piece = log.read(offset, 1_000_000, upper_bound=end)
         if piece is None:

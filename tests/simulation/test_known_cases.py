@@ -123,6 +123,25 @@ def test_a_high_watermark_that_was_on_its_way_when_the_leader_epoch_changed_is_t
     cluster.heal()
 
 
+@pytest.mark.parametrize("flush_messages", [0, 1])
+def test_a_follower_that_fell_behind_the_start_of_its_leaders_log_starts_anew_there(
+    flush_messages: int,
+) -> None:
+    cluster = started(flush_messages=flush_messages)
+    cluster.cuts.add(frozenset((1, 2)))
+    leader, follower_ = partition_of(cluster, 1), partition_of(cluster, 2)
+    cluster.produce()
+    run_until(cluster, lambda: 2 not in leader.isr)
+    leader.log.update_config(replace(leader.log.config, segment_bytes=200, retention_bytes=0))
+    for _ in range(5):
+        cluster.produce()
+        cluster.run(200)
+    leader.log.apply_retention(cluster.now_ms(), leader.high_watermark)
+    assert leader.log.log_start_offset > follower_.log.log_end_offset
+    cluster.heal()
+    assert follower_.log.log_start_offset == leader.log.log_start_offset
+
+
 def test_the_last_replica_leads_again_and_nothing_is_lost_when_its_process_was_killed() -> None:
     cluster = started(flush_messages=0)
     cluster.min_insync_replicas = 1
