@@ -41,7 +41,7 @@ class LogCleaner:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._clean_up_to: dict[TopicPartition, int] = dict(broker.log_dirs.cleaned())
+        self._clean_up_to = broker.log_dirs.clean_offsets
         self._running: dict[TopicPartition, _Child] = {}
         self._uncleanable: set[Log] = set()
         self._stopped = False
@@ -97,8 +97,7 @@ class LogCleaner:
         # Noted before the first gap appears: a recovery takes gaps for damage in a log that was not cleaned.
         if key not in self._clean_up_to:
             self._clean_up_to[key] = child.job.first_dirty_offset
-            offsets = dict(self._clean_up_to)
-            self._broker.flusher.run(lambda: self._broker.log_dirs.checkpoint_cleaned(offsets))
+            self._broker.flusher.run(self._broker.log_dirs.checkpoint_clean_offsets)
         if not log_cleaning.swap(child.log, child.job, group):
             logger.info("%s-%d changed while it was cleaned: it is cleaned again later", *key)
             child.kill()
@@ -108,12 +107,11 @@ class LogCleaner:
         log = child.log
         key = log.topic, log.partition
         self._clean_up_to[key] = done.end_offset
-        offsets = dict(self._clean_up_to)
         logger.info("%s-%d is clean up to offset %d", *key, done.end_offset)
 
         def note() -> None:
             log.flush()
-            self._broker.log_dirs.checkpoint_cleaned(offsets)
+            self._broker.log_dirs.checkpoint_clean_offsets()
 
         self._broker.flusher.run(note)
 
@@ -133,7 +131,6 @@ class LogCleaner:
 
     def _on_deleted(self, topic: str, partitions: list[int]) -> None:
         for partition in partitions:
-            self._clean_up_to.pop((topic, partition), None)
             child = self._running.get((topic, partition))
             if child is not None:
                 child.kill()
@@ -146,6 +143,7 @@ class _Child:
         self.log = log
         self.job = job
         self.done = False
+        self._truncations = log.truncations
         self._cleaner = cleaner
         self._closed = False
         self._loop = cleaner._broker.loop
@@ -168,9 +166,14 @@ class _Child:
         self._loop.add_reader(self._output, self._read)
 
     @property
-    def is_pointless(self) -> bool:
-        """Whether the log is gone from this broker."""
+    def is_gone(self) -> bool:
+        """Whether the log is here no more."""
         return self.log.closed or self.log.disk.failure is not None
+
+    @property
+    def is_pointless(self) -> bool:
+        """Whether the log is gone, or lost records that may be among those that are cleaned."""
+        return self.is_gone or self.log.truncations != self._truncations
 
     def kill(self, *, wait: bool = False) -> None:
         """End the process; the cleaner's `exited` follows, at once with `wait`."""
@@ -227,7 +230,7 @@ class _Child:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None and not pipe.closed:
                 pipe.close()
-        if not self.done and not self.is_pointless:
+        if not self.done and not self.is_gone:
             try:
                 log_cleaning.discard(self.log)
             except StorageError as error:

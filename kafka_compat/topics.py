@@ -205,7 +205,7 @@ class TopicManager:
         found: dict[str, dict[int, UUID | None]] = {}
         for (topic, partition), held in self._log_dirs.logs.items():
             found.setdefault(topic, {})[partition] = held.topic_id
-        compacted = {topic for topic, _ in self._log_dirs.cleaned()}
+        compacted = {topic for topic, _ in self._log_dirs.clean_offsets}
         for topic, partitions in sorted(found.items()):
             if await self._store.exists(znodes.topic_path(topic)) is not None:
                 continue

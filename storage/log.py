@@ -75,7 +75,7 @@ class Log:
         self.log_end_offset = log_end_offset
         self.flushed_end_offset = log_end_offset
         self.last_flush_ms = now_ms()
-        self.before_truncation: Callable[[], None] | None = None
+        self.before_truncation: Callable[[int], None] | None = None
         """Called after `flushed_end_offset` went back and before files change, so that a checkpoint can
         follow it.
         """
@@ -88,6 +88,8 @@ class Log:
         self.leader_epochs_changed = False
         """Whether they differ from the leader-epoch-checkpoint; the next flush stores them."""
         self.closed = False
+        self.truncations = 0
+        """How often records were taken from the end; who copies the log begins again then."""
         self.config = config
         self.update_config(config)
 

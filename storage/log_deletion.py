@@ -111,10 +111,11 @@ def truncate_fully_and_start_at(log: Log, offset: int) -> None:
 def _go_back(log: Log, offset: int) -> None:
     """The first step of a truncation: from here on, a recovery starts no later than `offset`."""
     log.disk.check()
+    log.truncations += 1
     log.flushed_end_offset = min(log.flushed_end_offset, offset)
     log.log_start_offset = min(log.log_start_offset, offset)
     if log.before_truncation is not None:
-        log.before_truncation()
+        log.before_truncation(offset)
 
 
 def _remove_newest(log: Log, first: int) -> None:

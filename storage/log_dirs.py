@@ -129,6 +129,8 @@ class LogDirs:
         self._on_failure = on_failure
         self._deletions = Deletions(self._filesystem)
         paths = dict.fromkeys(os.path.abspath(directory) for directory in directories)
+        self.clean_offsets: dict[TopicPartition, int] = {}
+        """The partitions that were compacted, with the offsets up to which they are clean."""
         self._directories = {path: LogDirectory(path, self._filesystem, self._disk_failed) for path in paths}
         self._loader = LogLoader(self._filesystem, self._deletions, clock.now_ms)
 
@@ -261,6 +263,7 @@ class LogDirs:
             if name.endswith(DELETE_SUFFIX) and filesystem.is_directory(path):
                 self._deletions.schedule(path, self._clock.now_ms())
                 continue
+        self.clean_offsets.update(cleaned)
             key = parse_directory_name(name)
             if key is None or not filesystem.is_directory(path):
                 continue
@@ -296,7 +299,7 @@ class LogDirs:
             self._write_recovery_points(directory)
 
     def _add(self, directory: LogDirectory, key: TopicPartition, log: Log) -> None:
-        def before_truncation() -> None:
+        def before_truncation(offset: int) -> None:
             self._write_recovery_points(directory)
             self._write_log_start_offsets(directory)
 
@@ -319,6 +322,11 @@ class LogDirs:
         counts = dict.fromkeys((directory.path for directory in online), 0)
         for log in self.logs.values():
             counts[log.disk.path] += 1
+            if self.clean_offsets.get(key, -1) > offset:
+                # What comes in the place of the lost records was never cleaned.
+                base_offset = log.segments.all[log.segments.number_of(offset)].base_offset
+                self.clean_offsets[key] = min(base_offset, offset)
+                self._write_clean_offsets(directory)
         online.sort(key=lambda candidate: counts[candidate.path])
         for directory in online[:-1]:
             with contextlib.suppress(DiskFull):
@@ -364,11 +372,13 @@ class LogDirs:
         except OSError as error:
             raise directory.disk.fail(error, f"rename {log.directory}") from error
         return target
+        self.clean_offsets.pop((topic, partition), None)
 
     def update_config(self, topic: str) -> None:
         """Fetch the settings of a topic anew for all of its logs."""
         config = self._config_for(topic)
         for (name, _), log in self.logs.items():
+        self.clean_offsets.pop((topic, partition), None)
             if name == topic:
                 log.update_config(config)
 
@@ -413,21 +423,15 @@ class LogDirs:
         for directory in self._online():
             self._guarded(directory, "checkpoint", self._write_high_watermarks, high_watermarks)
 
-    def cleaned(self) -> dict[TopicPartition, int]:
-        """The partitions that were compacted, with the offsets up to which they are clean."""
-        return {
-            key: offset
-            for directory in self._online()
-            for key, offset in directory.read_offsets(checkpoints.CLEANER_OFFSETS).items()
-        }
-
-    def checkpoint_cleaned(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def checkpoint_clean_offsets(self) -> None:
         """Note up to where logs are clean. May run in a thread."""
         for directory in self._online():
-            held = {key: offsets[key] for key in self._logs_in(directory) if key in offsets}
-            self._guarded(
-                directory, "checkpoint", LogDirectory.write_offsets, checkpoints.CLEANER_OFFSETS, held
-            )
+            self._guarded(directory, "checkpoint", self._write_clean_offsets)
+
+    def _write_clean_offsets(self, directory: LogDirectory) -> None:
+        clean_offsets = dict(self.clean_offsets)
+        held = {key: clean_offsets[key] for key in self._logs_in(directory) if key in clean_offsets}
+        directory.write_offsets(checkpoints.CLEANER_OFFSETS, held)
 
     def _write_high_watermarks(
         self, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int]

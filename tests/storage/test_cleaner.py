@@ -264,6 +264,45 @@ def test_a_segment_that_retention_took_meanwhile_is_not_swapped(harness: Harness
     assert not list(Path(log.directory).glob("*.cleaned"))
 
 
+def test_what_comes_in_the_place_of_truncated_records_is_dirty(harness: Harness) -> None:
+    log = harness.log()
+    for number in range(6):
+        put(log, (b"k%d" % number, b"old"))
+        log.roll(START_MS)
+    offsets = harness.dirs.clean_offsets
+    offsets["t", 0] = clean(log, None, START_MS)
+    harness.dirs.checkpoint_clean_offsets()
+    assert offsets["t", 0] == 6
+    log.truncate_to(6)
+    assert offsets["t", 0] == 6
+    log.truncate_to(3)
+    harness.crash()
+    log = harness.log()
+    assert harness.dirs.clean_offsets["t", 0] <= 3
+    for number in (3, 3, 3, 4):
+        put(log, (b"k%d" % number, b"new"))
+        log.roll(START_MS)
+    assert clean(log, harness.dirs.clean_offsets["t", 0], START_MS) == 7
+    assert [(record.key, record.value) for record in records(log)] == [
+        *((b"k%d" % number, b"old") for number in range(3)),
+        (b"k3", b"new"),
+        (b"k4", b"new"),
+    ]
+
+
+def test_a_log_that_was_dropped_leaves_no_clean_offset(harness: Harness) -> None:
+    put(harness.log(), (b"k", b"v"))
+    harness.dirs.clean_offsets["t", 0] = 1
+    harness.dirs.checkpoint_clean_offsets()
+    harness.dirs.delete("t", 0)
+    harness.log()
+    assert ("t", 0) not in harness.dirs.clean_offsets
+    harness.dirs.checkpoint_clean_offsets()
+    harness.crash()
+    harness.log()
+    assert ("t", 0) not in harness.dirs.clean_offsets
+
+
 def test_segments_are_grouped_within_every_limit() -> None:
     def source(base: int, end: int, size: int, index: int = 0) -> SegmentSource:
         return SegmentSource(base, end, size, index, 0, 0)
@@ -335,7 +374,8 @@ def test_what_stays_is_the_last_value_of_each_key_at_its_old_offset(
         after = list(batches(log))
         assert (log.log_end_offset, _sequences(log)) == (end_offset, sequences)
 
-        harness.dirs.checkpoint_cleaned({("t", 0): end_offset})
+        harness.dirs.clean_offsets["t", 0] = end_offset
+        harness.dirs.checkpoint_clean_offsets()
         harness.crash()
         log = harness.log()
         assert list(batches(log)) == after

@@ -110,9 +110,10 @@ def crash_in_mid_clean(seed: int) -> int:
             # Later and later, so that it gets through at last.
             world.disk.crash_at = world.disk.steps + world.random.randint(1, 80 * attempt)
             try:
-                reached = clean(log, world.dirs.cleaned().get(("t", 0)), START_MS, filesystem=world.disk)
+                reached = clean(log, world.dirs.clean_offsets.get(("t", 0)), START_MS, filesystem=world.disk)
                 log.flush()
-                world.dirs.checkpoint_cleaned({("t", 0): reached})
+                world.dirs.clean_offsets["t", 0] = reached
+                world.dirs.checkpoint_clean_offsets()
                 world.dirs.tick(START_MS)
                 world.disk.crash_at = None
                 break
