@@ -118,6 +118,9 @@ class Side:
             return None
         return data
 
+    def exists(self, path: str) -> bool:
+        return self._client.exists(self._chroot + path) is not None
+
     def broker_epoch(self, broker_id: int) -> int:
         """The czxid of a broker's registration."""
         epoch: int = self._client.get(f"{self._chroot}/brokers/ids/{broker_id}")[1].czxid
@@ -146,6 +149,11 @@ class Side:
         notices = [path for path in found if path.startswith("/config/changes/")]
         found.update(zip(sorted(notices), sorted(found[path] for path in notices), strict=True))
         return dict(sorted(found.items()))
+
+    def write(self, path: str, payload: object = None, *, sequential: bool = False) -> None:
+        """Make a node, as administrators and tools of old do; the payload as JSON, or none."""
+        data = None if payload is None else json.dumps(payload).encode()
+        self._client.create(self._chroot + path, data, sequence=sequential)
 
     def partition(self, topic: str, partition: int = 0) -> tuple[int, list[int]]:
         """Leader and in-sync replicas as the node has them; (-2, []) when there is none."""

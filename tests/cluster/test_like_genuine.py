@@ -134,8 +134,32 @@ def lose_the_controller(pair: Pair) -> None:
     pair.compare("return of the controller")
 
 
+def obey_what_is_written_by_hand(pair: Pair) -> None:
+    """Nodes that Kafka's tools of old write themselves; the controller does as they say and removes them."""
+
+    def written(path: str, payload: object = None) -> None:
+        pair.both(lambda side: side.write(path, payload))
+        pair.until(lambda side: not side.exists(path), f"the end of {path}")
+        pair.compare(path)
+
+    pair.both(lambda side: side.write("/brokers/topics/old", {"version": 1, "partitions": {"0": [2, 1]}}))
+    pair.until(lambda side: side.partition("old") == (2, [2, 1]), "a leader")
+    pair.compare("a topic of before Kafka 2.8")
+    one = {"topic": "old", "partition": 0}
+    written("/admin/reassign_partitions", {"version": 1, "partitions": [{**one, "replicas": [1, 2]}]})
+    written("/admin/preferred_replica_election", {"version": 1, "partitions": [one]})
+    event = {"version": 1, "broker": 2, "event": 1}
+    events = "/log_dir_event_notification"
+    pair.both(lambda side: side.write(f"{events}/log_dir_event_", event, sequential=True))
+    pair.until(lambda side: not side.children(events), "the end of the notice")
+    pair.compare("a notice of a failed disk that has not failed")
+    written("/admin/delete_topics/nowhere")
+    written("/admin/delete_topics/old")
+
+
 EVERYDAY = (create, ask_what_is_refused, kill_and_return, elect_preferred, reassign, controlled_shutdown)
 CAMPAIGN = (
+    obey_what_is_written_by_hand,
     cancel_a_reassignment,
     configure,
     add_partitions,

@@ -1,0 +1,114 @@
+"""The controller's reads and writes when answers of the store are lost, or requests come in an odd order."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from coordination import znodes
+from coordination.controller_model import CREATE, StateWrite, TopicPartition, WriteStates
+from coordination.embedded import EmbeddedMetadataStore
+from coordination.metadata_store import ConnectionLost, Create, MetadataStore, Operation, Stat
+from coordination.model import PartitionState, TopicState
+from kafka_compat.cluster.controller_nodes import ControllerNodes, run_for_controller
+from kafka_compat.cluster.session import CurrentSession
+from kafka_compat.topic_nodes import new_topic_id
+from tests.cluster.embedded import SETTLE_S, EmbeddedCluster
+
+PARTITION = TopicPartition("t", 0)
+STATE = PartitionState(leader=1, leader_epoch=0, isr=(1, 2), controller_epoch=1)
+
+
+class LosingAnswers(CurrentSession):
+    """Does what it is asked, and loses the answers to the next `losses` transactions; with `before` it loses
+    the requests instead."""
+
+    losses = 0
+    before = False
+
+    async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
+        lost = self.losses > 0
+        self.losses -= lost
+        if not (lost and self.before):
+            results = await super().multi(operations)
+        if lost:
+            raise ConnectionLost(operations[0].path)
+        return results
+
+
+class Controller:
+    """Nodes of an elected controller with topic t."""
+
+    def __init__(self, store: LosingAnswers, other: MetadataStore, version: int) -> None:
+        self.store = store
+        self.other = other
+        self.nodes = ControllerNodes(store)
+        self._version = version
+
+    async def write(self, state: PartitionState, expected: int) -> tuple[int | None, PartitionState | None]:
+        """The version that was written, and the state that was in the way."""
+        write = StateWrite(PARTITION, state, expected)
+        outcome = await self.nodes.write_states(WriteStates(1, (write,), self._version))
+        return outcome.written.get(PARTITION), outcome.conflicts.get(PARTITION)
+
+
+@pytest.fixture
+async def controller(tmp_path: Path) -> AsyncIterator[Controller]:
+    tree = EmbeddedMetadataStore(str(tmp_path / "tree.journal"))
+    store, other = LosingAnswers(tree.connect()), tree.connect()
+    await store.ensure_all(znodes.PERSISTENT_PATHS)
+    await store.create(
+        znodes.topic_path("t"), znodes.encode_topic(TopicState("t", new_topic_id(), {0: (1, 2)}))
+    )
+    reign = await run_for_controller(store, 1, 0)
+    assert reign is not None
+    yield Controller(store, other, reign.epoch_znode_version)
+    await tree.close()
+
+
+async def test_a_lost_answer_is_taken_for_what_it_was(controller: Controller) -> None:
+    assert await controller.write(STATE, CREATE) == (0, None)
+    controller.store.losses = 1
+    assert await controller.write(STATE, 0) == (1, None)
+    assert (await controller.store.get(znodes.partition_state_path(*PARTITION)))[1].version == 1
+
+
+async def test_a_lost_request_is_sent_again_after_a_pause(controller: Controller) -> None:
+    controller.store.losses, controller.store.before = 3, True
+    begun = time.monotonic()
+    assert await controller.write(STATE, CREATE) == (0, None)
+    assert time.monotonic() - begun > 0.2
+
+
+async def test_what_another_wrote_meanwhile_is_no_success(controller: Controller) -> None:
+    assert await controller.write(STATE, CREATE) == (0, None)
+    other = PartitionState(leader=2, leader_epoch=0, isr=(2,), controller_epoch=1, partition_epoch=1)
+    await controller.other.set(
+        znodes.partition_state_path(*PARTITION), znodes.encode_partition_state(other), 0
+    )
+    controller.store.losses, controller.store.before = 1, True
+    assert await controller.write(STATE, 0) == (None, other)
+
+
+async def test_a_topic_that_is_deleted_before_the_controller_knew_it(tmp_path: Path) -> None:
+    cluster = EmbeddedCluster(tmp_path)
+    await cluster.start()
+    try:
+        session = cluster.tree.connect()
+        topic = TopicState("t", new_topic_id(), {0: (1, 2, 3)})
+        await session.multi(
+            [
+                Create(znodes.delete_topic_path("t"), None),
+                Create(znodes.topic_path("t"), znodes.encode_topic(topic)),
+            ]
+        )
+        async with asyncio.timeout(SETTLE_S):
+            while await session.exists(znodes.delete_topic_path("t")):  # noqa: ASYNC110 -- as `until`
+                await asyncio.sleep(0.01)
+        assert await session.exists(znodes.topic_path("t")) is None
+    finally:
+        await cluster.stop()
