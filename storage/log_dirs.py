@@ -122,6 +122,8 @@ class LogDirs:
     ) -> None:
         self.logs: dict[TopicPartition, Log] = {}
         self._filesystem: Filesystem = filesystem or RealFilesystem()
+        self.clean_offsets: dict[TopicPartition, int] = {}
+        """The partitions that were compacted, with the offsets up to which they are clean."""
         self._broker_id = broker_id
         self._cluster_id = cluster_id
         self._clock = clock
@@ -129,8 +131,6 @@ class LogDirs:
         self._on_failure = on_failure
         self._deletions = Deletions(self._filesystem)
         paths = dict.fromkeys(os.path.abspath(directory) for directory in directories)
-        self.clean_offsets: dict[TopicPartition, int] = {}
-        """The partitions that were compacted, with the offsets up to which they are clean."""
         self._directories = {path: LogDirectory(path, self._filesystem, self._disk_failed) for path in paths}
         self._loader = LogLoader(self._filesystem, self._deletions, clock.now_ms)
 
@@ -256,6 +256,7 @@ class LogDirs:
         start_offsets = directory.read_offsets(checkpoints.LOG_START_OFFSETS)
         # Compaction left gaps in these, whatever their topic's cleanup.policy says by now.
         cleaned = directory.read_offsets(checkpoints.CLEANER_OFFSETS)
+        self.clean_offsets.update(cleaned)
         report.high_watermarks.update(directory.read_offsets(checkpoints.HIGH_WATERMARKS))
         found: list[tuple[TopicPartition, str, LogConfig]] = []
         for name in names:
@@ -263,7 +264,6 @@ class LogDirs:
             if name.endswith(DELETE_SUFFIX) and filesystem.is_directory(path):
                 self._deletions.schedule(path, self._clock.now_ms())
                 continue
-        self.clean_offsets.update(cleaned)
             key = parse_directory_name(name)
             if key is None or not filesystem.is_directory(path):
                 continue
@@ -302,6 +302,11 @@ class LogDirs:
         def before_truncation(offset: int) -> None:
             self._write_recovery_points(directory)
             self._write_log_start_offsets(directory)
+            if self.clean_offsets.get(key, -1) > offset:
+                # What comes in the place of the lost records was never cleaned.
+                base_offset = log.segments.all[log.segments.number_of(offset)].base_offset
+                self.clean_offsets[key] = min(base_offset, offset)
+                self._write_clean_offsets(directory)
 
         log.before_truncation = before_truncation
         self.logs[key] = log
@@ -322,11 +327,6 @@ class LogDirs:
         counts = dict.fromkeys((directory.path for directory in online), 0)
         for log in self.logs.values():
             counts[log.disk.path] += 1
-            if self.clean_offsets.get(key, -1) > offset:
-                # What comes in the place of the lost records was never cleaned.
-                base_offset = log.segments.all[log.segments.number_of(offset)].base_offset
-                self.clean_offsets[key] = min(base_offset, offset)
-                self._write_clean_offsets(directory)
         online.sort(key=lambda candidate: counts[candidate.path])
         for directory in online[:-1]:
             with contextlib.suppress(DiskFull):
@@ -351,11 +351,13 @@ class LogDirs:
     def delete(self, topic: str, partition: int) -> None:
         """Drop a log: its folder is renamed at once and removed after file.delete.delay.ms."""
         log = self.logs.pop((topic, partition))
+        self.clean_offsets.pop((topic, partition), None)
         target = self._rename(log, DELETE_SUFFIX)
         self._deletions.schedule(target, self._clock.now_ms() + log.config.file_delete_delay_ms)
 
     def set_aside(self, topic: str, partition: int) -> str:
         """Rename a log's folder, so that it is in nobody's way and somebody may look at it; the new path."""
+        self.clean_offsets.pop((topic, partition), None)
         return self._rename(self.logs.pop((topic, partition)), STRAY_SUFFIX)
 
     def _rename(self, log: Log, ending: str) -> str:
@@ -372,13 +374,11 @@ class LogDirs:
         except OSError as error:
             raise directory.disk.fail(error, f"rename {log.directory}") from error
         return target
-        self.clean_offsets.pop((topic, partition), None)
 
     def update_config(self, topic: str) -> None:
         """Fetch the settings of a topic anew for all of its logs."""
         config = self._config_for(topic)
         for (name, _), log in self.logs.items():
-        self.clean_offsets.pop((topic, partition), None)
             if name == topic:
                 log.update_config(config)
 
