@@ -90,7 +90,6 @@ class ReplicaStates:
         )
         if held is None:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        held.min_insync_replicas = self._min_insync_replicas(topic)
         if held.is_leader and not was_leader:
             self._leaderships.leading(topic, index)
         elif was_leader and not held.is_leader:
@@ -107,6 +106,7 @@ class ReplicaStates:
             is_new=state.is_new,
             replicas=tuple(state.replicas),
             partition_epoch=state.partition_epoch,
+            min_insync_replicas=self._min_insync_replicas(topic),
         )
 
     def _follow(self, topic: str, topic_id: UUID, state: LeaderAndIsrPartitionState) -> Partition | None:

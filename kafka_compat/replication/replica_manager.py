@@ -89,6 +89,7 @@ class ReplicaManager:
         is_new: bool,
         replicas: tuple[int, ...] | None = None,
         partition_epoch: int = 0,
+        min_insync_replicas: int | None = None,
     ) -> Partition | None:
         """Lead a partition, whose log is made if there is none yet; None when its disk failed.
 
@@ -100,6 +101,9 @@ class ReplicaManager:
         if held is not None and partition_epoch >= held.partition_epoch:
             if self.fetching is not None:
                 self.fetching.stop(held)
+            if min_insync_replicas is not None:
+                # Before it leads: it must not commit what the ISR is too small for.
+                held.min_insync_replicas = min_insync_replicas
             held.become_leader(leader_epoch, isr, replicas, partition_epoch)
         return held
 

@@ -8,10 +8,18 @@ from uuid import uuid4
 
 import pytest
 
+from kafka_compat.cluster.replica_states import ReplicaStates
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.metadata_cache import MetadataCache
+from kafka_compat.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
 from kafka_compat.replication.in_sync import IsrAnswer
 from kafka_compat.replication.nearest_replica import LEADER, nearest_replica
 from kafka_compat.replication.partition import Partition
+from kafka_compat.replication.replica_manager import ReplicaManager
 from storage.config import LogConfig
 from storage.log_dirs import LogDirs
 from storage.records import Record, build_batch
@@ -235,3 +243,36 @@ def test_a_consumer_is_sent_to_the_follower_in_its_rack_that_has_its_offset(lead
     assert nearest_replica(leader.partition, "a", racks, 1) == LEADER
     assert nearest_replica(leader.partition, "c", racks, 1) == LEADER
     assert nearest_replica(leader.partition, "b", {1: "a", 2: "b"}, end) == LEADER
+
+
+def test_a_new_leader_commits_nothing_that_its_isr_is_too_small_for(leader: Leader) -> None:
+    """Also not in the moment in which it begins."""
+    log = leader.log_dirs.create("u", 0, uuid4())
+    batch = build_batch([Record(timestamp=1, value=b"v")])
+    log.append_as_leader(memoryview(bytearray(batch)), leader_epoch=1, now_ms=1)
+    replicas = ReplicaManager(
+        1,
+        leader.log_dirs,
+        MetadataCache("c", 1),
+        None,  # type: ignore[arg-type]
+        lambda action: None,
+        proposer=leader,
+    )
+    states = ReplicaStates(1, replicas, NobodyAsks(), lambda topic: 2)
+    assert log.topic_id is not None
+    state = LeaderAndIsrPartitionState(
+        partition_index=0, leader=1, leader_epoch=2, isr=[1], partition_epoch=3, replicas=[1, 2, 3]
+    )
+    topic = LeaderAndIsrTopicState(topic_name="u", topic_id=log.topic_id, partition_states=[state])
+    assert states.apply(LeaderAndIsrRequest(topic_states=[topic])) == {("u", 0): ErrorCode.NONE}
+    held = replicas.get("u", 0)
+    assert held is not None and held.is_leader
+    assert held.high_watermark == 0
+
+
+class NobodyAsks:
+    """No coordinator wants to know what is led."""
+
+    def leading(self, topic: str, partition: int) -> None: ...
+
+    def stopping(self, topic: str, partition: int) -> None: ...
