@@ -257,6 +257,7 @@ def test_a_new_leader_commits_nothing_that_its_isr_is_too_small_for(leader: Lead
         None,  # type: ignore[arg-type]
         lambda action: None,
         proposer=leader,
+        lag_time_max_ms=LAG_TIME_MAX_MS,
     )
     states = ReplicaStates(1, replicas, NobodyAsks(), lambda topic: 2)
     assert log.topic_id is not None
