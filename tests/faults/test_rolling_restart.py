@@ -1,0 +1,183 @@
+"""All brokers are restarted one after the other under load, and no client has to know."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.cluster import BROKER_IDS, FaultCluster
+from tests.faults.evidence import check, longest_gap_s, read_everything
+from tests.faults.groups import CommitWatch, Member, join
+from tests.faults.producers import CLIENTS, Producer, now_ms
+from tests.support import campaign
+from tests.support.kafka_jars import cache_directory
+from tests.support.process import wait_until
+
+campaign_only = pytest.mark.skipif(not campaign.enabled(), reason="takes a minute: with --campaign")
+
+_TOPIC = "ledger"
+_ROUNDS = 3
+_PARTITIONS = 6
+
+
+@contextmanager
+def _producing(cluster: FaultCluster, directory: Path) -> Iterator[list[Producer]]:
+    producers = [
+        Producer(
+            client,
+            cluster.bootstrap_servers,
+            _TOPIC,
+            _PARTITIONS,
+            pause_ms=10,
+            request_timeout_ms=5000,
+            directory=directory,
+        )
+        for client in CLIENTS
+    ]
+    try:
+        yield producers
+    finally:
+        for producer in producers:
+            producer.kill()
+
+
+@pytest.fixture
+def spark() -> Iterator[Any]:
+    from kafka_compat.pipelines.connector import copy_jars
+    from kafka_compat.pipelines.environment import SPARK_VERSION
+    from kafka_compat.pipelines.session import create_session
+
+    jars = cache_directory() / f"spark-{SPARK_VERSION}"
+    copy_jars(jars)
+    settings = {"spark.sql.execution.arrow.pyspark.enabled": "true"}
+    session = create_session("faults", master="local[2]", jars=jars, settings=settings)
+    yield session
+    session.stop()
+
+
+def _restart_all(cluster: FaultCluster, progress: list[str]) -> None:
+    for broker_id in BROKER_IDS:
+        began_s = time.monotonic()
+        cluster.brokers[broker_id].process.stop(60)
+        stopped_s = time.monotonic() - began_s
+        cluster.start(broker_id)
+        wait_until(lambda: cluster.registered() == set(BROKER_IDS), 30, "all brokers are registered")
+        cluster.wait_in_sync(_TOPIC)
+        cluster.wait_in_sync("__consumer_offsets")
+        back_s = time.monotonic() - began_s
+        progress.append(f"broker {broker_id}: stopped in {stopped_s:.1f} s, back in {back_s:.1f} s")
+
+
+def _ends(log: dict[tuple[int, int], bytes]) -> dict[int, int]:
+    return dict(Counter(partition for partition, _ in log))
+
+
+@campaign_only
+@pytest.mark.timeout(600)
+def test_producers_and_groups_over_a_rolling_restart(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        cluster = stack.enter_context(FaultCluster(tmp_path))
+        cluster.create_topic(_TOPIC, _PARTITIONS)
+        members = [join(client, cluster.bootstrap_servers, _TOPIC, tmp_path) for client in CLIENTS]
+        for member in members:
+            stack.callback(member.stop)
+        producers = stack.enter_context(_producing(cluster, tmp_path))
+        for producer in producers:
+            wait_until(partial(producer.acknowledged_since, 0), 60, f"{producer.client} is at work", 0.1)
+        for client, member in zip(CLIENTS, members, strict=True):
+            wait_until(partial(_all_committed, member), 60, f"{client} has committed", 0.2)
+        watch = CommitWatch(cluster.bootstrap_servers, _TOPIC, _PARTITIONS)
+        watch.start()
+        began_ms = now_ms()
+        progress: list[str] = []
+        for _ in range(_ROUNDS):
+            _restart_all(cluster, progress)
+        ended_ms = now_ms()
+        for producer in producers:
+            producer.stop()
+        found = {producer.client: producer.outcomes() for producer in producers}
+        log = read_everything(cluster.bootstrap_servers, _TOPIC, _PARTITIONS)
+        ends = _ends(log)
+        for client, member in zip(CLIENTS, members, strict=True):
+            wait_until(partial(_has_committed, member, ends), 60, f"{client} has read and committed all", 0.2)
+            wait_until(
+                partial(_is_told, watch, client, ends), 30, f"all of {client}'s commits are there", 0.2
+            )
+        watch.stop()
+    print("\n".join(progress))
+    for client, (acknowledged, given_up) in found.items():
+        gap_s = longest_gap_s(acknowledged, began_ms, ended_ms)
+        print(
+            f"{client}: {len(acknowledged)} acknowledged, {len(given_up)} given up, longest gap {gap_s:.2f} s"
+        )
+        assert not given_up
+    findings = check(log, {client: acknowledged for client, (acknowledged, _) in found.items()})
+    assert findings.nothing, findings
+    print(f"{watch.looks} looks at the groups' offsets")
+    assert not watch.went_back
+    for client, member in zip(CLIENTS, members, strict=True):
+        assert member.errors == [], (client, member.errors)
+        missing = {p: end for p, end in ends.items() if member.consumed[p] != set(range(end))}
+        assert not missing, (client, missing)
+
+
+def _all_committed(member: Member) -> bool:
+    return len(member.committed) == _PARTITIONS
+
+
+def _has_committed(member: Member, ends: dict[int, int]) -> bool:
+    assert not member.errors, member.errors
+    return member.committed == ends
+
+
+def _is_told(watch: CommitWatch, group: str, ends: dict[int, int]) -> bool:
+    return all(watch.latest.get((group, partition)) == end for partition, end in ends.items())
+
+
+@campaign_only
+@pytest.mark.timeout(600)
+def test_a_spark_stream_over_a_rolling_restart(spark: Any, tmp_path: Path) -> None:
+    batches: dict[int, list[tuple[int, int, bytes]]] = {}
+
+    def collect(frame: Any, batch_id: int) -> None:
+        rows = frame.select("partition", "offset", "value").toArrow()
+        batches[batch_id] = list(zip(*(rows.column(index).to_pylist() for index in range(3)), strict=True))
+
+    with ExitStack() as stack:
+        cluster = stack.enter_context(FaultCluster(tmp_path))
+        cluster.create_topic(_TOPIC, _PARTITIONS)
+        producers = stack.enter_context(_producing(cluster, tmp_path))
+        options = {
+            "kafka.bootstrap.servers": cluster.bootstrap_servers,
+            "subscribe": _TOPIC,
+            "startingOffsets": "earliest",
+        }
+        writer = spark.readStream.format("kafka").options(**options).load().writeStream.foreachBatch(collect)
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        stack.callback(query.stop)
+        wait_until(lambda: len(batches) > 2, 120, "the stream is at work", 0.2)
+        progress: list[str] = []
+        _restart_all(cluster, progress)
+        for producer in producers:
+            producer.stop()
+        log = read_everything(cluster.bootstrap_servers, _TOPIC, _PARTITIONS)
+
+        def all_read() -> bool:
+            assert query.isActive, query.exception()
+            return sum(map(len, list(batches.values()))) >= len(log)
+
+        wait_until(all_read, 60, "the stream has read everything", 0.2)
+        assert query.exception() is None
+    print("\n".join(progress))
+    rows = [row for batch in batches.values() for row in batch]
+    print(f"{len(rows)} rows in {len(batches)} batches")
+    assert Counter((partition, offset) for partition, offset, _ in rows) == Counter(log.keys())
+    assert {(partition, offset): bytes(value) for partition, offset, value in rows} == log
+    assert not any(producer.outcomes()[1] for producer in producers)
