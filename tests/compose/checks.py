@@ -33,7 +33,7 @@ def settings(cluster: Cluster) -> str:
     """Who the processes are, KAFKA_CREATE_TOPICS, and settings by Kafka's rule for variables."""
     for name in BROKERS:
         assert docker("exec", cluster.id(name), "id", "-u").strip() != "0", f"{name} runs as root"
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin = _admin(cluster)
     wait_until(
         lambda: all(len(_isrs(admin, topic)) == count for topic, count in TOPICS.items()), 30, "topics"
     )
@@ -87,7 +87,7 @@ def client_suite(cluster: Cluster, arguments: list[str]) -> str:
 
 def losing_brokers(cluster: Cluster) -> str:
     """Under load with acks=all: one broker's container is killed, another stops and Docker restarts it."""
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin = _admin(cluster)
     admin.create_topics([NewTopic(LOADED, num_partitions=PARTITIONS)])[LOADED].result(20)
     load = Load(ConfluentProducer(cluster.bootstrap, LOADED))
     load.start()
@@ -142,19 +142,23 @@ def values_of_orders(cluster: Cluster) -> set[bytes]:
     consumer.subscribe(["orders"])
     found: set[bytes] = set()
     while len(found) < 2 * COUNT:
-        messages = consumer.consume(500, timeout=30)
-        if not messages:
+        message = consumer.poll(30)
+        if message is None:
             break
-        for message in messages:
-            value = message.value()
-            assert message.error() is None and value is not None, message.error()
-            found.add(value)
+        value = message.value()
+        assert message.error() is None and value is not None, message.error()
+        found.add(value)
     consumer.close()
     return found
 
 
 def _written_values() -> set[bytes]:
     return {b"%s %d" % (place, number) for place in (b"inside", b"outside") for number in range(COUNT)}
+
+
+def _admin(cluster: Cluster) -> AdminClient:
+    """It does not tell of every connection that is lost with a broker."""
+    return AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 2})
 
 
 def _isrs(admin: AdminClient, topic: str) -> list[list[int]]:
