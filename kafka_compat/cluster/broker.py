@@ -72,6 +72,8 @@ Key = tuple[str, int]
 
 RECONNECT_S = 1.0
 FIRST_METADATA_S = 10.0
+TELL_S = 2.0
+"""How long a controller that stops waits for brokers to hear who leads now. One of them may be away."""
 _UNKNOWN_EPOCH = -1
 
 
@@ -466,6 +468,8 @@ class ClusterBroker(Broker):
             elif response.error_code != ErrorCode.NONE:
                 log.warning("controlled shutdown: %s", ErrorCode(response.error_code).name)
             elif not response.remaining_partitions:
+                # Else the new leaders would hear of it from the next controller.
+                await self.controller.told(TELL_S)
                 return
             else:
                 log.warning("nobody can take over %d partitions", len(response.remaining_partitions))

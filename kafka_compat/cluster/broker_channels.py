@@ -64,6 +64,10 @@ class BrokerChannels:
         if channel is not None and channel.broker.epoch == broker_epoch:
             channel.queue.put_nowait(request)
 
+    async def drained(self) -> None:
+        """Wait until everything that was sent so far is answered."""
+        await asyncio.gather(*(channel.queue.join() for channel in self._channels.values()))
+
     async def close(self) -> None:
         """Drop what is queued and close all connections."""
         for channel in self._channels.values():
@@ -92,6 +96,7 @@ class _Channel:
             response = await self._send(item)
             if item.answered is not None and response is not None:
                 item.answered(response)
+            self.queue.task_done()
 
     async def _send(self, item: ControllerRequest) -> Any:
         while True:

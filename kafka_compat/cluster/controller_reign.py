@@ -128,6 +128,10 @@ class ControllerReign:
         finally:
             self._waiting.pop(request_id, None)
 
+    async def told(self) -> None:
+        """Wait until all brokers have answered what was sent to them so far."""
+        await self._channels.drained()
+
     def topic_named(self, topic_id: UUID) -> str | None:
         """The topic with an id, as far as the controller knows."""
         return self._machine.topic_named(topic_id)

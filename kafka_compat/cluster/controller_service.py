@@ -74,6 +74,13 @@ class ControllerService:
         """The controller's reply to a request; None when this broker is not the controller."""
         return await self._reign.ask(make) if self._reign is not None else None
 
+    async def told(self, patience_s: float) -> None:
+        """Wait until all brokers know what this broker decided as controller; not for longer than that."""
+        if self._reign is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience_s):
+                    await self._reign.told()
+
     def topic_named(self, topic_id: UUID) -> str | None:
         """The topic with an id, as the controller knows it, if this broker is it."""
         return self._reign.topic_named(topic_id) if self._reign is not None else None

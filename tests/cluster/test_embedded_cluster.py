@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,7 @@ from kafka_compat.protocol.messages.describe_topic_partitions import (
 from kafka_compat.protocol.messages.elect_leaders import ElectLeadersRequest
 from kafka_compat.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kafka_compat.protocol.messages.init_producer_id import InitProducerIdRequest
+from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from kafka_compat.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.cluster.embedded import SETTLE_S, EmbeddedCluster, until
 
@@ -137,6 +140,26 @@ async def test_a_controlled_shutdown_leaves_no_gap(cluster: EmbeddedCluster) -> 
     ]
     assert all(found is not None and found.leader not in (-1, first) for found in known)
     del cluster.brokers[first]
+
+
+async def test_a_controller_that_stops_has_told_the_new_leaders(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await cluster.create_topic("t", 6)
+    leaving = cluster.controller
+    led = [held.partition for held in leaving.replicas if held.is_leader]
+    assert led
+    others = [broker for broker in cluster.brokers.values() if broker is not leaving]
+    for broker in others:
+        monkeypatch.setattr(broker, "lead_and_follow", partial(_late, broker.lead_and_follow))
+    await leaving.hand_over()
+    held = [broker.replicas.get("t", partition) for broker in others for partition in led]
+    assert {item.partition for item in held if item is not None and item.is_leader} == set(led)
+
+
+async def _late(call: Callable[[LeaderAndIsrRequest], Awaitable[Any]], request: LeaderAndIsrRequest) -> Any:
+    await asyncio.sleep(0.2)
+    return await call(request)
 
 
 async def test_min_insync_replicas(cluster: EmbeddedCluster) -> None:
