@@ -21,7 +21,8 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class ReportJob:
-    """`folders` are data folders of one or several brokers; no topics means all but the internal ones.
+    """`folders` are a broker's data folders (other brokers' replicas would count again); no topics means all
+    but the internal ones.
 
     `retention_ms` and `retention_bytes` (None: no bound) are what the topics' settings say, which lie outside
     of a data folder. `now_ms` None is the time of the run. `hot_keys` are listed for each topic.

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from kafka_compat.cli import main
+from kafka_compat.pipelines.errors import JobFailed
 from kafka_compat.pipelines.transactional_writer import Slices, write_slice
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
@@ -133,6 +134,15 @@ def test_a_writer_that_comes_back_from_the_dead_adds_nothing(kafka: Cluster) -> 
     assert again[0].to_pydict() == {"copied": [0], "skipped": [10]}
     values = [message.value() for message in committed_records(kafka, copy, 1, 10)[0]]
     assert values == [str(i).encode() for i in range(10)]
+
+
+def test_a_batch_whose_position_is_lost_is_not_guessed(kafka: Cluster) -> None:
+    """Its group's offsets expired, say: nobody can tell what of it is there."""
+    topic, copy = kafka.create_topic(), kafka.create_topic()
+    plan = Slices({"bootstrap.servers": kafka.address}, f"{copy}-group", copy, True, {topic: {0: 10}})
+    with pytest.raises(JobFailed, match=f"no offset of {topic}-0"):
+        list(write_slice(iter([slice_of(topic, 10)]), plan))
+    assert kafka.ends(copy).total() == 0
 
 
 def test_aborted_records_are_not_copied_and_partitions_follow(
