@@ -282,7 +282,12 @@ class DelayedFetch:
         plan = self._plan
         topics: dict[str | UUID, list[PartitionData]] = {}
         for target, data, size_bytes in found:
-            notable = size_bytes > 0 or data.error_code != 0 or data.diverging_epoch.end_offset >= 0
+            notable = (
+                size_bytes > 0
+                or data.error_code != 0
+                or data.diverging_epoch.end_offset >= 0
+                or data.preferred_read_replica != LEADER
+            )
             if plan.must_answer(target, data.high_watermark, data.log_start_offset, notable):
                 topics.setdefault(target.topic, []).append(data)
             if data.diverging_epoch.end_offset >= 0:
