@@ -48,6 +48,7 @@ from storage.log_dirs import LogDirs
 from storage.records import Record, build_batch
 from storage.segment import FileSlice
 from tests.simulation.controller import BROKERS, DELAY_MAX_MS, TOPIC, TOPIC_ID, Controller, Controls
+from tests.simulation.producer import IdempotentProducer, Violation
 from tests.simulation.reigns import Reigns
 from tests.storage.simulated_filesystem import SimulatedFilesystem
 
@@ -55,10 +56,6 @@ LAG_TIME_MAX_MS = 200
 DETECTION_MAX_MS = 100
 AWAY_MIN_MS = DETECTION_MAX_MS + 4 * DELAY_MAX_MS
 SETTINGS = FollowerSettings(wait_max_ms=0, backoff_ms=20)
-
-
-class Violation(AssertionError):
-    """A promise of the cluster is broken."""
 
 
 class Broker:
@@ -313,6 +310,8 @@ class Cluster:
             segment_bytes=segment_bytes,
             retention_bytes=retention_bytes,
         )
+        self.keeps_all = retention_bytes < 0
+        self.producer: IdempotentProducer | None = None
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
         self.cuts: set[frozenset[int]] = set()
@@ -360,16 +359,19 @@ class Cluster:
 
     # --- what happens to a cluster
 
-    def produce(self) -> None:
-        """One acks=all batch to whoever believes to lead."""
+    def any_leader(self) -> Broker | None:
+        """One of those that believe to lead."""
         leaders = [
             broker for broker in self.brokers.values() if broker.partition and broker.partition.is_leader
         ]
-        if not leaders:
+        return self.random.choice(leaders) if leaders else None
+
+    def produce(self) -> None:
+        """One acks=all batch to whoever believes to lead."""
+        broker = self.any_leader()
+        partition = broker.partition if broker is not None else None
+        if broker is None or partition is None:
             return
-        broker = self.random.choice(leaders)
-        partition = broker.partition
-        assert partition is not None
         self.written += 1
         value = b"%d:%d" % (self.written, broker.broker_id)
         records = [Record(timestamp=self.time_ms, value=value) for _ in range(self.random.randint(1, 3))]
@@ -459,6 +461,7 @@ class Cluster:
             self.cuts.clear()
 
     def live(self, steps: int) -> None:
+        self.producer = IdempotentProducer(self)
         for _ in range(steps):
             self.misfortune()
             self.run(self.random.choice((1, 5, 20, 60, 300)))
@@ -485,7 +488,10 @@ class Cluster:
     def heal(self) -> None:
         """All troubles end: the replicas agree, with every acknowledged record."""
         self.cuts.clear()
-        self.run(20_000)
+        self.run(2_000)
+        if self.producer is not None:
+            self.producer.stop()
+        self.run(18_000)
         partitions = [broker.partition for broker in self.brokers.values()]
         assert all(partitions), "a broker did not come back"
         if sorted(self.controller.isr) != list(BROKERS):
@@ -499,6 +505,8 @@ class Cluster:
         for value, offset in self.acknowledged.items():
             if offset >= start and value not in offsets.get(offset, b""):
                 raise Violation(f"the acknowledged record {value!r} at offset {offset} is lost")
+        if self.producer is not None and self.keeps_all:
+            self.producer.check([content for _, _, content in logs[0]])
         for held in partitions:
             if held is not None and held.high_watermark != held.log.log_end_offset:
                 raise Violation(f"{held.high_watermark} of {held.log.log_end_offset} records are committed")

@@ -39,6 +39,9 @@ class Controls(Protocol):
     def registered(self, broker_id: int) -> None:
         """A broker has a session again."""
 
+    def leads(self, broker_id: int, leader_epoch: int) -> bool:
+        """Whether that broker leads in that epoch, in truth."""
+
     def counts_on(self, broker_id: int) -> bool:
         """Whether the broker, which has died, may still be made leader beside others for what it had."""
 
@@ -109,6 +112,9 @@ class Controller:
         others = [member for member in self.isr if member in self.alive and member != self.leader]
         if others:
             self.elect(self.cluster.random.choice(others), self.isr)
+
+    def leads(self, broker_id: int, leader_epoch: int) -> bool:
+        return (broker_id, leader_epoch) == (self.leader, self.leader_epoch)
 
     def counts_on(self, broker_id: int) -> bool:
         return broker_id in self.isr and len(self.isr) > 1

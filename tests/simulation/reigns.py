@@ -178,6 +178,9 @@ class Reigns:
     def isr(self) -> tuple[int, ...]:
         return self.state.isr
 
+    def leads(self, broker_id: int, leader_epoch: int) -> bool:
+        return (broker_id, leader_epoch) == (self.state.leader, self.state.leader_epoch)
+
     def counts_on(self, broker_id: int) -> bool:
         return broker_id in self.isr and len(self.isr) > 1
 

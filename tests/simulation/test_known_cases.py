@@ -18,8 +18,9 @@ from kafka_compat.replication.follower import Follower
 from kafka_compat.replication.in_sync import InSyncReplicas
 from kafka_compat.replication.partition import Partition
 from storage.records import Record, build_batch
-from tests.simulation.cluster import Cluster, Violation
+from tests.simulation.cluster import Cluster
 from tests.simulation.controller import Controller
+from tests.simulation.producer import Violation
 
 
 def partition_of(cluster: Cluster, broker_id: int) -> Partition:
