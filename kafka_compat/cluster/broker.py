@@ -388,9 +388,12 @@ class ClusterBroker(Broker):
 
     def update_metadata(self, request: UpdateMetadataRequest) -> None:
         """UpdateMetadata of a controller that is not refused."""
+        peers = set(self.metadata.brokers)
         for topic in apply_update(self.metadata, request):
             self.topics.forget(topic.name)
             self._on_deleted(topic.name, [item.partition for item in topic.partitions])
+        if peers - self.metadata.brokers.keys():
+            self.replicas.peers_changed()
         self.topics.metadata_changed()
         for waiting in ("_cluster_markers", "_cluster_coordinators"):
             if waiting in self.__dict__:

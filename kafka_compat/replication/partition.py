@@ -385,6 +385,15 @@ class Partition:
                 "%s-%d: in-sync replicas shrink from %s to %s", self.topic, self.partition, self.isr, isr
             )
             self._propose(isr)
+        # A follower that hangs and is not in sync has been waited for long enough, too.
+        self._advance_high_watermark(now_ms)
+
+    def peers_changed(self) -> None:
+        """Brokers came or went: what waits for one that is gone waits no more."""
+        if self.is_leader and not self._alone:
+            self._advance_high_watermark(self.log.now_ms())
+            if self._deletion_waiters:
+                _release(self._deletion_waiters, self.low_watermark(), ErrorCode.NONE)
 
     def low_watermark(self) -> int:
         """The log start that all living replicas have reached (DeleteRecords)."""

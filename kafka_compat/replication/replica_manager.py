@@ -143,6 +143,11 @@ class ReplicaManager:
         for held in self:
             held.maybe_shrink_isr(now_ms)
 
+    def peers_changed(self) -> None:
+        """Brokers came or went: see Partition.peers_changed."""
+        for held in self:
+            held.peers_changed()
+
     def _hold(self, topic: str, partition: int, topic_id: UUID, is_new: bool) -> Partition | None:
         key = (topic, partition)
         held = self._partitions.get(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -16,6 +16,7 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
@@ -120,14 +121,23 @@ class EmbeddedCluster:
         return await client.send(key, version, request)
 
     async def create_topic(
-        self, name: str, partitions: int = 1, replicas: int = 3, configs: Mapping[str, str] | None = None
+        self,
+        name: str,
+        partitions: int = 1,
+        replicas: int = 3,
+        configs: Mapping[str, str] | None = None,
+        assignment: Sequence[int] = (),
     ) -> ErrorCode:
+        """Make a topic; with `assignment` one of one partition on these brokers."""
         request = CreateTopicsRequest(
             topics=[
                 CreatableTopic(
                     name=name,
-                    num_partitions=partitions,
-                    replication_factor=replicas,
+                    num_partitions=-1 if assignment else partitions,
+                    replication_factor=-1 if assignment else replicas,
+                    assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=list(assignment))]
+                    if assignment
+                    else [],
                     configs=[
                         CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()
                     ],

@@ -1,0 +1,43 @@
+"""A broker that stops asks for a successor as often as controlled.shutdown.max.retries says."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from kafka_compat.errors import ErrorCode
+from tests.cluster.embedded import EmbeddedCluster, until
+
+BACKOFF = "controlled.shutdown.retry.backoff.ms"
+RETRIES = "controlled.shutdown.max.retries"
+
+
+async def test_the_next_controller_is_asked_when_one_is_lost(tmp_path: Path) -> None:
+    cluster = EmbeddedCluster(tmp_path, settings={BACKOFF: "50", RETRIES: "100"})
+    await cluster.start()
+    try:
+        controller = cluster.controller.broker_id
+        leader, third = set(cluster.brokers) - {controller}
+        assert await cluster.create_topic("t", assignment=(leader, third, controller)) == ErrorCode.NONE
+        await cluster.stop_broker(controller, controlled=False)
+        await cluster.stop_broker(leader)
+        assert cluster.leader("t") == third
+        assert await cluster.produce(third, "t", b"x") == ErrorCode.NONE
+    finally:
+        await cluster.stop()
+
+
+async def test_nobody_is_waited_for_in_vain_for_ever(tmp_path: Path) -> None:
+    cluster = EmbeddedCluster(tmp_path, settings={BACKOFF: "200", RETRIES: "4"})
+    await cluster.start()
+    try:
+        assert await cluster.create_topic("t", replicas=2) == ErrorCode.NONE
+        leader = cluster.leader("t")
+        (follower,) = cluster.isr("t") - {leader}
+        await cluster.stop_broker(follower, controlled=False)
+        await until(lambda: cluster.isr("t") == {leader})
+        begun = time.monotonic()
+        await cluster.stop_broker(leader)
+        assert 0.6 <= time.monotonic() - begun < 5
+    finally:
+        await cluster.stop()
