@@ -1,0 +1,37 @@
+"""auto.leader.rebalance.enable: leaderships return to their preferred replicas by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.errors import ErrorCode
+from tests.cluster.embedded import EmbeddedCluster, until
+
+INTERVAL = "leader.imbalance.check.interval.seconds"
+ALL = {1, 2, 3}
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+async def test_leaders_return(tmp_path: Path, enabled: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_compat.cluster.controller_reign.FIRST_REBALANCE_S", 0.5)
+    cluster = EmbeddedCluster(tmp_path, settings={INTERVAL: "1", "auto.leader.rebalance.enable": enabled})
+    await cluster.start()
+    try:
+        preferred = min(cluster.brokers.keys() - {cluster.controller.broker_id})
+        order = [preferred, *sorted(ALL - {preferred})]
+        assert await cluster.create_topic("t", assignment=order) == ErrorCode.NONE
+        await cluster.stop_broker(preferred)
+        await until(lambda: cluster.leader("t") not in (-1, preferred))
+        await cluster.start_broker(preferred)
+        await until(lambda: cluster.isr("t") == ALL)
+        if enabled == "true":
+            await until(lambda: cluster.leader("t") == preferred)
+        else:
+            # Three times the interval: nothing tells of what does not happen.
+            await asyncio.sleep(3)
+            assert cluster.leader("t") == order[1]
+    finally:
+        await cluster.stop()
