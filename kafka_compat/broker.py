@@ -44,6 +44,7 @@ from storage.log_dirs import LoadReport, LogDirs, stored_meta_properties
 if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.groups.store_offsets import StoreOffsets
+    from kafka_compat.replication.log_mover import LogMover
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.marker_writer import MarkerWriter
@@ -138,6 +139,13 @@ class Broker:
         return StoreOffsets(self.store, self.metadata, self.config.int("offset.metadata.max.bytes"))
 
     @cached_property
+    def log_mover(self) -> LogMover:
+        """Made when the first log is to move to another directory."""
+        from kafka_compat.replication.log_mover import LogMover
+
+        return LogMover(self.log_dirs, self.replicas, self.config)
+
+    @cached_property
     def markers(self) -> LocalMarkerWriter:
         """Ends transactions in the partitions that this broker leads."""
         from kafka_compat.transactions.local_markers import LocalMarkerWriter
@@ -204,6 +212,8 @@ class Broker:
             raise
         self._maintenance = Maintenance(self)
         self._maintenance.start()
+        if self.log_dirs.futures:
+            self.log_mover.resume()
         self._started = True
         gc.collect()
         gc.freeze()
@@ -433,6 +443,8 @@ class Broker:
         if self._maintenance is not None:
             self._maintenance.stop()
         self.server.stop_accepting()
+        if "log_mover" in self.__dict__:
+            self.log_mover.stop()
         if "transactions" in self.__dict__:
             self.transactions.close()
         if "groups" in self.__dict__:

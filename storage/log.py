@@ -19,7 +19,7 @@ from storage.batch import LOG_OVERHEAD, BatchHeader, read_checked_headers, read_
 from storage.config import LogConfig
 from storage.deletions import Deletions
 from storage.disk import Disk
-from storage.errors import OffsetOutOfRange
+from storage.errors import LogDirFailure, OffsetOutOfRange
 from storage.filesystem import Filesystem
 from storage.leader_epochs import LeaderEpochs
 from storage.log_folder import LogFolder
@@ -302,6 +302,12 @@ class Log:
         if leader_epoch != self.latest_leader_epoch:
             self._assign_epoch(leader_epoch, self.log_end_offset)
 
+    def take_leader_epochs(self, leader_epochs: LeaderEpochs) -> None:
+        """Know the epochs of the log that this one is a copy of, those without a record included."""
+        self.leader_epochs = leader_epochs
+        self.latest_leader_epoch = leader_epochs.latest_epoch
+        self.leader_epochs_changed = True
+
     def _assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
         self.leader_epochs.assign(leader_epoch, start_offset)
         self.latest_leader_epoch = leader_epoch
@@ -330,6 +336,10 @@ class Log:
         try:
             return self.segments.read(offset, max_bytes, upper_bound, self.log_end_offset, min_one_batch)
         except OSError as error:
+            if self.closed:
+                raise LogDirFailure(
+                    f"{self.topic}-{self.partition} is not in {self.directory} any more"
+                ) from error
             raise self.disk.fail(error, f"read of {self.topic}-{self.partition}") from error
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:

@@ -3,6 +3,9 @@
 A directory belongs to one broker at a time (`.lock`) and to one broker id and cluster for good
 (`meta.properties`). The marker `.kafka_cleanshutdown` says that every log in it was closed; it is taken away
 before the first write. A directory that fails goes offline with its logs, and the others go on.
+
+A log moves to another directory as a copy in a folder named NAME.…-future, which takes the log's place once
+it holds the same. A crash between the two renames leaves two whole folders, of which the longer is kept.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
+FUTURE_SUFFIX = "-future"
+NAME_BYTES_MAX = 255
 
 THREADS = 16
 """For what waits for the disk at start and stop; fewer logs than this are done one after the other."""
@@ -121,6 +126,8 @@ class LogDirs:
         on_failure: Callable[[str, list[TopicPartition]], None] | None = None,
     ) -> None:
         self.logs: dict[TopicPartition, Log] = {}
+        self.futures: dict[TopicPartition, Log] = {}
+        """Copies that are to take the places of the logs."""
         self._filesystem: Filesystem = filesystem or RealFilesystem()
         self.clean_offsets: dict[TopicPartition, int] = {}
         """The partitions that were compacted, with the offsets up to which they are clean."""
@@ -264,32 +271,34 @@ class LogDirs:
             if name.endswith(DELETE_SUFFIX) and filesystem.is_directory(path):
                 self._deletions.schedule(path, self._clock.now_ms())
                 continue
-            key = parse_directory_name(name)
+            key = parse_directory_name(_name_of_future(name) or name)
             if key is None or not filesystem.is_directory(path):
                 continue
-            if key in self.logs:
-                raise OSError(f"{path} and {self.logs[key].directory} hold the same partition")
             found.append((key, path, self._config_for(key[0])))
 
         def load(item: tuple[TopicPartition, str, LogConfig]) -> LoadedLog:
             key, path, config = item
+            is_future = path.endswith(FUTURE_SUFFIX)
             return self._loader.load(
                 directory.disk,
                 path,
                 key,
                 config,
-                recovery_point=recovery_points.get(key, 0),
-                log_start_offset=start_offsets.get(key, 0),
+                recovery_point=0 if is_future else recovery_points.get(key, 0),
+                log_start_offset=0 if is_future else start_offsets.get(key, 0),
                 clean=clean,
-                keep_gaps=keep_gaps or key in cleaned,
+                keep_gaps=keep_gaps or key in cleaned or is_future,
                 progress=progress,
             )
 
-        for (key, _, _), loaded in zip(found, _on_threads(load, found, waits=not clean), strict=True):
+        for (key, path, _), loaded in zip(found, _on_threads(load, found, waits=not clean), strict=True):
             report.recovered_bytes += loaded.scanned_bytes
             if loaded.truncated_bytes:
                 report.truncated[key] = loaded.truncated_bytes
-            self._add(directory, key, loaded.log)
+            if path.endswith(FUTURE_SUFFIX):
+                self.futures[key] = loaded.log
+            else:
+                self._add_longer(directory, key, loaded.log)
         if clean:
             # From now on a crash leaves unclean logs. Durable before the first append can be.
             filesystem.unlink(f"{directory.path}/{checkpoints.CLEAN_SHUTDOWN}")
@@ -297,6 +306,17 @@ class LogDirs:
         else:
             report.clean = report.clean and not self._logs_in(directory)
             self._write_recovery_points(directory)
+
+    def _add_longer(self, directory: LogDirectory, key: TopicPartition, log: Log) -> None:
+        """Add a log that was found, or keep the one that was found elsewhere (see the module)."""
+        other = self.logs.get(key)
+        if other is not None:
+            shorter = log if log.log_end_offset <= other.log_end_offset else other
+            path = self._rename(shorter, STRAY_SUFFIX)
+            logger.warning("two directories hold %s-%d: the shorter one is now %s", *key, path)
+            if shorter is log:
+                return
+        self._add(directory, key, log)
 
     def _add(self, directory: LogDirectory, key: TopicPartition, log: Log) -> None:
         def before_truncation(offset: int) -> None:
@@ -350,6 +370,7 @@ class LogDirs:
 
     def delete(self, topic: str, partition: int) -> None:
         """Drop a log: its folder is renamed at once and removed after file.delete.delay.ms."""
+        self.cancel_move(topic, partition)
         log = self.logs.pop((topic, partition))
         self.clean_offsets.pop((topic, partition), None)
         target = self._rename(log, DELETE_SUFFIX)
@@ -360,13 +381,70 @@ class LogDirs:
         self.clean_offsets.pop((topic, partition), None)
         return self._rename(self.logs.pop((topic, partition)), STRAY_SUFFIX)
 
+    # --- move to another directory
+
+    def begin_move(self, topic: str, partition: int, directory: str) -> Log:
+        """An empty log in `directory`, for the caller to copy the present one into; in the place of any that
+        was begun before. Raises LogDirFailure, DiskFull.
+        """
+        self.cancel_move(topic, partition)
+        key = (topic, partition)
+        log, target = self.logs[key], self._directories[directory]
+        target.disk.check()
+        path = f"{directory}/{_long_name(topic, partition, FUTURE_SUFFIX)}"
+        topic_id = log.topic_id or UUID(int=0)
+        try:
+            future = self._loader.create(target.disk, path, key, topic_id, self._config_for(topic))
+        except OSError as error:
+            raise target.disk.refuse(error, f"create {path}") from error
+        self.futures[key] = future
+        return future
+
+    def cancel_move(self, topic: str, partition: int) -> None:
+        """Drop the copy, if there is one."""
+        future = self.futures.pop((topic, partition), None)
+        if future is not None and future.disk.failure is None:
+            self._deletions.schedule(self._rename(future, DELETE_SUFFIX), self._clock.now_ms())
+
+    def finish_move(self, topic: str, partition: int) -> Log:
+        """Have the copy, which holds the same batches, take the place of the log; the log from now on.
+
+        Raises LogDirFailure, DiskFull; then the log is where it was, or its directory is offline.
+        """
+        key = (topic, partition)
+        log, future = self.logs[key], self.futures.pop(key)
+        assert future.log_end_offset == log.log_end_offset
+        target = self._directories[future.disk.path]
+        future.producers = log.producers
+        future.take_leader_epochs(log.leader_epochs)
+        future.close()
+        path = f"{target.path}/{topic}-{partition}"
+        target.forget_offsets(key)
+        try:
+            self._filesystem.rename(future.directory, path)
+            self._filesystem.sync_directory(target.path)
+            loaded = self._loader.load(
+                target.disk,
+                path,
+                key,
+                self._config_for(topic),
+                recovery_point=log.log_end_offset,
+                log_start_offset=log.log_start_offset,
+                clean=True,
+            )
+        except OSError as error:
+            raise target.disk.fail(error, f"move to {path}") from error
+        self._deletions.schedule(
+            self._rename(log, DELETE_SUFFIX), self._clock.now_ms() + log.config.file_delete_delay_ms
+        )
+        self._add(target, key, loaded.log)
+        self._write_recovery_points(target)
+        self._write_log_start_offsets(target)
+        return loaded.log
+
     def _rename(self, log: Log, ending: str) -> str:
         directory = self._directories[log.disk.path]
-        suffix = f".{uuid4().hex}{ending}"
-        name = f"{log.topic}-{log.partition}"
-        # Long topic names are cut so that the new name stays within the 255 bytes of a file name, as Kafka
-        # does.
-        target = f"{directory.path}/{name[: 255 - len(suffix)]}{suffix}"
+        target = f"{directory.path}/{_long_name(log.topic, log.partition, ending)}"
         try:
             self._filesystem.rename(log.directory, target)
             log.moved(target)
@@ -378,7 +456,7 @@ class LogDirs:
     def update_config(self, topic: str) -> None:
         """Fetch the settings of a topic anew for all of its logs."""
         config = self._config_for(topic)
-        for (name, _), log in self.logs.items():
+        for (name, _), log in [*self.logs.items(), *self.futures.items()]:
             if name == topic:
                 log.update_config(config)
 
@@ -449,6 +527,8 @@ class LogDirs:
         logs = self.logs
         self.logs = {key: log for key, log in logs.items() if log.disk is not disk}
         lost = [key for key, log in logs.items() if log.disk is disk]
+        futures = self.futures.items()
+        self.futures = {key: log for key, log in futures if log.disk is not disk and key in self.logs}
         if self._on_failure is not None:
             self._on_failure(disk.path, lost)
 
@@ -465,7 +545,8 @@ class LogDirs:
     def _close_directory(
         self, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int]
     ) -> None:
-        _on_threads(Log.close, list(self._logs_in(directory).values()), waits=True)
+        futures = [log for log in self.futures.values() if log.disk is directory.disk]
+        _on_threads(Log.close, [*self._logs_in(directory).values(), *futures], waits=True)
         self._write_recovery_points(directory)
         self._write_log_start_offsets(directory)
         self._write_high_watermarks(directory, high_watermarks)
@@ -484,6 +565,20 @@ def _on_threads(action: Callable[[S], T], items: Sequence[S], *, waits: bool) ->
 
     with ThreadPoolExecutor(THREADS, thread_name_prefix="log-dirs") as pool:
         return list(pool.map(action, items))
+
+
+def _long_name(topic: str, partition: int, ending: str) -> str:
+    """The name of a folder with a random part and an ending. Long topic names are cut so that it stays within
+    the bytes that a file name may have, as Kafka does.
+    """
+    suffix = f".{uuid4().hex}{ending}"
+    return f"{topic}-{partition}"[: NAME_BYTES_MAX - len(suffix)] + suffix
+
+
+def _name_of_future(name: str) -> str | None:
+    """What the folder of a copy will be called; None for any other folder, and where the name was cut."""
+    is_whole = name.endswith(FUTURE_SUFFIX) and len(name) < NAME_BYTES_MAX
+    return name.rpartition(".")[0] if is_whole else None
 
 
 def parse_directory_name(name: str) -> TopicPartition | None:

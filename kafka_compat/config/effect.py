@@ -93,6 +93,7 @@ BROKER_SETTINGS = frozenset(
         "offsets.topic.segment.bytes",
         "producer.id.expiration.check.interval.ms",
         "producer.id.expiration.ms",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
         "replica.fetch.backoff.ms",
         "replica.fetch.max.bytes",
         "replica.fetch.min.bytes",

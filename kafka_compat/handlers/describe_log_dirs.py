@@ -1,5 +1,5 @@
-"""DescribeLogDirs (key 35): the data folders with their partitions and sizes (version 4 adds disk space,
-KIP-827).
+"""DescribeLogDirs (key 35): the data folders with their partitions and sizes, copies under way included
+(version 4 adds disk space, KIP-827).
 """
 
 from __future__ import annotations
@@ -32,6 +32,18 @@ def describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> D
             topics[os.path.dirname(log.directory)].setdefault(topic, []).append(
                 DescribeLogDirsPartition(
                     partition_index=partition, partition_size=log.size_bytes, offset_lag=0
+                )
+            )
+    for (topic, partition), future in log_dirs.futures.items():
+        if wanted is None or (topic, partition) in wanted:
+            source = log_dirs.logs.get((topic, partition))
+            lag = source.log_end_offset - future.log_end_offset if source is not None else 0
+            topics[os.path.dirname(future.directory)].setdefault(topic, []).append(
+                DescribeLogDirsPartition(
+                    partition_index=partition,
+                    partition_size=future.size_bytes,
+                    offset_lag=max(lag, 0),
+                    is_future_key=True,
                 )
             )
     results = []

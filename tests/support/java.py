@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -118,7 +119,7 @@ def _log4j_file() -> Path:
     file = kafka_jars.cache_directory() / "log4j.properties"
     if not file.exists() or file.read_text() != _LOG4J:
         file.parent.mkdir(parents=True, exist_ok=True)
-        partial = file.with_name(f"{file.name}.{id(file)}.part")
+        partial = file.with_name(f"{file.name}.{os.getpid()}.part")
         partial.write_text(_LOG4J)
         partial.rename(file)
     return file

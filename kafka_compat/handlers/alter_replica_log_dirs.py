@@ -1,0 +1,45 @@
+"""AlterReplicaLogDirs (key 34): have replicas of this broker move to other data folders (KIP-113).
+
+Success says that a move has begun; DescribeLogDirs tells how far it is.
+"""
+
+from __future__ import annotations
+
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.error_mapping import code_of
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from storage.errors import StorageError
+
+
+@handler(ApiKey.ALTER_REPLICA_LOG_DIRS)
+def alter_replica_log_dirs(
+    ctx: RequestContext, request: AlterReplicaLogDirsRequest
+) -> AlterReplicaLogDirsResponse:
+    topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    for wanted in request.dirs:
+        for topic in wanted.topics:
+            results = topics.setdefault(topic.name, [])
+            for partition in topic.partitions:
+                code = _move(ctx, topic.name, partition, wanted.path)
+                results.append(AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=code))
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirTopicResult(topic_name=name, partitions=results)
+            for name, results in topics.items()
+        ]
+    )
+
+
+def _move(ctx: RequestContext, topic: str, partition: int, path: str) -> ErrorCode:
+    try:
+        ctx.broker.log_mover.move(topic, partition, path)
+    except (KafkaError, StorageError) as error:
+        return code_of(error)
+    return ErrorCode.NONE

@@ -1,0 +1,139 @@
+"""Logs move between a broker's directories (AlterReplicaLogDirs), under load, over kills, by Kafka's tool."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_compat.protocol.api_keys import ApiKey
+from tests.conformance import wire
+from tests.durability.load import PARTITIONS, ConfluentProducer, Load, check, read_everything
+from tests.support import campaign, java
+from tests.support.process import wait_until
+from tests.support.servers import GenuineKafka, KafkaCompatBroker
+
+TOPIC = "ledger"
+PATIENCE_S = 30
+
+Server = KafkaCompatBroker | GenuineKafka
+
+
+def two_disks(directory: Path, **more: str) -> tuple[list[Path], dict[str, str]]:
+    disks = [directory / "disk-0", directory / "disk-1"]
+    return disks, {"log.dirs": ",".join(map(str, disks)), **more}
+
+
+@pytest.fixture
+def moving(tmp_path: Path) -> Iterator[tuple[KafkaCompatBroker, list[Path]]]:
+    disks, settings = two_disks(
+        tmp_path,
+        **{
+            "log.segment.bytes": "262144",
+            "replica.alter.log.dirs.io.max.bytes.per.second": "3000000",
+            "file.delete.delay.ms": "0",
+        },
+    )
+    broker = KafkaCompatBroker(tmp_path / "broker", settings)
+    broker.start()
+    yield broker, disks
+    broker.stop()
+
+
+def ask(broker: Server, api_key: ApiKey, version: int, request: dict[str, Any]) -> dict[str, Any]:
+    with wire.Connection(broker.address) as connection:
+        return connection.ask(api_key, version, request)
+
+
+def create(broker: Server, topic: str = TOPIC, partitions: int = PARTITIONS) -> None:
+    wanted = {"name": topic, "num_partitions": partitions, "replication_factor": 1}
+    answer = ask(broker, ApiKey.CREATE_TOPICS, 5, {"topics": [wanted], "timeout_ms": 20_000})
+    assert answer["topics"][0]["error_code"] == 0, answer
+
+
+def move(broker: Server, path: Path | str, topic: str, partitions: list[int]) -> list[int]:
+    request = {"dirs": [{"path": str(path), "topics": [{"name": topic, "partitions": partitions}]}]}
+    answer = ask(broker, ApiKey.ALTER_REPLICA_LOG_DIRS, 2, request)
+    found = {item["partition_index"]: item["error_code"] for item in answer["results"][0]["partitions"]}
+    return [found[partition] for partition in partitions]
+
+
+def places(broker: Server) -> dict[int, str]:
+    """Where each partition of the topic is, copies not counted."""
+    answer = ask(broker, ApiKey.DESCRIBE_LOG_DIRS, 1, {"topics": None})
+    return {
+        partition["partition_index"]: result["log_dir"]
+        for result in answer["results"]
+        for topic in result["topics"]
+        if topic["name"] == TOPIC
+        for partition in topic["partitions"]
+        if not partition["is_future_key"]
+    }
+
+
+def wait_until_all_in(broker: Server, directory: Path) -> None:
+    wait_until(lambda: set(places(broker).values()) == {str(directory)}, PATIENCE_S, "all moved")
+
+
+@pytest.mark.timeout(900)
+def test_nothing_is_lost_by_moves_under_load_and_kills(
+    moving: tuple[KafkaCompatBroker, list[Path]],
+) -> None:
+    broker, disks = moving
+    create(broker)
+    load = Load(ConfluentProducer(broker.address, TOPIC))
+    load.start()
+    for number in range(campaign.rounds(3, 30)):
+        load.wait_for_acknowledgement()
+        target = disks[number % 2]
+        assert move(broker, target, TOPIC, [0, 1, 2]) == [0, 0, 0]
+        if number % 2:
+            broker.restart(kill=True)
+        wait_until_all_in(broker, target)
+    load.stop_sending()
+    broker.restart()
+    log = read_everything(broker.address, TOPIC)
+    findings = check(log, load.acknowledged, load.sent)
+    assert findings.nothing, findings
+    assert set(places(broker).values()) == {str(target)}
+    (other,) = (disk for disk in disks if disk != target)
+    wait_until(lambda: not list(other.glob(f"{TOPIC}-*")), PATIENCE_S, "no folder is left behind")
+
+
+def test_errors_are_genuine_kafkas(moving: tuple[KafkaCompatBroker, list[Path]], tmp_path: Path) -> None:
+    broker, disks = moving
+    theirs, settings = two_disks(tmp_path / "genuine")
+    genuine = GenuineKafka(tmp_path / "genuine", settings)
+    genuine.start()
+    try:
+        for server, directories in ((broker, disks), (genuine, theirs)):
+            create(server)
+            found = [
+                move(server, "/not/there", TOPIC, [0]),
+                move(server, "relative", TOPIC, [0]),
+                move(server, directories[0], TOPIC, [0, 7]),
+                move(server, directories[1], "nowhere", [0]),
+            ]
+            assert found == [[57], [57], [0, 3], [3]], server.name
+    finally:
+        genuine.stop()
+
+
+def test_kafkas_tool_moves_and_verifies(moving: tuple[KafkaCompatBroker, list[Path]], tmp_path: Path) -> None:
+    broker, disks = moving
+    create(broker)
+    plan = tmp_path / "plan.json"
+    partitions = [
+        {"topic": TOPIC, "partition": number, "replicas": [1], "log_dirs": [str(disks[1])]}
+        for number in range(PARTITIONS)
+    ]
+    plan.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    arguments = ("--bootstrap-server", broker.address, "--reassignment-json-file", str(plan))
+    done = java.run("kafka-reassign-partitions", *arguments, "--execute")
+    assert "Successfully started" in done.stdout, done.stdout + done.stderr
+    wait_until_all_in(broker, disks[1])
+    done = java.run("kafka-reassign-partitions", *arguments, "--verify")
+    assert done.stdout.count("is completed") >= PARTITIONS, done.stdout
