@@ -26,8 +26,8 @@ class IdempotentProducer:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._sequence = 0
-        """Of the first record that is not acknowledged."""
+        self.acknowledged = 0
+        """Records; the next one has this sequence number."""
         self._count = 1
         self._sent_ms = -RESEND_MS
         self._stopped = False
@@ -45,7 +45,7 @@ class IdempotentProducer:
         self._cluster.at(None, PAUSE_MS, self._step)
 
     def _send(self) -> None:
-        cluster, sequence = self._cluster, self._sequence
+        cluster, sequence = self._cluster, self.acknowledged
         broker = cluster.any_leader()
         partition = broker.partition if broker is not None else None
         if broker is None or partition is None:
@@ -70,8 +70,8 @@ class IdempotentProducer:
 
         def committed(code: ErrorCode) -> None:
             # An acknowledgement may come late, of a try before the last one.
-            if code == ErrorCode.NONE and sequence == self._sequence:
-                self._sequence += self._count
+            if code == ErrorCode.NONE and sequence == self.acknowledged:
+                self.acknowledged += self._count
                 self._count = cluster.random.randint(1, 3)
                 self._sent_ms = cluster.now_ms() - RESEND_MS
 
@@ -86,5 +86,5 @@ class IdempotentProducer:
                     if header.base_sequence != expected:
                         raise Violation(f"sequence {header.base_sequence} is where {expected} must be")
                     expected += header.record_count
-        if expected < self._sequence:
-            raise Violation(f"{self._sequence} records are acknowledged, {expected} are there")
+        if expected < self.acknowledged:
+            raise Violation(f"{self.acknowledged} records are acknowledged, {expected} are there")
