@@ -93,6 +93,7 @@ class ClusterBroker(Broker):
         self._listener = config.inter_broker_listener
         self._leaders: dict[int, tuple[str, int]] = {}
         self._has_metadata = asyncio.Event()
+        self._registered = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving = False
         self._handed_over = False
@@ -274,6 +275,7 @@ class ClusterBroker(Broker):
         info = self._own_registration()
         await self._features.start(session)
         self.broker_epoch = await register(session, info, self.clock.now_ms(), wait_s)
+        self._registered.set()
         self.controller.start(session)
         await self._config_changes.start(session)
 
@@ -361,6 +363,11 @@ class ClusterBroker(Broker):
 
     # --- the controller's requests
 
+    async def until_registered(self) -> None:
+        """To be awaited before a controller's request is looked at: until this broker knows its epoch, it
+        cannot tell whether the request was meant for its life before, whose records it may have lost."""
+        await self._registered.wait()
+
     def refusal(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
         """Why a controller's request is not obeyed: it was meant for an earlier life of this broker
         (KIP-380), or another controller was elected since."""
@@ -373,6 +380,7 @@ class ClusterBroker(Broker):
 
     async def lead_and_follow(self, request: LeaderAndIsrRequest) -> ErrorCode | dict[Key, ErrorCode]:
         """LeaderAndIsr: the outcome of each partition, or why the request is refused."""
+        await self.until_registered()
         await self.topics.learn_overrides(list(dict.fromkeys(topic for topic, _, _ in states_of(request))))
         refused = self.refusal(request.controller_epoch, request.broker_epoch)
         if refused:

@@ -15,8 +15,9 @@ from kafka_compat.protocol.messages.stop_replica import (
 
 
 @handler(ApiKey.STOP_REPLICA)
-def stop_replica(ctx: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:
+async def stop_replica(ctx: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:
     broker = cluster_broker(ctx)
+    await broker.until_registered()
     refused = broker.refusal(request.controller_epoch, request.broker_epoch)
     if refused:
         return StopReplicaResponse(error_code=refused)

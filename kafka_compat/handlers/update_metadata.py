@@ -11,8 +11,9 @@ from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest
 
 
 @handler(ApiKey.UPDATE_METADATA)
-def update_metadata(ctx: RequestContext, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+async def update_metadata(ctx: RequestContext, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
     broker = cluster_broker(ctx)
+    await broker.until_registered()
     refused = broker.refusal(request.controller_epoch, request.broker_epoch)
     if not refused:
         broker.update_metadata(request)

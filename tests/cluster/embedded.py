@@ -29,6 +29,7 @@ from kafka_compat.protocol.messages.produce import (
 )
 from storage.batch import read_headers
 from storage.records import Record, build_batch, iter_records
+from tests.support.ports import free_port
 
 SETTLE_S = 15.0
 
@@ -73,6 +74,11 @@ class EmbeddedCluster:
         self._ports[broker_id] = broker.addresses["PLAINTEXT"][1]
         self.brokers[broker_id] = broker
         return broker
+
+    def reserve_port(self, broker_id: int) -> int:
+        """Where a broker that has yet to start will listen."""
+        self._ports[broker_id] = free_port()
+        return self._ports[broker_id]
 
     async def stop_broker(self, broker_id: int, *, controlled: bool = True) -> None:
         await self.brokers.pop(broker_id).stop(controlled=controlled)

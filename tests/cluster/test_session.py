@@ -27,8 +27,10 @@ from kafka_compat.cluster.controller_reign import ReignSettings
 from kafka_compat.cluster.controller_service import ControllerService
 from kafka_compat.cluster.registration import register
 from kafka_compat.cluster.session import CurrentSession
+from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kafka_compat.protocol.messages.metadata import MetadataRequest
 from tests.cluster.embedded import EmbeddedCluster, until
 from tests.cluster.test_broker_client import frame_of, read_request
 
@@ -118,6 +120,23 @@ def _registered_epoch(cluster: EmbeddedCluster) -> int | None:
     stat = cluster.tree.exists(znodes.broker_path(1), None)
     held = stat is not None and stat.ephemeral_owner == cluster.sessions[1].session_id
     return stat.czxid if stat is not None and held else None
+
+
+async def test_what_was_meant_for_the_life_before_is_not_obeyed(tmp_path: Path) -> None:
+    cluster = EmbeddedCluster(tmp_path)
+    await asyncio.gather(*(cluster.start_broker(broker_id) for broker_id in (1, 2)))
+    life_before = cluster.tree.connect()
+    await register(life_before, broker(3, cluster.reserve_port(3)), 0, _WAIT_S)
+    await until(lambda: len(cluster.controller.metadata.brokers) == 3)
+    starting = asyncio.create_task(cluster.start_broker(3))
+    assert await cluster.create_topic("t") == ErrorCode.NONE
+    # Time for the controller to tell broker 3, which it takes for the one that was registered.
+    await asyncio.sleep(0.3)
+    assert (await cluster.send(3, ApiKey.METADATA, 12, MetadataRequest(topics=None))).topics == []
+    await life_before.expire()
+    await starting
+    await until(lambda: cluster.isr("t") == {1, 2, 3})
+    await cluster.stop()
 
 
 async def test_a_controller_that_is_no_more_is_not_waited_for(tree: EmbeddedMetadataStore) -> None:
