@@ -9,15 +9,18 @@ import json
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+RECORDS_PER_TRANSACTION = 1000
 _SAMPLE_EVERY = 100
 """Latency is asked of every hundredth record, so that measuring costs little."""
 
 
-def confluent_produce(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
-    """Produce as fast as librdkafka takes records, with its default settings (acks=all)."""
+def confluent_produce(
+    address: str, topic: str, records: int, size_bytes: int, settings: Mapping[str, Any] | None = None
+) -> dict[str, float]:
+    """Produce as fast as librdkafka takes records, by default settings (acks=all) but for `settings`."""
     from confluent_kafka import KafkaException, Producer
 
     latencies_ms: list[float] = []
@@ -27,7 +30,8 @@ def confluent_produce(address: str, topic: str, records: int, size_bytes: int) -
             raise KafkaException(error)
         latencies_ms.append(message.latency() * 1000)
 
-    producer = Producer({"bootstrap.servers": address, "queue.buffering.max.messages": 1_000_000})
+    given = {"bootstrap.servers": address, "queue.buffering.max.messages": 1_000_000, **(settings or {})}
+    producer = Producer(given)
     producer.list_topics(topic, timeout=10)
     value = b"v" * size_bytes
     produce, poll = producer.produce, producer.poll
@@ -46,6 +50,37 @@ def confluent_produce(address: str, topic: str, records: int, size_bytes: int) -
     if producer.flush(60):
         raise RuntimeError("records were not acknowledged within 60 s")
     return _measurement(records, time.perf_counter() - began, latencies_ms)
+
+
+def confluent_idempotent(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
+    """As `confluent_produce`, with enable.idempotence."""
+    return confluent_produce(address, topic, records, size_bytes, {"enable.idempotence": True})
+
+
+def confluent_transactions(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
+    """Transactions of 1,000 records, one after the other. Latency is that of the commit alone: all records of
+    the transaction are acknowledged when it begins.
+    """
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": address, "transactional.id": f"bench-{topic}"})
+    producer.init_transactions(60)
+    producer.list_topics(topic, timeout=10)
+    value = b"v" * size_bytes
+    latencies_ms: list[float] = []
+    transactions = max(records // RECORDS_PER_TRANSACTION, 1)
+    began = time.perf_counter()
+    for _ in range(transactions):
+        producer.begin_transaction()
+        for _ in range(RECORDS_PER_TRANSACTION):
+            producer.produce(topic, value)
+        if producer.flush(60):
+            raise RuntimeError("records were not acknowledged within 60 s")
+        asked = time.perf_counter()
+        producer.commit_transaction(60)
+        latencies_ms.append((time.perf_counter() - asked) * 1000)
+    elapsed_s = time.perf_counter() - began
+    return _measurement(transactions * RECORDS_PER_TRANSACTION, elapsed_s, latencies_ms)
 
 
 def confluent_consume(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
@@ -240,6 +275,8 @@ def _measurement(records: int, elapsed_s: float, latencies_ms: Sequence[float]) 
 
 _CLIENTS = {
     "confluent-produce": confluent_produce,
+    "confluent-idempotent": confluent_idempotent,
+    "confluent-transactions": confluent_transactions,
     "confluent-consume": confluent_consume,
     "confluent-echo": confluent_echo,
     "confluent-one-by-one": confluent_one_by_one,
