@@ -258,7 +258,8 @@ class ThreeBrokers:
 
 def produce_request(topic: str, acks: int, timeout_ms: int) -> Plain:
     """Produce of one record to partition 0."""
-    batch = memoryview(build_batch([Record(timestamp=1, value=b"acks=%d" % acks)]))
+    record = Record(timestamp=time.time_ns() // 1_000_000, value=b"acks=%d" % acks)
+    batch = memoryview(build_batch([record]))
     return {
         "acks": acks,
         "timeout_ms": timeout_ms,
