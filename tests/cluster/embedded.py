@@ -37,12 +37,19 @@ SETTLE_S = 15.0
 class EmbeddedCluster:
     """Brokers 1 to `count`; each keeps its folder and port over `stop` and `start`."""
 
-    def __init__(self, directory: Path, count: int = 3, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        count: int = 3,
+        settings: Mapping[str, str] | None = None,
+        racks: Mapping[int, str] | None = None,
+    ) -> None:
         self.directory = directory
         self.count = count
         self.brokers: dict[int, ClusterBroker] = {}
         self.sessions: dict[int, Any] = {}
         self._settings = dict(settings or {})
+        self._racks = dict(racks or {})
         self._ports: dict[int, int] = {}
         self._clients: dict[int, BrokerClient] = {}
         directory.mkdir(parents=True, exist_ok=True)
@@ -62,6 +69,7 @@ class EmbeddedCluster:
                 "replica.lag.time.max.ms": "1500",
                 "group.initial.rebalance.delay.ms": "0",
                 **self._settings,
+                **({"broker.rack": self._racks[broker_id]} if broker_id in self._racks else {}),
             }
         )
 

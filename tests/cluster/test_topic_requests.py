@@ -70,3 +70,27 @@ async def test_replicas_on_brokers_that_are_away(cluster: EmbeddedCluster) -> No
     await cluster.start_broker(away)
     await until(lambda: cluster.leader("nobody") == away)
     await until(lambda: cluster.isr("half") == {away, other})
+
+
+async def test_replicas_are_spread_over_racks(tmp_path: Path) -> None:
+    racks = {1: "a", 2: "a", 3: "b"}
+    cluster = EmbeddedCluster(tmp_path, racks=racks)
+    await cluster.start()
+    try:
+        wanted = [CreatableTopic(name="t", num_partitions=12, replication_factor=2)]
+        assert await create(cluster, wanted) == [ErrorCode.NONE]
+        for partition in cluster.controller.metadata.topics["t"].partitions:
+            assert {racks[broker_id] for broker_id in partition.replicas} == {"a", "b"}
+    finally:
+        await cluster.stop()
+
+
+async def test_racks_of_some_brokers_only(tmp_path: Path) -> None:
+    cluster = EmbeddedCluster(tmp_path, racks={1: "a"})
+    await cluster.start()
+    try:
+        wanted = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+        assert await create(cluster, [wanted]) == [ErrorCode.UNKNOWN_SERVER_ERROR]
+        assert await cluster.create_topic("t", assignment=(1, 3)) == ErrorCode.NONE
+    finally:
+        await cluster.stop()
