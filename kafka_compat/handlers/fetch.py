@@ -15,7 +15,7 @@ from kafka_compat.errors import KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.fetch import FetchRequest, FetchResponse
 from kafka_compat.replication.delayed_fetch import DelayedFetch
-from kafka_compat.replication.fetch_session import FINAL_EPOCH, FetchTarget, PartitionKey
+from kafka_compat.replication.fetch_session import FINAL_EPOCH, FetchTarget, PartitionKey, partition_key
 
 if TYPE_CHECKING:
     from kafka_compat.dispatch import _Pending
@@ -38,7 +38,7 @@ def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | _Pendin
         for wanted in topic.partitions
     ]
     forgotten: list[PartitionKey] = [
-        (topic.topic_id if by_id else topic.topic, partition)
+        partition_key(topic.topic_id if by_id else topic.topic, partition)
         for topic in request.forgotten_topics_data
         for partition in topic.partitions
     ]

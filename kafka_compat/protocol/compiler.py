@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeAlias, cast
+from uuid import UUID
 
 from kafka_compat.protocol.buffers import (
     Records,
@@ -349,8 +350,21 @@ class _EncoderSource(_Source):
             return f"{value} != []"
         if isinstance(spec.default, Message):
             shared = self.constant("default", spec.default)
+            return f"{value} is not {shared} and {self.differs_from(spec.default, value, shared)}"
+        if isinstance(spec.default, UUID):
+            # The comparison of UUIDs is a call of Python; most often it is the default itself.
+            shared = self.constant("default", spec.default)
             return f"{value} is not {shared} and {value} != {shared}"
         return f"{value} != {self.constant('default', spec.default)}"
+
+    def differs_from(self, default: Message, value: str, shared: str) -> str:
+        """The condition under which a message is another than `default`, told field by field where all of
+        them are numbers: every fetch of a follower asks.
+        """
+        values = {spec.name: getattr(default, spec.name) for spec in default.__fields__}
+        if all(isinstance(known, int) for known in values.values()):
+            return "(" + " or ".join(f"{value}.{name} != {known!r}" for name, known in values.items()) + ")"
+        return f"{value} != {shared}"
 
     def value(self, wire_type: WireType, nullable: bool, source: str) -> None:
         if isinstance(wire_type, ArrayOf):

@@ -10,7 +10,9 @@ Rules
 4. A follower (replica id from 0 on) reads to the end of the log, and with its fetch offset tells how far it
    has come; only the first look counts for that. A consumer reads what is committed, from version 11 on also
    from a follower, and is sent to a nearer one where replica.selector.class says so (KIP-392).
-5. A follower that is throttled and not in sync gets no records while the leader's quota is exceeded.
+5. What a follower's session holds and needs no answer, because it has all of the partition and heard of all
+   else, is passed over quickly: a broker follows hundreds of partitions of which a few get records.
+6. A follower that is throttled and not in sync gets no records while the leader's quota is exceeded.
 """
 
 from __future__ import annotations
@@ -57,6 +59,7 @@ class DelayedFetch:
         "_ctx",
         "_done",
         "_leader_only",
+        "_listening",
         "_max_bytes",
         "_max_wait_ms",
         "_min_bytes",
@@ -88,6 +91,7 @@ class DelayedFetch:
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._missing_bytes = 0
         self._partitions: list[Partition] = []
+        self._listening: list[Partition] = []
         self._seen_sizes: dict[Partition, int] = {}
         self._timer: TimerHandle | None = None
         self._done = False
@@ -106,11 +110,12 @@ class DelayedFetch:
         """A partition has more to show, or is led elsewhere."""
         if self._done:
             return
-        if partition.is_leader and (self._replica_id >= 0 or not partition.in_sync.followers):
+        seen_sizes = self._seen_sizes
+        if seen_sizes and partition.is_leader and (self._replica_id >= 0 or not partition.in_sync.followers):
             # All that was appended is there to be read.
             size = partition.log.size_bytes
-            self._missing_bytes -= max(size - self._seen_sizes[partition], 0)
-            self._seen_sizes[partition] = size
+            self._missing_bytes -= max(size - seen_sizes[partition], 0)
+            seen_sizes[partition] = size
             if self._missing_bytes > 0:
                 return
         found, total_bytes, urgent = self._read()
@@ -121,9 +126,13 @@ class DelayedFetch:
 
     def _park(self, total_bytes: int) -> None:
         self._missing_bytes = self._min_bytes - total_bytes
-        for partition in self._partitions:
-            self._seen_sizes[partition] = partition.log.size_bytes
-            (partition.append_listeners if self._replica_id >= 0 else partition.listeners).add(self)
+        self._listening = self._partitions
+        is_follower = self._replica_id >= 0
+        for partition in self._listening:
+            (partition.append_listeners if is_follower else partition.listeners).add(self)
+        if self._missing_bytes > 1:
+            # Else any record will do.
+            self._seen_sizes = {partition: partition.log.size_bytes for partition in self._listening}
 
     def _time_out(self) -> None:
         if not self._done:
@@ -134,8 +143,9 @@ class DelayedFetch:
         self._done = True
         if self._timer is not None:
             self._timer.cancel()
-        for partition in self._seen_sizes:
-            (partition.append_listeners if self._replica_id >= 0 else partition.listeners).discard(self)
+        is_follower = self._replica_id >= 0
+        for partition in self._listening:
+            (partition.append_listeners if is_follower else partition.listeners).discard(self)
         if not self._ctx.connection.closed:
             self._ctx.respond(self._response(found))
 
@@ -151,19 +161,27 @@ class DelayedFetch:
         total_bytes = 0
         urgent = False
         self._partitions = []
+        now_ms = broker.clock.now_ms() if first_look else None
+        passes_over = self._replica_id >= 0 and self._plan.incremental
         for target in self._plan.targets:
-            topic = target.topic
-            if isinstance(topic, UUID):
-                name = broker.metadata.topic_name(topic)
-                if name is None:
-                    found.append((target, _error(target.partition, ErrorCode.UNKNOWN_TOPIC_ID), 0))
+            partition = target.held
+            if partition is None or not partition.is_leader:
+                topic = target.topic
+                if isinstance(topic, UUID):
+                    name = broker.metadata.topic_name(topic)
+                    if name is None:
+                        found.append((target, _error(target.partition, ErrorCode.UNKNOWN_TOPIC_ID), 0))
+                        urgent = True
+                        continue
+                    topic = name
+                partition = replicas.get(topic, target.partition)
+                if partition is None:
+                    code = replicas.missing(topic, target.partition)
+                    found.append((target, _error(target.partition, code), 0))
                     urgent = True
                     continue
-                topic = name
-            partition = replicas.get(topic, target.partition)
-            if partition is None:
-                found.append((target, _error(target.partition, replicas.missing(topic, target.partition)), 0))
-                urgent = True
+            elif passes_over and target.agrees and self._needs_nothing(target, partition, now_ms):
+                self._partitions.append(partition)
                 continue
             self._partitions.append(partition)
             data, size_bytes, notable = self._read_partition(
@@ -173,6 +191,27 @@ class DelayedFetch:
             urgent = urgent or notable
             found.append((target, data, size_bytes))
         return found, total_bytes, urgent
+
+    def _needs_nothing(self, target: FetchTarget, partition: Partition, now_ms: int | None) -> bool:
+        """See rule 5. `now_ms` is None but for the first look."""
+        log = partition.log
+        end_offset = log.log_end_offset
+        if (
+            target.current_leader_epoch != partition.leader_epoch
+            or target.fetch_offset != end_offset
+            or target.told_high_watermark != partition.high_watermark
+            or target.told_log_start_offset != log.log_start_offset
+        ):
+            return False
+        in_sync = partition.in_sync
+        follower = in_sync.followers.get(self._replica_id)
+        if follower is None or self._replica_id not in in_sync.committed:
+            return False
+        if now_ms is not None:
+            if follower.log_end_offset != end_offset or follower.log_start_offset != target.log_start_offset:
+                return False
+            follower.fetched(end_offset, target.log_start_offset, end_offset, now_ms)
+        return True
 
     def _read_partition(
         self, partition: Partition, target: FetchTarget, bytes_left: int, first: bool, first_look: bool
@@ -232,6 +271,8 @@ class DelayedFetch:
                 log.log_end_offset,
                 self._ctx.broker.clock.now_ms(),
             )
+            target.held = partition
+            target.agrees = True
         if self._committed_only:
             data.aborted_transactions = [
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)

@@ -16,18 +16,28 @@ from __future__ import annotations
 import random
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kafka_compat.replication.partition import Partition
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 NO_SESSION = 0
 _EPOCH_MAX = 2**31 - 1
 
-PartitionKey = tuple[str | UUID, int]
-"""Topic name (Fetch up to 12) or topic id (from 13), and partition."""
+PartitionKey = tuple[str | int, int]
+"""Topic name (Fetch up to 12) or topic id as a number (from 13), and partition. A number, since the hash of a
+UUID costs a call of Python, and every fetch looks up its partitions many times.
+"""
+
+
+def partition_key(topic: str | UUID, partition: int) -> PartitionKey:
+    return (topic if isinstance(topic, str) else topic.int, partition)
 
 
 @dataclass(slots=True)
@@ -43,10 +53,14 @@ class FetchTarget:
     log_start_offset: int = -1
     told_high_watermark: int = -1
     told_log_start_offset: int = -1
+    held: Partition | None = None
+    """The partition that a follower's target was read from."""
+    agrees: bool = False
+    """Whether the log of `held` agreed with the follower's up to `fetch_offset`."""
+    key: PartitionKey = field(init=False)
 
-    @property
-    def key(self) -> PartitionKey:
-        return (self.topic, self.partition)
+    def __post_init__(self) -> None:
+        self.key = partition_key(self.topic, self.partition)
 
 
 @dataclass(slots=True)
@@ -141,6 +155,7 @@ class FetchSessionCache:
             if old is not None:
                 target.told_high_watermark = old.told_high_watermark
                 target.told_log_start_offset = old.told_log_start_offset
+                target.held = old.held
             known[target.key] = target
         for key in forgotten:
             known.pop(key, None)

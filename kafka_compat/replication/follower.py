@@ -18,7 +18,10 @@ Rules
    its fetch offset a follower vouches for what it has.
 3. An answer counts only for partitions that stand as they stood when it was asked. Where one is not taken
    over, the session begins anew: the leader would not repeat the high watermark that was in it.
-4. A replica that is throttled and not in sync is left out of requests while its quota is exceeded.
+4. A request looks only at partitions of the answer before, as long as all are fetched: a broker follows
+   hundreds of which a few get records. Every replica.fetch.wait.max.ms, and after all that is not a plain
+   append, it looks at all.
+5. A replica that is throttled and not in sync is left out of requests while its quota is exceeded.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from enum import Enum
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.protocol.buffers import uuid_from
 from kafka_compat.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -46,7 +50,7 @@ from kafka_compat.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from kafka_compat.replication.fetch_session import PartitionKey
+from kafka_compat.replication.fetch_session import PartitionKey, partition_key
 from kafka_compat.replication.follower_session import FollowerSession, Wanted
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replication_quota import ReplicationQuota
@@ -88,11 +92,22 @@ class FollowerSettings:
 class _Followed:
     """One partition in one leader epoch."""
 
-    __slots__ = ("delayed_until_ms", "is_in_sync", "leader_epoch", "partition", "state", "topic_id")
+    __slots__ = (
+        "delayed_until_ms",
+        "is_in_sync",
+        "key_by_id",
+        "key_by_name",
+        "leader_epoch",
+        "partition",
+        "state",
+        "topic_id",
+    )
 
     def __init__(self, partition: Partition, topic_id: UUID) -> None:
         self.partition = partition
         self.topic_id = topic_id
+        self.key_by_id = partition_key(topic_id, partition.partition)
+        self.key_by_name = partition_key(partition.topic, partition.partition)
         self.leader_epoch = partition.leader_epoch
         self.state = State.FETCHING
         self.delayed_until_ms = 0
@@ -138,6 +153,12 @@ class Follower:
         self._followed: dict[tuple[str, int], _Followed] = {}
         self._session = FollowerSession()
         self._version = FETCH_VERSION
+        self._replica_state = ReplicaState(replica_id=local_id)
+        self._asked: dict[PartitionKey, tuple[_Followed, int]] = {}
+        self._changed: list[_Followed] = []
+        """What the answer before was about (rule 4)."""
+        self._look_at_all_ms = 0
+        """From then on rule 4 asks for a look at all."""
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -146,6 +167,7 @@ class Follower:
         """Fetch for `partition` in its present leader epoch, in place of an earlier one."""
         item = _Followed(partition, topic_id)
         self._followed[partition.topic, partition.partition] = item
+        self._look_at_all_ms = 0
         if partition.log.latest_leader_epoch < 0:
             self._guarded(item, 0, lambda: partition.truncate_to(partition.high_watermark))
         self._await_flush(item)
@@ -154,11 +176,13 @@ class Follower:
     def remove(self, partition: Partition) -> None:
         """Write no more to its log; whether it was followed does not matter."""
         self._followed.pop((partition.topic, partition.partition), None)
+        self._look_at_all_ms = 0
 
     def remove_all(self) -> list[tuple[Partition, UUID]]:
         """Write no more for any; what was followed, to be followed by another."""
         items = [(item.partition, item.topic_id) for item in self._followed.values()]
         self._followed.clear()
+        self._look_at_all_ms = 0
         return items
 
     def wait_ms(self, now_ms: int) -> int | None:
@@ -172,6 +196,48 @@ class Follower:
 
     def next_fetch(self, now_ms: int) -> SentFetch | None:
         """The next Fetch to send, None when there is none; one at a time."""
+        named = self._named_of_changed() if now_ms < self._look_at_all_ms and self._session.is_open else None
+        forgotten: list[PartitionKey] = []
+        session_id, epoch = self._session.session_id, self._session.epoch
+        if named is None:
+            found = self._look_at_all(now_ms)
+            if found is None:
+                return None
+            named, forgotten = found
+            session_id, epoch = self._session.session_id, self._session.epoch
+        settings = self._settings
+        request = FetchRequest(
+            replica_id=self._local_id,
+            replica_state=self._replica_state,
+            max_wait_ms=settings.wait_max_ms,
+            min_bytes=settings.min_bytes,
+            max_bytes=settings.response_max_bytes,
+            session_id=session_id,
+            session_epoch=epoch,
+            topics=self._topics(named),
+            forgotten_topics_data=_forgotten(forgotten),
+        )
+        return SentFetch(request, self._version, self._asked.copy())
+
+    def _named_of_changed(self) -> dict[PartitionKey, Wanted] | None:
+        """What a request within the session names, by the partitions of the answer before; None when that
+        does not do.
+        """
+        by_id = self._version > FETCH_VERSION_WITH_NAMES
+        changed: dict[PartitionKey, Wanted] = {}
+        for item in self._changed:
+            own = item.partition.log
+            if item.partition.durable_end_offset != own.log_end_offset:
+                return None
+            key = item.key_by_id if by_id else item.key_by_name
+            self._asked[key] = (item, own.log_end_offset)
+            changed[key] = _wanted(item)
+        self._changed.clear()
+        return self._session.changes_among(changed)
+
+    def _look_at_all(self, now_ms: int) -> tuple[dict[PartitionKey, Wanted], list[PartitionKey]] | None:
+        """What the next request names: (partitions to fetch, partitions to forget); None without any."""
+        self._changed.clear()
         ready = [
             item
             for item in self._followed.values()
@@ -182,35 +248,20 @@ class Follower:
         ]
         if not ready:
             return None
+        is_regular = len(ready) == len(self._followed) and not self._quota.has_replicas
+        self._look_at_all_ms = now_ms + self._settings.wait_max_ms if is_regular else 0
         by_id = all(item.topic_id != _NO_TOPIC_ID for item in ready)
         version = FETCH_VERSION if by_id else FETCH_VERSION_WITH_NAMES
         if version != self._version:
             self._version = version
             self._session.lost()
-        asked: dict[PartitionKey, tuple[_Followed, int]] = {}
+        self._asked = {}
         wanted: dict[PartitionKey, Wanted] = {}
         for item in ready:
-            own = item.partition.log
-            key: PartitionKey = (item.topic_id if by_id else own.topic, own.partition)
-            asked[key] = (item, own.log_end_offset)
-            wanted[key] = Wanted(
-                item.leader_epoch, own.log_end_offset, own.latest_leader_epoch, own.log_start_offset
-            )
-        session_id, epoch = self._session.session_id, self._session.epoch
-        named, forgotten = self._session.changes(wanted)
-        settings = self._settings
-        request = FetchRequest(
-            replica_id=self._local_id,
-            replica_state=ReplicaState(replica_id=self._local_id),
-            max_wait_ms=settings.wait_max_ms,
-            min_bytes=settings.min_bytes,
-            max_bytes=settings.response_max_bytes,
-            session_id=session_id,
-            session_epoch=epoch,
-            topics=self._named(named),
-            forgotten_topics_data=_forgotten(forgotten),
-        )
-        return SentFetch(request, version, asked)
+            key = item.key_by_id if by_id else item.key_by_name
+            self._asked[key] = (item, item.partition.log.log_end_offset)
+            wanted[key] = _wanted(item)
+        return self._session.changes(wanted)
 
     def _is_held_back(self, item: _Followed, now_ms: int) -> bool:
         if item.is_in_sync or not self._is_throttled(item) or not self._quota.is_exceeded(now_ms):
@@ -221,16 +272,17 @@ class Follower:
     def _is_throttled(self, item: _Followed) -> bool:
         return self._quota.is_throttled(item.partition.topic, item.partition.partition)
 
-    def _named(self, wanted: dict[PartitionKey, Wanted]) -> list[FetchTopic]:
-        topics: dict[str | UUID, FetchTopic] = {}
-        for (topic, index), item in wanted.items():
-            held = topics.get(topic)
+    def _topics(self, named: dict[PartitionKey, Wanted]) -> list[FetchTopic]:
+        topics: dict[str | int, FetchTopic] = {}
+        for key, item in named.items():
+            held = topics.get(key[0])
             if held is None:
-                held = FetchTopic(topic_id=topic) if isinstance(topic, UUID) else FetchTopic(topic=topic)
+                topic = key[0]
+                held = FetchTopic(topic=topic) if isinstance(topic, str) else FetchTopic(topic_id=_id(topic))
                 topics[topic] = held
             held.partitions.append(
                 FetchPartition(
-                    partition=index,
+                    partition=key[1],
                     current_leader_epoch=item.leader_epoch,
                     fetch_offset=item.fetch_offset,
                     last_fetched_epoch=item.last_fetched_epoch,
@@ -256,7 +308,9 @@ class Follower:
         by_id = sent.version > FETCH_VERSION_WITH_NAMES
         for topic in response.responses:
             for data in topic.partitions:
-                asked = sent.asked.get((topic.topic_id if by_id else topic.topic, data.partition_index))
+                asked = sent.asked.get(
+                    partition_key(topic.topic_id if by_id else topic.topic, data.partition_index)
+                )
                 if asked is None:
                     continue
                 item, fetch_offset = asked
@@ -275,10 +329,12 @@ class Follower:
             offset = truncation_offset(partition, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
             log.info("%r: parts from its leader's log, truncated to %d", partition, offset)
             partition.truncate_to(offset)
+            self._look_at_all_ms = 0
             return
         records = data.records
         assert records is None or isinstance(records, (bytes, memoryview))
         partition.append_as_follower(memoryview(records or b""), data.high_watermark, data.log_start_offset)
+        self._changed.append(item)
         item.is_in_sync = partition.log.log_end_offset >= data.high_watermark
         if records and self._is_throttled(item):
             self._quota.record(len(records), now_ms)
@@ -363,6 +419,7 @@ class Follower:
     def _refused(self, item: _Followed, code: int, now_ms: int) -> None:
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             item.state = State.END
+            self._look_at_all_ms = 0
         elif code == ErrorCode.FENCED_LEADER_EPOCH:
             log.info("%r: its leader is in a later epoch than %d", item.partition, item.leader_epoch)
             self._drop(item)
@@ -387,16 +444,26 @@ class Follower:
             self.remove(item.partition)
 
     def _delay(self, items: list[_Followed], now_ms: int) -> None:
+        self._look_at_all_ms = 0
         for item in items:
             item.delayed_until_ms = now_ms + self._settings.backoff_ms
 
 
+def _wanted(item: _Followed) -> Wanted:
+    own = item.partition.log
+    return Wanted(item.leader_epoch, own.log_end_offset, own.latest_leader_epoch, own.log_start_offset)
+
+
 def _forgotten(keys: list[PartitionKey]) -> list[ForgottenTopic]:
-    topics: dict[str | UUID, ForgottenTopic] = {}
-    for topic, index in keys:
-        held = topics.get(topic)
+    topics: dict[str | int, ForgottenTopic] = {}
+    for name, index in keys:
+        held = topics.get(name)
         if held is None:
-            held = ForgottenTopic(topic_id=topic) if isinstance(topic, UUID) else ForgottenTopic(topic=topic)
-            topics[topic] = held
+            held = ForgottenTopic(topic=name) if isinstance(name, str) else ForgottenTopic(topic_id=_id(name))
+            topics[name] = held
         held.partitions.append(index)
     return list(topics.values())
+
+
+def _id(number: int) -> UUID:
+    return uuid_from(number.to_bytes(16, "big"))

@@ -44,6 +44,20 @@ class FollowerSession:
         self._told = dict(wanted)
         return named, forgotten
 
+    def changes_among(self, changed: Mapping[PartitionKey, Wanted]) -> dict[PartitionKey, Wanted]:
+        """As `changes`, when only these of the partitions can be wanted otherwise than before, and none is no
+        longer wanted; not for a first request.
+        """
+        told = self._told
+        named = {key: item for key, item in changed.items() if told.get(key) != item}
+        told.update(named)
+        return named
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the next request is one of a session, in which unchanged partitions need no name."""
+        return self.epoch != INITIAL_EPOCH
+
     def answered(self, session_id: int) -> None:
         """The request was carried out."""
         self.session_id = session_id
