@@ -15,7 +15,16 @@ from typing import NamedTuple
 from uuid import UUID
 
 from storage import log_deletion, log_flush
-from storage.batch import LOG_OVERHEAD, BatchHeader, read_checked_headers, read_headers, stamp
+from storage.batch import (
+    COMPRESSION_MASK,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    BatchHeader,
+    read_checked_headers,
+    read_headers,
+    stamp,
+)
+from storage.compression import NAMES
 from storage.config import LogConfig
 from storage.deletions import Deletions
 from storage.disk import Disk
@@ -29,7 +38,11 @@ from storage.records import read_marker
 from storage.segment import FileSlice, Segment
 from storage.timestamp_lookup import TimestampOffset, first_at_or_after, first_with_max
 from storage.txn_index import AbortedTransaction, AbortedTxn
-from storage.validation import AppendPolicy, validate_batches
+from storage.validation import AppendPolicy, ValidatedBatches, validate_batches
+
+ATTRIBUTES_LOW_BYTE = 22
+SLOW_BYTES = 32 * 1024
+"""Below this, compressing is done sooner than another thread could be asked."""
 
 
 class AppendInfo(NamedTuple):
@@ -101,6 +114,7 @@ class Log:
         self.config = config
         self._segment_bytes = config.segment_bytes
         self._policy = AppendPolicy.of(config)
+        self._codec = None if config.compression_type == "producer" else NAMES[config.compression_type]
         for segment in self.segments.all:
             segment.index_interval_bytes = config.index_interval_bytes
 
@@ -129,6 +143,18 @@ class Log:
 
     # --- append
 
+    def is_slow_to_append(self, data: memoryview) -> bool:
+        """Whether much is to be compressed anew: work for another thread, which may call `validate`."""
+        return (
+            self._codec is not None
+            and len(data) >= SLOW_BYTES
+            and (data[MAGIC_POSITION] != 2 or data[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK != self._codec)
+        )
+
+    def validate(self, data: memoryview, now_ms: int, produce_version: int | None = None) -> ValidatedBatches:
+        """The part of `append_as_leader` that does not touch the log."""
+        return validate_batches(data, self._policy, now_ms, produce_version=produce_version)
+
     def append_as_leader(
         self,
         data: memoryview,
@@ -137,12 +163,13 @@ class Log:
         now_ms: int,
         produce_version: int | None = None,
         internal: bool = False,
+        validated: ValidatedBatches | None = None,
     ) -> AppendInfo:
         """Check, stamp and store the batches of one request.
 
         `data` is stamped in place when it is writable. `internal` batches come from this broker's own
-        coordinators and skip what only clients can get wrong. Raises a StorageError by cause; then nothing
-        was stored.
+        coordinators and skip what only clients can get wrong. `validated` is what `validate` made of `data`.
+        Raises a StorageError by cause; then nothing was stored.
         """
         if self.disk.failure is not None:
             self.disk.check()
@@ -150,7 +177,8 @@ class Log:
         if internal:
             headers: Sequence[BatchHeader] = read_headers(data)
         else:
-            validated = validate_batches(data, self._policy, now_ms, produce_version=produce_version)
+            if validated is None:
+                validated = validate_batches(data, self._policy, now_ms, produce_version=produce_version)
             data = validated.data
             headers = validated.headers
             log_append_time = validated.log_append_time

@@ -31,11 +31,15 @@ from kafka_compat.protocol.messages.produce import (
 from kafka_compat.topic_names import is_internal
 from storage.batch import HEADER_SIZE, read_header
 from storage.errors import StorageError
+from storage.validation import ValidatedBatches
 
 if TYPE_CHECKING:
     from kafka_compat.dispatch import _Pending
     from kafka_compat.replication.partition import Partition
     from kafka_compat.transactions.verification import PartitionErrors
+
+Validated = dict[int, ValidatedBatches | StorageError]
+"""What other threads found of batches, by the identity of their data in the request."""
 
 ADMIN_CLIENT_ID = "__admin_client"
 _MAGIC_POSITION = 16
@@ -64,20 +68,60 @@ _ERRORS_WITHOUT_LOG_START = (
 def produce(
     ctx: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | _Pending | Coroutine[Any, Any, ProduceResponse | _Pending | None] | None:
+    errors: PartitionErrors = {}
     if request.transactional_id is not None:
         verified = _verify(ctx, request, request.transactional_id)
         if verified is not None:
-            if verified.done():
-                return _produce(ctx, request, verified.result())
-            _keep_records(request)
-            return _when_verified(ctx, request, verified)
-    return _produce(ctx, request, {})
+            if not verified.done():
+                _keep_records(request)
+                return _when_ready(ctx, request, verified)
+            errors = verified.result()
+    if _slow(ctx, request):
+        _keep_records(request)
+        return _when_ready(ctx, request, errors)
+    return _produce(ctx, request, errors, {})
 
 
-async def _when_verified(
-    ctx: RequestContext, request: ProduceRequest, verified: asyncio.Future[PartitionErrors]
+async def _when_ready(
+    ctx: RequestContext, request: ProduceRequest, verified: asyncio.Future[PartitionErrors] | PartitionErrors
 ) -> ProduceResponse | _Pending | None:
-    return _produce(ctx, request, await verified)
+    errors = await verified if isinstance(verified, asyncio.Future) else verified
+    validated: Validated = {}
+    for data, partition, records in _slow(ctx, request):
+        # Another thread compresses, while this one serves the other clients.
+        validated[id(data)] = await ctx.broker.loop.run_in_executor(
+            None, _validate, partition, records, ctx.broker.clock.now_ms(), ctx.api_version
+        )
+    return _produce(ctx, request, errors, validated)
+
+
+def _slow(
+    ctx: RequestContext, request: ProduceRequest
+) -> list[tuple[PartitionProduceData, Partition, memoryview]]:
+    """The batches that are to be compressed anew, where that takes long."""
+    found = []
+    broker = ctx.broker
+    for topic in request.topic_data:
+        name = topic.name if ctx.api_version < 13 else broker.metadata.topic_name(topic.topic_id)
+        for data in topic.partition_data:
+            partition = broker.replicas.get(name, data.index) if name is not None else None
+            records = data.records
+            if (
+                partition is not None
+                and isinstance(records, memoryview)
+                and partition.log.is_slow_to_append(records)
+            ):
+                found.append((data, partition, records))
+    return found
+
+
+def _validate(
+    partition: Partition, records: memoryview, now_ms: int, api_version: int
+) -> ValidatedBatches | StorageError:
+    try:
+        return partition.log.validate(records, now_ms, api_version)
+    except StorageError as error:
+        return error
 
 
 def _keep_records(request: ProduceRequest) -> None:
@@ -89,7 +133,7 @@ def _keep_records(request: ProduceRequest) -> None:
 
 
 def _produce(
-    ctx: RequestContext, request: ProduceRequest, verified: PartitionErrors
+    ctx: RequestContext, request: ProduceRequest, verified: PartitionErrors, validated: Validated
 ) -> ProduceResponse | _Pending | None:
     acks = request.acks
     refusal = _refusal(request)
@@ -103,7 +147,7 @@ def _produce(
             if refusal is not None:
                 answer = _error(data.index, refusal)
             else:
-                answer, partition, needed = _append(ctx, name, data, acks, verified)
+                answer, partition, needed = _append(ctx, name, data, acks, verified, validated)
                 if partition is not None:
                     if parked is None:
                         parked = _ParkedProduce(ctx)
@@ -201,7 +245,12 @@ def _unverified(index: int, error: ErrorCode) -> PartitionProduceResponse:
 
 
 def _append(
-    ctx: RequestContext, name: str | None, data: PartitionProduceData, acks: int, verified: PartitionErrors
+    ctx: RequestContext,
+    name: str | None,
+    data: PartitionProduceData,
+    acks: int,
+    verified: PartitionErrors,
+    validated: Validated,
 ) -> tuple[PartitionProduceResponse, Partition | None, int]:
     """The answer so far; with a partition and an offset when acks must wait until that offset is reached."""
     broker = ctx.broker
@@ -222,7 +271,10 @@ def _append(
     try:
         if acks == -1:
             partition.check_min_isr()
-        info = partition.append(records, broker.clock.now_ms(), ctx.api_version)
+        ready = validated.get(id(data))
+        if isinstance(ready, StorageError):
+            raise ready
+        info = partition.append(records, broker.clock.now_ms(), ctx.api_version, validated=ready)
     except (StorageError, KafkaError) as error:
         return _failure(data.index, error, partition.log.log_start_offset), None, 0
     answer = PartitionProduceResponse(

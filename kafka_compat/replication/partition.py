@@ -27,6 +27,7 @@ from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.in_sync import InSyncReplicas, IsrAnswer, IsrProposer, NoPeers, Proposal
 from storage.config import LogConfig
 from storage.log import AppendInfo, Log
+from storage.validation import ValidatedBatches
 
 log = logging.getLogger(__name__)
 
@@ -247,9 +248,16 @@ class Partition:
     # --- writing
 
     def append(
-        self, data: memoryview, now_ms: int, produce_version: int | None = None, internal: bool = False
+        self,
+        data: memoryview,
+        now_ms: int,
+        produce_version: int | None = None,
+        internal: bool = False,
+        validated: ValidatedBatches | None = None,
     ) -> AppendInfo:
-        """Append a client's batch, or a coordinator's own (`internal`). Raises KafkaError or StorageError."""
+        """Append a client's batch, or a coordinator's own (`internal`). `validated` is what `Log.validate`
+        made of it. Raises KafkaError or StorageError.
+        """
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         info = self.log.append_as_leader(
@@ -258,6 +266,7 @@ class Partition:
             now_ms=now_ms,
             produce_version=produce_version,
             internal=internal,
+            validated=validated,
         )
         self._advance()
         if self.append_listeners and not self._telling_followers:
