@@ -8,14 +8,11 @@ from typing import Any
 
 from .archive_store import ArchiveState, ArchiveStore, StagedFile
 from .checkpoint import Offsets, batch_range, next_offsets
-from .cluster import ClusterView, look, lost_since
-from .errors import NotStarted, RecordsLost
-from .folder_lock import FolderLock
-from .kafka_options import client_properties, source_options
+from .cluster import ClusterView, lost_since
+from .errors import RecordsLost
 from .progress import Progress, text_table
-from .runner import kafka_stream, run_batches
-from .session import create_session
-from .stream_job import StreamJob
+from .runner import run_batches
+from .stream_job import Source, StreamJob, opened
 
 COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")
 
@@ -116,40 +113,14 @@ def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
 
 def run_archive(job: ArchiveJob) -> ArchiveReport:
     """Archive until the end that the topics have now, or continuously; raises PipelineError."""
-    options = source_options(job.kafka_options)
-    options.setdefault("maxOffsetsPerTrigger", str(job.offsets_per_batch))
-    options["failOnDataLoss"] = "false" if job.accept_loss else "true"
-    if bool(job.topics) == bool(job.pattern):
-        raise NotStarted("Give either --topic or --topic-pattern.")
-    store, lock = ArchiveStore(job.directory), FolderLock(job.directory)
-    lock.await_free()
-    store.check()
-    spark = create_session(
-        "kafka-compat archive",
-        master=job.master,
-        jars=job.jars,
-        driver_memory=job.driver_memory,
-        verbose=job.verbose,
-    )
-    properties = {"bootstrap.servers": job.bootstrap_servers, **client_properties(options)}
-    view = look(spark, properties, topics=job.topics, pattern=job.pattern)
-    if not view.topic_ids:
-        raise NotStarted(f"No topic on {job.bootstrap_servers} matches {job.pattern}.")
-    lock.hold(spark._jvm)
-    try:
-        return _archive(job, options, store, spark, view)
-    finally:
-        lock.release()
+    store = ArchiveStore(job.directory)
+    with opened("archive", job, store.check, fail_on_loss=not job.accept_loss) as source:
+        return _archive(job, store, source)
 
 
-def _archive(
-    job: ArchiveJob, options: dict[str, str], store: ArchiveStore, spark: Any, view: ClusterView
-) -> ArchiveReport:
-    before = store.open()
+def _archive(job: ArchiveJob, store: ArchiveStore, source: Source) -> ArchiveReport:
+    before, view = store.open(), source.view
     _require_continuity(job, view, next_offsets(store.checkpoint), before)
-    stream = kafka_stream(
-        spark, job.bootstrap_servers, options, topics=",".join(job.topics) or None, pattern=job.pattern
-    )
     with Progress("archive", _total(_behind(view, before))) as progress:
 
         def archive_batch(rows: Any, batch_id: int) -> None:
@@ -162,7 +133,7 @@ def _archive(
             progress.batch(batch_id, _rows(state) - before_rows, _total(_behind(view, state)))
 
         complete = run_batches(
-            stream, archive_batch, store.checkpoint, continuous_interval_s=job.continuous_interval_s
+            source.stream(), archive_batch, store.checkpoint, continuous_interval_s=job.continuous_interval_s
         )
     state = store.state()
     return ArchiveReport(

@@ -1,12 +1,13 @@
 """What jobs that stream from topics share: their common settings, and the way from there to batches."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .checkpoint import Offsets, batch_range, next_offsets
-from .cluster import look, lost_since
+from .cluster import ClusterView, look, lost_since
 from .errors import NotStarted, RecordsLost
 from .folder_lock import FolderLock
 from .job_folder import JobFolder
@@ -48,6 +49,58 @@ class StreamRun:
     exit_code: int
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a job reads from: Spark's session, the topics as they are now, and options of Spark's source."""
+
+    job: StreamJob
+    spark: Any
+    view: ClusterView
+    options: dict[str, str]
+
+    def stream(self) -> Any:
+        """The streaming DataFrame of the job's topics."""
+        job = self.job
+        names = ",".join(job.topics) or None
+        return kafka_stream(
+            self.spark, job.bootstrap_servers, self.options, topics=names, pattern=job.pattern
+        )
+
+
+@contextmanager
+def opened(
+    name: str, job: StreamJob, check: Callable[[], None], *, fail_on_loss: bool = True
+) -> Iterator[Source]:
+    """Start Spark and look at the topics, once `check()` (of the job's folder) and the arguments are good.
+
+    The job's folder is locked meanwhile. Raises NotStarted before anything is touched.
+    """
+    options = source_options(job.kafka_options)
+    options.setdefault("maxOffsetsPerTrigger", str(job.offsets_per_batch))
+    options["failOnDataLoss"] = str(fail_on_loss).lower()
+    if bool(job.topics) == bool(job.pattern):
+        raise NotStarted("Give either --topic or --topic-pattern.")
+    lock = FolderLock(job.directory)
+    lock.await_free()
+    check()
+    spark = create_session(
+        f"kafka-compat {name}",
+        master=job.master,
+        jars=job.jars,
+        driver_memory=job.driver_memory,
+        verbose=job.verbose,
+    )
+    properties = {"bootstrap.servers": job.bootstrap_servers, **client_properties(options)}
+    view = look(spark, properties, topics=job.topics, pattern=job.pattern)
+    if not view.topic_ids:
+        raise NotStarted(f"No topic on {job.bootstrap_servers} matches {job.pattern}.")
+    lock.hold(spark._jvm)
+    try:
+        yield Source(job, spark, view, options)
+    finally:
+        lock.release()
+
+
 Process = Callable[[Any, int], dict[str, Any]]
 """(rows of a batch, its id) → what its commit shall record; `rows` among it for the progress."""
 
@@ -65,36 +118,14 @@ def run_stream(
     once, and with the same offsets each time. `committed()` follows each commit, unless a kill comes in
     between. The job's folder is locked meanwhile.
     """
-    options = source_options(job.kafka_options)
-    options.setdefault("maxOffsetsPerTrigger", str(job.offsets_per_batch))
-    options["failOnDataLoss"] = "true"
-    if bool(job.topics) == bool(job.pattern):
-        raise NotStarted("Give either --topic or --topic-pattern.")
-    lock = FolderLock(folder.directory)
-    lock.await_free()
-    folder.check()
-    spark = create_session(
-        f"kafka-compat {name}",
-        master=job.master,
-        jars=job.jars,
-        driver_memory=job.driver_memory,
-        verbose=job.verbose,
-    )
-    properties = {"bootstrap.servers": job.bootstrap_servers, **client_properties(options)}
-    view = look(spark, properties, topics=job.topics, pattern=job.pattern)
-    if not view.topic_ids:
-        raise NotStarted(f"No topic on {job.bootstrap_servers} matches {job.pattern}.")
-    lock.hold(spark._jvm)
-    try:
-        work = process(spark, folder.open())
+    with opened(name, job, folder.check) as source:
+        view = source.view
+        work = process(source.spark, folder.open())
         last = folder.last()
         topic_ids = last[1]["topic_ids"] if last else {}
         lost = lost_since(view, next_offsets(folder.checkpoint), topic_ids)
         if lost:
             raise RecordsLost("\n".join(lost), "Start in a new folder with the topic as it is now.")
-        stream = kafka_stream(
-            spark, job.bootstrap_servers, options, topics=",".join(job.topics) or None, pattern=job.pattern
-        )
 
         def behind() -> int:
             done = next_offsets(folder.checkpoint)
@@ -113,10 +144,8 @@ def run_stream(
                 progress.batch(batch_id, value["rows"], _behind(view.earliest, view.latest, end))
 
             complete = run_batches(
-                stream, batch, folder.checkpoint, continuous_interval_s=job.continuous_interval_s
+                source.stream(), batch, folder.checkpoint, continuous_interval_s=job.continuous_interval_s
             )
-    finally:
-        lock.release()
     well = complete or job.continuous_interval_s is not None
     return StreamRun(progress.rows, progress.batches, progress.seconds, complete, 0 if well else 130)
 

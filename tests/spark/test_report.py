@@ -1,5 +1,6 @@
 """kafka-compat pipeline report, and spark.read.format("kafka-log"): folders, against what was written."""
 
+import functools
 import json
 import shutil
 import time
@@ -34,12 +35,22 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     server.start()
     cluster = Cluster(server)
     cluster.create_topic("flights", PARTITIONS)
-    producer: Any = cluster.producer(**{"compression.type": "lz4", "queue.buffering.max.messages": 1_000_000})
+    # A batch must fit into a segment.
+    batches = {"compression.type": "lz4", "batch.num.messages": 200}
+    producer: Any = cluster.producer(**batches, **{"queue.buffering.max.messages": 1_000_000})
+    refused: list[str] = []
     for i, (key, value, when, headers) in enumerate(flights(SAMPLE)):
-        producer.produce("flights", value, key, i % PARTITIONS, timestamp=when, headers=headers)
-    assert producer.flush(60) == 0
+        record = {"partition": i % PARTITIONS, "timestamp": when, "headers": headers}
+        told = functools.partial(_told, refused)
+        producer.produce("flights", value, key, **record, on_delivery=told)
+    assert producer.flush(60) == 0 and not refused
     server.stop()
     yield next(path.parent for path in directory.rglob("meta.properties"))
+
+
+def _told(refused: list[str], error: Any, _: Any) -> None:
+    if error is not None:
+        refused.append(error.str())
 
 
 def load(spark: Any, folder: Path, **options: str) -> Any:
