@@ -42,6 +42,7 @@ from coordination.controller_model import (
     ElectionRequested,
     ElectionType,
     Event,
+    IsrChangesFound,
     LeaderAndIsrAnswered,
     LogDirsFailed,
     PartitionsChanged,
@@ -197,10 +198,19 @@ class _Reign:
                 yield from self._deletions.answered(event)
             case LogDirsFailed():
                 yield from self._brokers.log_dirs_failed(event.broker_ids)
+            case IsrChangesFound():
+                yield from self._isrs_changed(event)
             case RebalanceTick():
                 yield from self._elections.rebalance()
             case Resigned() | StatesWritten():
                 pass
+
+    def _isrs_changed(self, event: IsrChangesFound) -> Procedure[None]:
+        context = self.context
+        known = {key: state for key, state in event.states.items() if context.exists(key)}
+        context.states.update(known)
+        send_metadata(context, context.brokers, known)
+        yield from self._reassignments.complete(known)
 
     def _reply(self, request_id: Hashable, value: ReplyValue) -> None:
         self.context.effects.append(Reply(request_id, value))

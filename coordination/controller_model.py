@@ -289,6 +289,14 @@ class LogDirsFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class IsrChangesFound:
+    """Leaders with an inter.broker.protocol.version before 2.7 wrote these states themselves, and said so by
+    /isr_change_notification."""
+
+    states: Mapping[TopicPartition, PartitionState]
+
+
+@dataclass(frozen=True, slots=True)
 class RebalanceTick:
     """Time to look at leader imbalance (auto.leader.rebalance.enable; every
     leader.imbalance.check.interval.seconds, first 5 s after the election)."""
@@ -313,6 +321,7 @@ Event = (
     | LeaderAndIsrAnswered
     | StopReplicaAnswered
     | LogDirsFailed
+    | IsrChangesFound
     | RebalanceTick
 )
 

@@ -156,13 +156,21 @@ class ControllerNodes:
             await self._guarded(epoch_znode_version, operations)
         return tuple(dict.fromkeys(brokers))
 
-    async def clear_isr_changes(self, epoch_znode_version: int) -> None:
-        """Remove notices of brokers older than Kafka 2.7: whoever is elected reads every state anyway."""
-        names = await self._children(znodes.ISR_CHANGES, None)
-        if names:
-            await self._guarded(
-                epoch_znode_version, [Delete(f"{znodes.ISR_CHANGES}/{name}") for name in names]
-            )
+    async def take_isr_changes(
+        self, watch: Watch | None, epoch_znode_version: int
+    ) -> dict[TopicPartition, PartitionState]:
+        """The states that leaders older than Kafka 2.7 wrote themselves; their notices are removed."""
+        changed: list[TopicPartition] = []
+        operations: list[Operation] = []
+        for name in await self._children(znodes.ISR_CHANGES, watch):
+            path = f"{znodes.ISR_CHANGES}/{name}"
+            data, _ = await self._store.get(path)
+            changed += [TopicPartition(*item) for item in znodes.decode_partitions(data)]
+            operations.append(Delete(path))
+        found = {partition: await self.state(partition) for partition in dict.fromkeys(changed)}
+        if operations:
+            await self._guarded(epoch_znode_version, operations)
+        return {partition: state for partition, state in found.items() if state is not None}
 
     async def _children(self, path: str, watch: Watch | None) -> list[str]:
         try:

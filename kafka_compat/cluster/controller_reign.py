@@ -180,7 +180,8 @@ class ControllerReign:
         # A watch of an attempt that was cut short may be lost with it; a second one only reads once more.
         self._watched.clear()
         await nodes.enable_features(version)
-        await nodes.clear_isr_changes(version)
+        # Whoever is elected reads every state anyway.
+        await nodes.take_isr_changes(self._watch(znodes.ISR_CHANGES, self._isrs_changed), version)
         await nodes.take_log_dir_events(self._watch(znodes.LOG_DIR_EVENTS, self._log_dirs_failed), version)
         brokers = await self._read_brokers()
         names = await nodes.topic_names(self._watch(znodes.TOPICS, self._topics_changed))
@@ -279,6 +280,11 @@ class ControllerReign:
         watch = self._watch(znodes.LOG_DIR_EVENTS, self._log_dirs_failed)
         brokers = await self._nodes.take_log_dir_events(watch, self._reign.epoch_znode_version)
         return model.LogDirsFailed(brokers) if brokers else None
+
+    async def _isrs_changed(self) -> model.Event | None:
+        watch = self._watch(znodes.ISR_CHANGES, self._isrs_changed)
+        states = await self._nodes.take_isr_changes(watch, self._reign.epoch_znode_version)
+        return model.IsrChangesFound(states) if states else None
 
     async def _unclean_changed(self, topic: str) -> model.Event | None:
         if not await self._read_unclean([topic]):

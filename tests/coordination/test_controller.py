@@ -15,6 +15,7 @@ from coordination.controller_model import (
     ControllerSettings,
     ElectionRequested,
     ElectionType,
+    IsrChangesFound,
     LeaderAndIsrAnswered,
     PreferredElectionFound,
     ReassignmentFound,
@@ -135,6 +136,10 @@ class Player:
     def do_list(self, *partitions: str) -> None:
         wanted = tuple(map(_partition, partitions)) or None
         self.world.send(ReassignmentsListed("list", wanted))
+
+    def do_isr_notice(self, *partitions: str) -> None:
+        names = map(_partition, partitions)
+        self.world.send(IsrChangesFound({name: self.world.states[name] for name in names}))
 
     def do_disk_failed(self, broker: str, *partitions: str) -> None:
         errors = {_partition(name): 56 for name in partitions}

@@ -103,7 +103,10 @@ def test_payloads_come_back() -> None:
     block = znodes.ProducerIdBlock(1, 1000, 1999)
     assert znodes.decode_producer_id_block(znodes.encode_producer_id_block(block)) == block
     assert znodes.decode_producer_id_block(None) is None
-    assert znodes.decode_feature(znodes.encode_feature({"metadata.version": 2})) == (True, {"metadata.version": 2})
+    assert znodes.decode_feature(znodes.encode_feature({"metadata.version": 2})) == (
+        True,
+        {"metadata.version": 2},
+    )
     assert znodes.decode_feature(znodes.encode_feature({}, enabled=False)) == (False, {})
 
 
