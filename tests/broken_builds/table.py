@@ -133,4 +133,27 @@ BROKEN_BUILDS = (
         "headers = read_checked_headers(data, 0)",
         "tests/storage/test_log.py::test_a_follower_stores_what_its_leader_has_and_nothing_broken",
     ),
+    BrokenBuild(
+        "a follower that drops an answer does not ask again for the high watermark in it",
+        "kafka_compat/replication/follower.py",
+        "                else:\n                    self._session.lost()\n",
+        "",
+        KNOWN_CASES + "test_a_high_watermark_that_was_on_its_way_when_the_leader_epoch_changed_is_told_again",
+    ),
+    BrokenBuild(
+        "a follower asks for nothing after it started anew",
+        "kafka_compat/replication/partition.py",
+        "        self.durable_end_offset = offset\n",
+        "",
+        KNOWN_CASES + "test_a_follower_that_fell_behind_the_start_of_its_leaders_log_starts_anew_there",
+    ),
+    BrokenBuild(
+        "a new leader asks for min.insync.replicas only after it has begun to commit",
+        "kafka_compat/replication/replica_manager.py",
+        "                held.min_insync_replicas = min_insync_replicas\n            held.become_leader(",
+        "                self._call_soon(\n"
+        "                    lambda: setattr(held, 'min_insync_replicas', min_insync_replicas)\n"
+        "                )\n            held.become_leader(",
+        IN_SYNC + "test_a_new_leader_commits_nothing_that_its_isr_is_too_small_for",
+    ),
 )
