@@ -8,6 +8,7 @@ States of a partition, and what leads out of them
     end         the leader's log ends before ours → truncate to its end, fetching; else → start
     start       the leader's log starts behind our end → drop everything and start there; then fetching
     any         another error, or a lost connection → the same state after replica.fetch.backoff.ms
+    any         an error of a leader that has yet to hear that it leads → the same state in 20 ms, 40 ms, …
     any         FENCED_LEADER_EPOCH, or our disk fails → gone, until the controller speaks of it again
 
 Rules
@@ -89,11 +90,23 @@ class FollowerSettings:
     backoff_ms: int = 1000
 
 
+_EARLY_BACKOFF_MS = 20
+_EARLY = (
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+)
+"""The controller tells brokers one by one. A follower that hears first would stop every producer with
+acks=all for replica.fetch.backoff.ms, a second by default."""
+
+
 class _Followed:
     """One partition in one leader epoch."""
 
     __slots__ = (
         "delayed_until_ms",
+        "early_backoff_ms",
         "is_in_sync",
         "key_by_id",
         "key_by_name",
@@ -111,6 +124,7 @@ class _Followed:
         self.leader_epoch = partition.leader_epoch
         self.state = State.FETCHING
         self.delayed_until_ms = 0
+        self.early_backoff_ms = _EARLY_BACKOFF_MS
         self.is_in_sync = False
         """Whether it had all that was committed, by the last answer."""
 
@@ -423,6 +437,10 @@ class Follower:
         elif code == ErrorCode.FENCED_LEADER_EPOCH:
             log.info("%r: its leader is in a later epoch than %d", item.partition, item.leader_epoch)
             self._drop(item)
+        elif code in _EARLY:
+            log.info("%r: its leader has not begun to lead (error %d)", item.partition, code)
+            self._delay([item], now_ms, item.early_backoff_ms)
+            item.early_backoff_ms *= 2
         else:
             log.info("%r: its leader answered with error %d", item.partition, code)
             self._delay([item], now_ms)
@@ -443,10 +461,11 @@ class Follower:
         if self._is_current(item):
             self.remove(item.partition)
 
-    def _delay(self, items: list[_Followed], now_ms: int) -> None:
+    def _delay(self, items: list[_Followed], now_ms: int, backoff_ms: int | None = None) -> None:
         self._look_at_all_ms = 0
+        most_ms = self._settings.backoff_ms
         for item in items:
-            item.delayed_until_ms = now_ms + self._settings.backoff_ms
+            item.delayed_until_ms = now_ms + (most_ms if backoff_ms is None else min(backoff_ms, most_ms))
 
 
 def _wanted(item: _Followed) -> Wanted:

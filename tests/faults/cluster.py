@@ -112,11 +112,9 @@ class FaultCluster:
             **self._overrides,
         }
         directory = self._directory / f"broker-{broker_id}"
-        return (
-            _GenuineKafka(directory, settings, zookeeper=self.zookeeper)
-            if self.genuine
-            else (KafkaCompatBroker(directory, settings))
-        )
+        if self.genuine:
+            return _GenuineKafka(directory, settings, zookeeper=self.zookeeper)
+        return KafkaCompatBroker(directory, settings, arguments=["--verbose"])
 
     def _connect(self) -> Any:
         from kazoo.client import KazooClient

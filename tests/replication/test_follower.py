@@ -1,0 +1,64 @@
+"""How long a follower waits after an error before it asks its leader again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from kafka_compat.clock import SystemClock
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from kafka_compat.replication.follower import Follower, FollowerSettings
+from kafka_compat.replication.partition import Partition
+from storage.config import LogConfig
+from storage.log_dirs import LogDirs
+
+_TOPIC_ID = uuid4()
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Iterator[Partition]:
+    log_dirs = LogDirs(
+        [str(tmp_path)], broker_id=1, cluster_id="c", clock=SystemClock(), config_for=lambda _: LogConfig()
+    )
+    log_dirs.load()
+    soon: list[Callable[[], None]] = []
+    partition = Partition(log_dirs.create("t", 0, _TOPIC_ID), 1, None, soon.append)  # type: ignore[arg-type]
+    partition.become_follower(2, 7, (1, 2))
+    yield partition
+    log_dirs.close()
+
+
+def waits_ms(partition: Partition, code: ErrorCode, times: int) -> list[int]:
+    """How long it waits each time after its leader has answered with that error."""
+    follower = Follower(1, FollowerSettings(backoff_ms=100), lambda: None)
+    follower.add(partition, _TOPIC_ID)
+    now_ms, waits = 1_000, []
+    for _ in range(times):
+        sent = follower.next_fetch(now_ms)
+        assert sent is not None
+        refused = PartitionData(partition_index=0, error_code=code)
+        topic = FetchableTopicResponse(topic_id=_TOPIC_ID, partitions=[refused])
+        follower.fetched(sent, FetchResponse(session_id=5, responses=[topic]), now_ms)
+        wait_ms = follower.wait_ms(now_ms)
+        assert wait_ms is not None and follower.next_fetch(now_ms + wait_ms - 1) is None
+        waits.append(wait_ms)
+        now_ms += wait_ms
+    return waits
+
+
+@pytest.mark.parametrize(
+    "code",
+    [ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_ID],
+)
+def test_a_leader_that_has_yet_to_hear_that_it_leads_is_soon_asked_again(
+    partition: Partition, code: ErrorCode
+) -> None:
+    assert waits_ms(partition, code, 5) == [20, 40, 80, 100, 100]
+
+
+def test_after_other_errors_it_waits_as_long_as_is_set(partition: Partition) -> None:
+    assert waits_ms(partition, ErrorCode.UNKNOWN_SERVER_ERROR, 2) == [100, 100]
