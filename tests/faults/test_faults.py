@@ -25,7 +25,7 @@ def test_nothing_acknowledged_is_lost_doubled_or_reordered_over_faults(tmp_path:
     print(run.table())
     assert run.findings.nothing, run.findings
     assert not any(run.given_up.values()), run.given_up
-    assert min(run.acknowledged.values()) > 100 * len(planned)
+    assert min(run.acknowledged.values()) > 20 * len(planned)
     allowed_s = session_timeout_ms / 1000 + _OVER_THE_SESSION_S
     assert run.longest_gap_s("kill -9") <= allowed_s
     assert run.longest_gap_s("SIGSTOP") <= allowed_s + request_timeout_ms / 1000
