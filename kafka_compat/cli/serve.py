@@ -117,7 +117,13 @@ async def _serve(config: BrokerConfig) -> int:
     if not stop.is_set():
         print(ready_line(broker, config), flush=True)
         await stopping
-    await broker.hand_over()
+    handing_over = asyncio.ensure_future(broker.hand_over())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Whoever asks a second time does not want to wait for a successor.
+        loop.add_signal_handler(number, handing_over.cancel)
+    await asyncio.wait([handing_over])
+    if not handing_over.cancelled() and handing_over.exception() is not None:
+        log.error("Handing over failed", exc_info=handing_over.exception())
     try:
         await asyncio.wait_for(broker.stop(), STOP_TIMEOUT_S)
     except TimeoutError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,9 +53,10 @@ class Cluster:
         return leader, {int(item) for item in found[2].split(",") if item}
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path)
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One for all tests; each leaves all brokers up and in sync, but the last."""
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
     cluster.zookeeper.start()
     try:
         for broker in cluster.brokers.values():
@@ -75,3 +78,16 @@ def test_a_killed_leader_is_replaced_and_comes_back(cluster: Cluster) -> None:
     wait_until(lambda: cluster.state("t") == (2, {2, 3}), 20, "another leader")
     cluster.brokers[1].start()
     wait_until(lambda: cluster.state("t") == (2, ALL), 20, "all in sync again")
+
+
+def test_the_last_broker_stops_at_once_when_told_twice(cluster: Cluster) -> None:
+    """Nobody can take over what it leads; it would ask for a successor three times, 5 s apart."""
+    cluster.topics("--create", "--topic", "u", "--replica-assignment", "3:2:1")
+    for broker_id in (1, 2):
+        assert cluster.brokers[broker_id].stop() == 0
+    last = cluster.brokers[3].process
+    last.child.send_signal(signal.SIGTERM)
+    wait_until(lambda: "nobody can take over" in last.tail(), 10, "a request for a successor")
+    begun = time.monotonic()
+    assert last.stop() == 0
+    assert time.monotonic() - begun < 4
