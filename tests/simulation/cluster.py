@@ -70,8 +70,8 @@ class Broker:
         self.clock = cluster
         self.fetch_max_bytes = 10_000
         self.broker_epoch = self.controller_epoch = -1
-        self.seen_end = 0
-        """Up to where its committed records were compared."""
+        self.seen_ends: dict[int, int] = {}
+        """By partition, up to where its committed records were compared."""
 
     # --- life
 
@@ -110,7 +110,7 @@ class Broker:
         )
         self.followers: dict[int, Follower] = {}
         self.asking: set[int] = set()
-        self.seen_end = 0
+        self.seen_ends = {}
         self.cluster.at(self, LAG_TIME_MAX_MS // 2, self.tick)
 
     def die(self, power: bool) -> None:
@@ -126,15 +126,20 @@ class Broker:
         self.replicas.shrink_isrs(self.cluster.now_ms())
         if self.cluster.random.random() < 0.3:
             self.log_dirs.checkpoint_high_watermarks(self.replicas.high_watermarks())
-        if self.cluster.random.random() < 0.3 and self.partition is not None:
-            self.partition.log.flush()
-        if self.cluster.random.random() < 0.3 and self.partition is not None:
-            self.partition.log.apply_retention(self.cluster.now_ms(), self.partition.high_watermark)
+        for held in self.replicas:
+            if self.cluster.random.random() < 0.3:
+                held.log.flush()
+            if self.cluster.random.random() < 0.3:
+                held.log.apply_retention(self.cluster.now_ms(), held.high_watermark)
         self.cluster.at(self, LAG_TIME_MAX_MS // 2, self.tick)
 
     @property
     def partition(self) -> Partition | None:
-        return self.replicas.get(TOPIC, 0) if self.up else None
+        """The first; the only one under the scripted controller."""
+        return self.held(0)
+
+    def held(self, index: int) -> Partition | None:
+        return self.replicas.get(TOPIC, index) if self.up else None
 
     def leader_and_isr(self, leader: int, leader_epoch: int, isr: tuple[int, ...], epoch: int) -> None:
         if leader == self.broker_id:
@@ -184,7 +189,8 @@ class Broker:
         partition_epoch: int,
         callback: Callable[[IsrAnswer], None],
     ) -> None:
-        self.cluster.controller.propose(self, new_isr, leader_epoch, partition_epoch, callback)
+        index = partition.partition
+        self.cluster.controller.propose(self, index, new_isr, leader_epoch, partition_epoch, callback)
 
     def is_alive(self, broker_id: int) -> bool:
         return self.cluster.controller.is_alive(self, broker_id)
@@ -315,9 +321,10 @@ class Cluster:
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
         self.cuts: set[frozenset[int]] = set()
-        self.committed: dict[int, tuple[int, bytes]] = {}
-        """By base offset: epoch and content of each batch that any replica took for committed."""
-        self.acknowledged: dict[bytes, int] = {}
+        self.committed: dict[tuple[int, int], tuple[int, bytes]] = {}
+        """By partition and base offset: epoch and content of what any replica took for committed."""
+        self.acknowledged: dict[bytes, tuple[int, int]] = {}
+        """Partition and offset of each value."""
         self.written = 0
         self.power_failing: int | None = None
         """The broker that lost its power as long as the controller may not know."""
@@ -359,17 +366,21 @@ class Cluster:
 
     # --- what happens to a cluster
 
-    def any_leader(self) -> Broker | None:
-        """One of those that believe to lead."""
+    def any_leader(self, index: int = 0) -> Broker | None:
+        """One of those that believe to lead a partition."""
         leaders = [
-            broker for broker in self.brokers.values() if broker.partition and broker.partition.is_leader
+            broker
+            for broker in self.brokers.values()
+            if (held := broker.held(index)) is not None and held.is_leader
         ]
         return self.random.choice(leaders) if leaders else None
 
     def produce(self) -> None:
-        """One acks=all batch to whoever believes to lead."""
-        broker = self.any_leader()
-        partition = broker.partition if broker is not None else None
+        """One acks=all batch to whoever believes to lead; the first partition gets the most."""
+        count = self.controller.partitions
+        index = max(self.random.randrange(2 * count) - count, 0)
+        broker = self.any_leader(index)
+        partition = broker.held(index) if broker is not None else None
         if broker is None or partition is None:
             return
         self.written += 1
@@ -383,7 +394,7 @@ class Cluster:
 
         def committed(code: ErrorCode) -> None:
             if code == ErrorCode.NONE:
-                self.acknowledged[value] = info.first_offset
+                self.acknowledged[value] = index, info.first_offset
 
         partition.when_committed(info.last_offset + 1, committed)
 
@@ -429,13 +440,16 @@ class Cluster:
     def may_lose_power(self, broker: Broker) -> bool:
         if self.durable:
             return True
-        isr = self.controller.isr
-        if broker.broker_id not in isr:
-            return True
-        others = [self.brokers[member] for member in isr if member != broker.broker_id]
+        if self.power_failing is not None:
+            return False
         alive = self.controller.alive
-        others_live = bool(others) and all(other.up and other.broker_id in alive for other in others)
-        return self.power_failing is None and others_live
+        for isr in self.controller.isrs():
+            others = [self.brokers[member] for member in isr if member != broker.broker_id]
+            if broker.broker_id in isr and not (
+                others and all(other.up and other.broker_id in alive for other in others)
+            ):
+                return False
+        return True
 
     def misfortune(self) -> None:
         """Something happens, or nothing."""
@@ -471,19 +485,25 @@ class Cluster:
     def check_committed(self) -> None:
         """Whatever two replicas hold below their high watermarks is the same, now and for ever."""
         for broker in self.brokers.values():
-            partition = broker.partition
-            if partition is None or partition.high_watermark == broker.seen_end:
-                continue
-            for base_offset, epoch, content in batches(
-                partition.log, min(broker.seen_end, partition.high_watermark), partition.high_watermark
-            ):
-                known = self.committed.setdefault(base_offset, (epoch, content))
-                if known != (epoch, content):
-                    raise Violation(
-                        f"broker {broker.broker_id} took for committed at offset {base_offset} a batch of "
-                        f"epoch {epoch}; another one was committed there in epoch {known[0]}"
-                    )
-            broker.seen_end = partition.high_watermark
+            if broker.up:
+                for held in broker.replicas:
+                    self._check_committed(broker, held)
+
+    def _check_committed(self, broker: Broker, partition: Partition) -> None:
+        index, high_watermark = partition.partition, partition.high_watermark
+        seen_end = broker.seen_ends.get(index, 0)
+        if high_watermark == seen_end:
+            return
+        for base_offset, epoch, content in batches(
+            partition.log, min(seen_end, high_watermark), high_watermark
+        ):
+            known = self.committed.setdefault((index, base_offset), (epoch, content))
+            if known != (epoch, content):
+                raise Violation(
+                    f"broker {broker.broker_id} took for committed at offset {base_offset} of {index} "
+                    f"a batch of epoch {epoch}; another one was committed there in epoch {known[0]}"
+                )
+        broker.seen_ends[index] = high_watermark
 
     def heal(self) -> None:
         """All troubles end: the replicas agree, with every acknowledged record."""
@@ -492,23 +512,28 @@ class Cluster:
         if self.producer is not None:
             self.producer.stop()
         self.run(18_000)
-        partitions = [broker.partition for broker in self.brokers.values()]
-        assert all(partitions), "a broker did not come back"
-        if sorted(self.controller.isr) != list(BROKERS):
-            raise Violation(f"in sync are only {self.controller.isr}")
+        for isr in self.controller.isrs():
+            if sorted(isr) != list(BROKERS):
+                raise Violation(f"in sync are only {isr}")
+        for index in range(self.controller.partitions):
+            self._check_agreement(index)
+
+    def _check_agreement(self, index: int) -> None:
+        partitions = [held for broker in self.brokers.values() if (held := broker.held(index)) is not None]
+        assert len(partitions) == len(BROKERS), "a broker did not come back"
         # Where retention took the oldest records, the replicas may be at different segments with it.
-        start = max(held.log.log_start_offset for held in partitions if held)
-        logs = [batches(held.log, start, held.log.log_end_offset) for held in partitions if held]
+        start = max(held.log.log_start_offset for held in partitions)
+        logs = [batches(held.log, start, held.log.log_end_offset) for held in partitions]
         if logs[1] != logs[0] or logs[2] != logs[0]:
             raise Violation("the logs differ")
         offsets = {base_offset: content for base_offset, _, content in logs[0]}
-        for value, offset in self.acknowledged.items():
-            if offset >= start and value not in offsets.get(offset, b""):
+        for value, (partition, offset) in self.acknowledged.items():
+            if partition == index and offset >= start and value not in offsets.get(offset, b""):
                 raise Violation(f"the acknowledged record {value!r} at offset {offset} is lost")
-        if self.producer is not None and self.keeps_all:
+        if index == 0 and self.producer is not None and self.keeps_all:
             self.producer.check([content for _, _, content in logs[0]])
         for held in partitions:
-            if held is not None and held.high_watermark != held.log.log_end_offset:
+            if held.high_watermark != held.log.log_end_offset:
                 raise Violation(f"{held.high_watermark} of {held.log.log_end_offset} records are committed")
 
 

@@ -25,10 +25,11 @@ class Controls(Protocol):
 
     alive: set[int]
     """The brokers whose sessions last."""
+    partitions: int
+    """How many there are."""
 
-    @property
-    def isr(self) -> tuple[int, ...]:
-        """The true one."""
+    def isrs(self) -> list[tuple[int, ...]]:
+        """The true ones, by partition."""
 
     def tell(self) -> None:
         """Begin: all brokers are there."""
@@ -40,7 +41,7 @@ class Controls(Protocol):
         """A broker has a session again."""
 
     def leads(self, broker_id: int, leader_epoch: int) -> bool:
-        """Whether that broker leads in that epoch, in truth."""
+        """Whether that broker leads the first partition in that epoch, in truth."""
 
     def counts_on(self, broker_id: int) -> bool:
         """Whether the broker, which has died, may still be made leader beside others for what it had."""
@@ -57,6 +58,7 @@ class Controls(Protocol):
     def propose(
         self,
         asker: Broker,
+        index: int,
         isr: tuple[int, ...],
         leader_epoch: int,
         partition_epoch: int,
@@ -66,7 +68,9 @@ class Controls(Protocol):
 
 
 class Controller:
-    """Who leads and who is in sync: the truth, which brokers hear of later."""
+    """Who leads and who is in sync of one partition: the truth, which brokers hear of later."""
+
+    partitions = 1
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -113,6 +117,9 @@ class Controller:
         if others:
             self.elect(self.cluster.random.choice(others), self.isr)
 
+    def isrs(self) -> list[tuple[int, ...]]:
+        return [self.isr]
+
     def leads(self, broker_id: int, leader_epoch: int) -> bool:
         return (broker_id, leader_epoch) == (self.leader, self.leader_epoch)
 
@@ -128,6 +135,7 @@ class Controller:
     def propose(
         self,
         asker: Broker,
+        index: int,
         isr: tuple[int, ...],
         leader_epoch: int,
         partition_epoch: int,

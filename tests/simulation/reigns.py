@@ -26,7 +26,7 @@ from tests.simulation.controller import BROKERS, DELAY_MAX_MS, TOPIC, TOPIC_ID
 if TYPE_CHECKING:
     from tests.simulation.cluster import Broker, Cluster
 
-PARTITION = model.TopicPartition(TOPIC, 0)
+PARTITIONS = tuple(model.TopicPartition(TOPIC, index) for index in range(3))
 RETRY_MS = 50
 NEWS_MAX_MS = 200
 """How long a controller does not hear that another was elected."""
@@ -40,7 +40,7 @@ class Store:
     def __init__(self) -> None:
         self.controller_epoch = 0
         self.registered: dict[int, BrokerInfo] = {}
-        self.replicas: tuple[int, ...] = BROKERS
+        self.replicas: dict[int, tuple[int, ...]] = {index: BROKERS for _, index in PARTITIONS}
         self.states: dict[model.TopicPartition, PartitionState] = {}
         self._czxid = 0
 
@@ -52,7 +52,7 @@ class Store:
         return self._czxid
 
     def topic(self) -> TopicState:
-        return TopicState(TOPIC, TOPIC_ID, {0: self.replicas})
+        return TopicState(TOPIC, TOPIC_ID, dict(self.replicas))
 
     def write(self, effect: model.WriteStates) -> model.StatesWritten | None:
         """None: that controller was deposed."""
@@ -115,7 +115,7 @@ class Reign:
                 self._later(lambda: self._write(effect))
             case model.WriteTopic(topic, version):
                 if version == self._store.controller_epoch:
-                    self._store.replicas = topic.replicas[0]
+                    self._store.replicas = dict(topic.replicas)
             case model.SendLeaderAndIsr():
                 request = wire.leader_and_isr(0, effect, "PLAINTEXT")
                 self._send(effect.broker, lambda broker: broker.lead_and_follow(request))
@@ -166,23 +166,19 @@ class Reigns:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.alive = set(BROKERS)
+        self.partitions = len(PARTITIONS)
         self.store = Store()
         self.reigns: list[Reign] = []
 
-    @property
-    def state(self) -> PartitionState:
-        """The truth."""
-        return self.store.states.get(PARTITION) or PartitionState(-1, -1, (), 0)
-
-    @property
-    def isr(self) -> tuple[int, ...]:
-        return self.state.isr
+    def isrs(self) -> list[tuple[int, ...]]:
+        return [state.isr for state in self.store.states.values()]
 
     def leads(self, broker_id: int, leader_epoch: int) -> bool:
-        return (broker_id, leader_epoch) == (self.state.leader, self.state.leader_epoch)
+        state = self.store.states.get(PARTITIONS[0])
+        return state is not None and (broker_id, leader_epoch) == (state.leader, state.leader_epoch)
 
     def counts_on(self, broker_id: int) -> bool:
-        return broker_id in self.isr and len(self.isr) > 1
+        return any(broker_id in isr and len(isr) > 1 for isr in self.isrs())
 
     def tell(self) -> None:
         for broker_id in BROKERS:
@@ -224,8 +220,9 @@ class Reigns:
         """Another replica is preferred from now on, and elected if it can lead."""
         order = list(BROKERS)
         self.cluster.random.shuffle(order)
+        partition = self.cluster.random.choice(PARTITIONS)
         reign = self.reigns[-1]
-        reign.ask(lambda request: model.ReassignmentRequested(request, {PARTITION: tuple(order)}))
+        reign.ask(lambda request: model.ReassignmentRequested(request, {partition: tuple(order)}))
         reign.ask(lambda request: model.ElectionRequested(request, model.ElectionType.PREFERRED, None))
 
     def is_alive(self, asker: Broker, broker_id: int) -> bool:
@@ -234,13 +231,15 @@ class Reigns:
     def propose(
         self,
         asker: Broker,
+        index: int,
         isr: tuple[int, ...],
         leader_epoch: int,
         partition_epoch: int,
         callback: Callable[[IsrAnswer], None],
     ) -> None:
         """As IsrProposals: sent until there is an answer that is not an error of the whole request."""
-        cluster, change = self.cluster, model.IsrChange(leader_epoch, isr, partition_epoch)
+        cluster, partition = self.cluster, PARTITIONS[index]
+        change = model.IsrChange(leader_epoch, isr, partition_epoch)
 
         def again() -> None:
             cluster.at(asker, RETRY_MS, attempt)
@@ -249,7 +248,7 @@ class Reigns:
             if reply.error != model.ControllerError.NONE or cluster.random.random() < LOSSES:
                 cluster.send(asker, again)
             else:
-                cluster.send(asker, lambda: callback(_answer(reply.partitions[PARTITION])))
+                cluster.send(asker, lambda: callback(_answer(reply.partitions[partition])))
 
         def attempt() -> None:
             reign, broker_epoch = cluster.random.choice(self.reigns), asker.broker_epoch
@@ -260,7 +259,7 @@ class Reigns:
                     return
                 reign.ask(
                     lambda request: model.AlterPartitionRequested(
-                        request, asker.broker_id, broker_epoch, {PARTITION: change}
+                        request, asker.broker_id, broker_epoch, {partition: change}
                     ),
                     answered,
                 )

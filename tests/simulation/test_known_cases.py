@@ -149,7 +149,7 @@ def test_the_last_replica_leads_again_and_nothing_is_lost_when_its_process_was_k
     partition_of(cluster, 1).min_insync_replicas = 1
     for broker_id in (2, 3):
         cluster.crash(cluster.brokers[broker_id], power=False)
-        run_until(cluster, lambda lost=broker_id: lost not in cluster.controller.isr)  # type: ignore[misc]
+        run_until(cluster, lambda lost=broker_id: lost not in scripted(cluster).isr)  # type: ignore[misc]
     run_until(cluster, lambda: partition_of(cluster, 1).isr == (1,))
     cluster.produce()
     assert len(cluster.acknowledged) == 1
