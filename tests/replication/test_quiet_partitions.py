@@ -1,0 +1,86 @@
+"""Partitions without news, which a follower's requests do not name and its leader passes over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.cluster.broker_client import BrokerClient
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from tests.cluster.embedded import EmbeddedCluster, until
+
+LEADER, FOLLOWERS = 1, (2, 3)
+LONG_WAIT = {"replica.fetch.wait.max.ms": "60000", "replica.lag.time.max.ms": "90000"}
+"""So long that nothing in these tests is owed to the end of a wait, or to the look at all partitions then."""
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[EmbeddedCluster]:
+    cluster = EmbeddedCluster(tmp_path, settings=getattr(request, "param", {}))
+    await cluster.start()
+    for topic in ("busy", "quiet"):
+        assert await cluster.create_topic(topic, assignment=(LEADER, *FOLLOWERS)) == ErrorCode.NONE
+        await until(lambda: cluster.leader(topic) == LEADER)  # noqa: B023
+    # Ends the fetches that were parked before the second topic came.
+    assert await cluster.produce(LEADER, "busy", b"first", timeout_ms=10_000) == ErrorCode.NONE
+    yield cluster
+    await cluster.stop()
+
+
+async def test_a_quiet_partition_stays_in_sync_beside_a_busy_one(cluster: EmbeddedCluster) -> None:
+    assert await cluster.produce(LEADER, "quiet", b"0") == ErrorCode.NONE
+    partition = cluster.brokers[LEADER].replicas.get("quiet", 0)
+    assert partition is not None
+    clock = cluster.brokers[LEADER].clock
+    began_ms = clock.now_ms()
+    while clock.now_ms() < began_ms + 2000:
+        assert await cluster.produce(LEADER, "busy", b"x") == ErrorCode.NONE
+        await asyncio.sleep(0.01)
+    for follower in FOLLOWERS:
+        state = partition.in_sync.followers[follower]
+        assert clock.now_ms() - state.last_caught_up_ms < 1000
+    assert set(partition.isr) == {LEADER, *FOLLOWERS}
+
+
+@pytest.mark.parametrize("cluster", [LONG_WAIT], indirect=True)
+async def test_a_record_after_a_long_rest_is_acknowledged_at_once(cluster: EmbeddedCluster) -> None:
+    for number in range(20):
+        assert await cluster.produce(LEADER, "busy", b"%d" % number, timeout_ms=10_000) == ErrorCode.NONE
+    assert await cluster.produce(LEADER, "quiet", b"late", timeout_ms=10_000) == ErrorCode.NONE
+    # The next answer, of whichever partition, brings the high watermark.
+    assert await cluster.produce(LEADER, "busy", b"last", timeout_ms=10_000) == ErrorCode.NONE
+    for follower in FOLLOWERS:
+        held = cluster.brokers[follower].replicas.get("quiet", 0)
+        assert held is not None
+        await until(lambda: held.high_watermark == 1)  # noqa: B023
+
+
+@pytest.mark.parametrize("cluster", [LONG_WAIT], indirect=True)
+async def test_a_new_log_start_is_told_at_once(cluster: EmbeddedCluster) -> None:
+    """DeleteRecords waits for it."""
+    for _ in range(3):
+        assert await cluster.produce(LEADER, "quiet", b"x") == ErrorCode.NONE
+    request = DeleteRecordsRequest(
+        topics=[
+            DeleteRecordsTopic(name="quiet", partitions=[DeleteRecordsPartition(partition_index=0, offset=2)])
+        ],
+        timeout_ms=10_000,
+    )
+    # Over a connection of its own: what comes behind it on one waits for it.
+    client = BrokerClient(*cluster.brokers[LEADER].addresses["PLAINTEXT"], "test")
+    deleting = asyncio.create_task(client.send(ApiKey.DELETE_RECORDS, 2, request))
+    # Records wake the parked fetches; the new start travels with them, and back with the next requests.
+    while not deleting.done():
+        assert await cluster.produce(LEADER, "busy", b"x") == ErrorCode.NONE
+        await asyncio.sleep(0.01)
+    await client.close()
+    assert deleting.result().topics[0].partitions[0].error_code == ErrorCode.NONE
