@@ -398,14 +398,16 @@ def _check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
     """KafkaError when a number of threads changes by more than a factor of two at once."""
     for name in _THREAD_COUNTS:
         before, after = old.int(name), new.int(name)
-        bound = (
-            f"should be at least half the current value {before}"
-            if after < before // 2
-            else f"should not be greater than double the current value {before}"
-        )
-        if not before // 2 <= after <= 2 * before:
-            problem = f"Dynamic thread count update validation failed for {name}={after}, value {bound}"
-            raise KafkaError(ErrorCode.INVALID_REQUEST, problem)
+        if after < 1:
+            bound = "should be at least 1"
+        elif after < before // 2:
+            bound = f"should be at least half the current value {before}"
+        elif after > 2 * before:
+            bound = f"should not be greater than double the current value {before}"
+        else:
+            continue
+        problem = f"Dynamic thread count update validation failed for {name}={after}, value {bound}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, problem)
 
 
 def _check_names(names: Sequence[str], nulls: Sequence[str]) -> None:

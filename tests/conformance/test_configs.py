@@ -111,6 +111,31 @@ def test_incremental_changes(pair: Pair, changes: list[tuple[int, str, str | Non
             pair.same(ApiKey.DESCRIBE_CONFIGS, describe(TOPIC, topic), (1,))
 
 
+@pytest.mark.parametrize("broker", ["1", ""])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("num.replica.fetchers", value) for value in ("0", "1", "2", "3")),
+        *(("num.io.threads", value) for value in ("3", "4", "16", "17")),
+        *(("leader.replication.throttled.rate", value) for value in ("-1", "0", "1000", "x")),
+    ],
+)
+def test_settings_of_a_running_broker(pair: Pair, broker: str, name: str, value: str) -> None:
+    configs = [{"name": name, "config_operation": SET, "value": value}]
+    resource = {"resource_type": BROKER, "resource_name": broker, "configs": configs}
+    pair.same(ApiKey.INCREMENTAL_ALTER_CONFIGS, {"resources": [resource], "validate_only": True})
+
+
+@pytest.mark.parametrize("value", ["*", "", "0:1", "0:1,1:2", "0:1:2", "x", "0", "0:x", "*,0:1", " 0:1"])
+def test_throttled_replicas(pair: Pair, value: str) -> None:
+    topic = pair.topic()
+    pair.same(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        incremental(topic, (SET, "leader.replication.throttled.replicas", value)),
+    )
+    pair.same(ApiKey.DESCRIBE_CONFIGS, describe(TOPIC, topic), (1,))
+
+
 def test_changes_to_unknown_resources(pair: Pair) -> None:
     pair.same(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental(pair.name("absent"), (SET, "retention.ms", "1")))
     for kind, name in ((BROKER, "77"), (0, "x"), (99, "x")):
