@@ -53,16 +53,14 @@ class PartitionedCluster:
         self.network = Network([ZOOKEEPER, CLIENT, *map(host_of, BROKER_IDS)])
         self._order = order
         self._directory = directory
-        self.brokers: dict[int, KafkaCompatBroker] = {}
-
-    def start(self) -> None:
-        self.network.create()
         self._zookeeper = ZooKeeper(self._directory / "zookeeper", port=2181)
         self._zookeeper.host = self.network.address(ZOOKEEPER)
         self._zookeeper.launcher = self.network.launcher(ZOOKEEPER)
+        self.brokers = {broker_id: self._broker(broker_id) for broker_id in BROKER_IDS}
+
+    def start(self) -> None:
+        self.network.create()
         self._zookeeper.start()
-        for broker_id in BROKER_IDS:
-            self.brokers[broker_id] = self._broker(broker_id)
         self.brokers[self._order[0]].start()
         for broker_id in self._order[1:]:
             self.brokers[broker_id].launch()
@@ -91,7 +89,8 @@ class PartitionedCluster:
         for broker in self.brokers.values():
             if broker.running:
                 broker.kill()
-        self._zookeeper.kill()
+        if self._zookeeper.running:
+            self._zookeeper.kill()
         self.network.delete()
 
     # --- asking

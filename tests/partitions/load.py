@@ -48,8 +48,12 @@ class DirectProducer:
         self._thread = network.thread(host, self._run)
         self._thread.start()
 
-    def stop(self) -> None:
+    def abandon(self) -> None:
+        """Send nothing more, and do not wait."""
         self._stopping.set()
+
+    def stop(self) -> None:
+        self.abandon()
         self._thread.join(30)
         assert not self._thread.is_alive(), f"{self._name} hangs"
 
@@ -111,9 +115,13 @@ class IdempotentProducer:
         self._thread = network.thread(host, self._run)
         self._thread.start()
 
+    def abandon(self) -> None:
+        """Send nothing more, and do not wait."""
+        self._stopping.set()
+
     def stop(self) -> None:
         """Wait until everything is delivered, or given up."""
-        self._stopping.set()
+        self.abandon()
         self._thread.join(70)
         assert not self._thread.is_alive(), f"{self._name} hangs"
 

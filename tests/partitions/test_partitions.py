@@ -27,12 +27,15 @@ MIN_1, MIN_2 = "min-isr-1", "min-isr-2"
 TOPICS = (MIN_1, MIN_2)
 CUT_OFF = 1
 OTHERS = (2, 3)
-_ABSENT = missing()
 
-pytestmark = [
-    pytest.mark.skipif(_ABSENT is not None, reason=str(_ABSENT)),
-    pytest.mark.timeout(180),
-]
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def namespaces() -> None:
+    reason = missing()
+    if reason is not None:
+        pytest.skip(reason)
 
 
 class Trial:
@@ -56,6 +59,10 @@ class Trial:
             IdempotentProducer(self.network, host_of(CUT_OFF), addresses[CUT_OFF], MIN_1),
             IdempotentProducer(self.network, CLIENT, ",".join(addresses.values()), MIN_1),
         ]
+
+    @property
+    def producers(self) -> list[DirectProducer | IdempotentProducer]:
+        return [*self.direct.values(), *self.idempotent]
 
     def acknowledged(
         self, broker_id: int, acks: int, since_s: float, until_s: float, topics: tuple[str, ...] = TOPICS
@@ -84,8 +91,7 @@ class Trial:
         """The network is whole: all get in sync. Values by partition and offset once the load has ended."""
         self.network.heal()
         self.cluster.wait_all_in_sync(len(TOPICS))
-        producers: list[DirectProducer | IdempotentProducer] = [*self.direct.values(), *self.idempotent]
-        for producer in producers:
+        for producer in self.producers:
             producer.stop()
         wait_until(
             lambda: not self.cluster.unequal(TOPICS), 20, "replicas that are equal batch for batch", 0.2
@@ -133,7 +139,12 @@ def trial(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Trial]:
     cluster = PartitionedCluster(tmp_path, (first, *(item for item in BROKER_IDS if item != first)))
     try:
         cluster.start()
-        yield Trial(cluster)
+        trial = Trial(cluster)
+        try:
+            yield trial
+        finally:
+            for producer in trial.producers:
+                producer.abandon()
     finally:
         cluster.stop()
 
