@@ -52,18 +52,20 @@ class ClusterCoordinators:
         self._peers = peers
         self._given_up: dict[_Flight, Callable[[], None]] = {}
 
-    def verify(
+    def ask(
         self,
         transactional_id: str,
         identity: ProducerIdentity,
         partitions: list[TopicPartition],
         respond: Respond,
+        *,
+        adds: bool,
     ) -> None:
         topic = self._metadata.topics.get(TRANSACTIONS_TOPIC)
         shard = -1 if topic is None else shard_of(transactional_id, len(topic.partitions))
         leader_id = self._leader(shard)
         if leader_id == self._metadata.local_id:
-            self._local.verify(transactional_id, identity, partitions, respond)
+            self._local.ask(transactional_id, identity, partitions, respond, adds=adds)
         elif leader_id not in self._metadata.brokers:
             respond(dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
         else:
@@ -75,7 +77,7 @@ class ClusterCoordinators:
                 transactional_id=transactional_id,
                 producer_id=identity.producer_id,
                 producer_epoch=identity.producer_epoch,
-                verify_only=True,
+                verify_only=not adds,
                 topics=_topics(partitions),
             )
             self._peers.run(self._send(flight, transaction, partitions))

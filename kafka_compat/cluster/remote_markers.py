@@ -22,11 +22,11 @@ from kafka_compat.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from kafka_compat.transactions.marker_writer import Marker, MarkerCallback, MarkerWriter
-from kafka_compat.transactions.model import TopicPartition
+from kafka_compat.transactions.model import VERSION_WITH_EPOCH_BUMP, TopicPartition
 
 log = logging.getLogger(__name__)
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 
 
 class _Flight:
@@ -128,6 +128,7 @@ def _request(marker: Marker, partitions: Iterable[TopicPartition]) -> WriteTxnMa
                 transaction_result=marker.committed,
                 topics=list(topics.values()),
                 coordinator_epoch=marker.coordinator_epoch,
+                transaction_version=VERSION_WITH_EPOCH_BUMP if marker.bumped_epoch else 0,
             )
         ]
     )

@@ -58,6 +58,7 @@ BROKER_SETTINGS = frozenset(
         "inter.broker.listener.name",
         "kafka.compat.frame.timeout.ms",
         "kafka.compat.record.validation.enable",
+        "kafka.compat.transaction.version",
         "leader.imbalance.check.interval.seconds",
         "leader.imbalance.per.broker.percentage",
         "leader.replication.throttled.rate",
@@ -109,6 +110,15 @@ BROKER_SETTINGS = frozenset(
         "socket.receive.buffer.bytes",
         "socket.request.max.bytes",
         "socket.send.buffer.bytes",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        "transaction.max.timeout.ms",
+        "transaction.partition.verification.enable",
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        "transaction.state.log.min.isr",
+        "transaction.state.log.num.partitions",
+        "transaction.state.log.replication.factor",
+        "transaction.state.log.segment.bytes",
+        "transactional.id.expiration.ms",
         "zookeeper.connect",
     }
 )
@@ -130,6 +140,7 @@ _NOT_MISSED = frozenset(
         "log.message.format.version",
         "message.format.version",
         "auto.include.jmx.reporter",
+        "transaction.state.log.load.buffer.size",
         "zookeeper.connection.timeout.ms",
         "zookeeper.session.timeout.ms",
     }

@@ -27,7 +27,10 @@ OWN_DEFAULTS: dict[str, str] = {
 #: it only the batch header and its CRC are checked.
 #: `kafka.compat.frame.timeout.ms`: how long a client may take to send the rest of a request that it has
 #: begun.
+#: `kafka.compat.transaction.version`: the level of the feature transaction.version that clients are told of;
+#: with 2 those of Kafka 4 use an epoch for each transaction (KIP-890 part 2). All brokers of a cluster alike.
 OWN_TABLE = """
 kafka.compat.record.validation.enable boolean true medium read-only
+kafka.compat.transaction.version short 0 medium read-only [0,...,2]
 kafka.compat.frame.timeout.ms long 30000 medium read-only [1,...]
 """

@@ -1,8 +1,8 @@
 """AddPartitionsToTxn (key 24): a transaction will write to partitions (KIP-98).
 
 Up to version 3 a producer sends it for itself; where one of its partitions does not exist, none is added.
-From version 4 on leaders send batches of transactions, mostly to verify that a partition they are about to
-write to is in one (KIP-890).
+From version 4 on leaders send batches of transactions: to verify that a partition they are about to write to
+is in one, or, for producers of transaction.version 2, to add it (KIP-890).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kafka_compat.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from kafka_compat.transactions.model import ProducerIdentity, TopicPartition
+from kafka_compat.transactions.model import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
 _FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 _FIRST_BATCHED_VERSION = 4
@@ -91,7 +91,11 @@ def _one(ctx: RequestContext, transaction: AddPartitionsToTxnTransaction, settle
         )
         return
     coordinator.add_partitions(
-        transactional_id, identity, asked, lambda error: settle(transactional_id, dict.fromkeys(asked, error))
+        transactional_id,
+        identity,
+        asked,
+        lambda error: settle(transactional_id, dict.fromkeys(asked, error)),
+        VERSION_WITH_EPOCH_BUMP,
     )
 
 

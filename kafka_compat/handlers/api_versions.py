@@ -11,8 +11,16 @@ import re
 from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from kafka_compat.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
+_TRANSACTION_VERSION = "transaction.version"
+_LEVEL_MAX = 2
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -35,4 +43,14 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> Api
         ApiVersion(api_key=key, min_version=low, max_version=high)
         for key, (low, high) in ctx.broker.served.items()
     ]
+    level = ctx.broker.config.int("kafka.compat.transaction.version")
+    if level:
+        if ctx.api_version >= 4:
+            # Older clients cannot read a feature with minimum version 0.
+            response.supported_features = [
+                SupportedFeatureKey(name=_TRANSACTION_VERSION, min_version=0, max_version=_LEVEL_MAX)
+            ]
+        response.finalized_features = [
+            FinalizedFeatureKey(name=_TRANSACTION_VERSION, max_version_level=level, min_version_level=level)
+        ]
     return response

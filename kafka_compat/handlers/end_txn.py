@@ -1,31 +1,72 @@
 """EndTxn (key 26): commit or abort a transaction.
 
 Answered once the decision is committed to `__transaction_state`: the markers follow whatever happens. From
-version 2 on a producer that was replaced is told PRODUCER_FENCED (KIP-588).
+version 2 on a producer that was replaced is told PRODUCER_FENCED (KIP-588). With version 5 every transaction
+has an epoch of its own, and the answer brings the next one, or a new producer id when all epochs are used up
+(KIP-890 part 2).
 """
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
 
 from kafka_compat.dispatch import PENDING, RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
-from kafka_compat.transactions.model import ProducerIdentity
+from kafka_compat.transactions.model import NO_PRODUCER_ID, IdentityResult, ProducerIdentity
 
 _FIRST_VERSION_WITH_PRODUCER_FENCED = 2
+_FIRST_VERSION_WITH_EPOCH_BUMP = 5
 
 
 @handler(ApiKey.END_TXN)
 def end_txn(ctx: RequestContext, request: EndTxnRequest) -> object:
-    def respond(error: ErrorCode) -> None:
+    coordinator = ctx.broker.transactions
+    if ctx.api_version >= _FIRST_VERSION_WITH_EPOCH_BUMP:
+        if coordinator.needs_producer_id(request.transactional_id):
+            return _with_new_producer_id(ctx, request)
+        _end_and_bump(ctx, request, NO_PRODUCER_ID, ctx.respond)
+        return PENDING
+
+    def respond(result: IdentityResult) -> None:
+        error = result.error
         if ctx.api_version < _FIRST_VERSION_WITH_PRODUCER_FENCED and error is ErrorCode.PRODUCER_FENCED:
             error = ErrorCode.INVALID_PRODUCER_EPOCH
         ctx.respond(EndTxnResponse(error_code=error))
 
-    ctx.broker.transactions.end(
-        request.transactional_id,
-        ProducerIdentity(request.producer_id, request.producer_epoch),
-        request.committed,
-        respond,
-    )
+    coordinator.end(request.transactional_id, _identity(request), request.committed, respond)
     return PENDING
+
+
+async def _with_new_producer_id(ctx: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
+    new_producer_id = await ctx.broker.producer_ids.next()
+    answer: asyncio.Future[EndTxnResponse] = ctx.broker.loop.create_future()
+    _end_and_bump(ctx, request, new_producer_id, answer.set_result)
+    return await answer
+
+
+def _end_and_bump(
+    ctx: RequestContext,
+    request: EndTxnRequest,
+    new_producer_id: int,
+    send: Callable[[EndTxnResponse], None],
+) -> None:
+    ctx.broker.transactions.end_and_bump(
+        request.transactional_id,
+        _identity(request),
+        request.committed,
+        new_producer_id,
+        lambda result: send(
+            EndTxnResponse(
+                error_code=result.error,
+                producer_id=result.identity.producer_id,
+                producer_epoch=result.identity.producer_epoch,
+            )
+        ),
+    )
+
+
+def _identity(request: EndTxnRequest) -> ProducerIdentity:
+    return ProducerIdentity(request.producer_id, request.producer_epoch)

@@ -33,7 +33,7 @@ async def _idempotent(ctx: RequestContext) -> InitProducerIdResponse:
 async def _transactional(
     ctx: RequestContext, request: InitProducerIdRequest, transactional_id: str
 ) -> InitProducerIdResponse:
-    from kafka_compat.transactions.model import NO_PRODUCER_ID, InitResult, ProducerIdentity
+    from kafka_compat.transactions.model import NO_PRODUCER_ID, IdentityResult, ProducerIdentity
 
     coordinator = ctx.broker.transactions
     new_producer_id = NO_PRODUCER_ID
@@ -42,7 +42,7 @@ async def _transactional(
     expected = None
     if request.producer_id != NO_PRODUCER_ID:
         expected = ProducerIdentity(request.producer_id, request.producer_epoch)
-    answer: asyncio.Future[InitResult] = ctx.broker.loop.create_future()
+    answer: asyncio.Future[IdentityResult] = ctx.broker.loop.create_future()
     coordinator.init_producer_id(
         transactional_id, request.transaction_timeout_ms, expected, new_producer_id, answer.set_result
     )

@@ -1,11 +1,13 @@
 """ListTransactions (key 66): the transactional ids that this broker coordinates (KIP-664).
 
-Version 1 can ask for those that run for longer than so many ms (KIP-994).
+Version 1 can ask for those that run for longer than so many ms (KIP-994), version 2 for ids that match a
+regular expression (KIP-1152).
 """
 
 from __future__ import annotations
 
 from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.list_transactions import (
     ListTransactionsRequest,
@@ -13,6 +15,7 @@ from kafka_compat.protocol.messages.list_transactions import (
     TransactionState,
 )
 from kafka_compat.transactions import model
+from kafka_compat.transactions.id_pattern import IdPattern, InvalidPattern
 
 _STATES = {state.value for state in model.TransactionState}
 
@@ -24,6 +27,13 @@ def list_transactions(ctx: RequestContext, request: ListTransactionsRequest) -> 
     response = ListTransactionsResponse(unknown_state_filters=sorted(wanted - known))
     if wanted and not known:
         return response
+    pattern = None
+    if request.transactional_id_pattern:
+        try:
+            pattern = IdPattern(request.transactional_id_pattern)
+        except InvalidPattern:
+            response.error_code = ErrorCode.INVALID_REGULAR_EXPRESSION
+            return response
     response.error_code, found = ctx.broker.transactions.list_transactions(
         known, set(request.producer_id_filters), request.duration_filter
     )
@@ -34,5 +44,6 @@ def list_transactions(ctx: RequestContext, request: ListTransactionsRequest) -> 
             transaction_state=status.state.value,
         )
         for transactional_id, status in found
+        if pattern is None or pattern.matches(transactional_id)
     ]
     return response

@@ -5,7 +5,8 @@ replica has the records; acks=all (-1) once every in-sync replica has. Versions:
 errors per record (KIP-467), 10 the current leader (KIP-951), 13 topic ids (KIP-516).
 
 Records of a transaction are taken only where the transaction's coordinator knows that it writes (KIP-890); a
-client that speaks version 11 is told TRANSACTION_ABORTABLE otherwise, others INVALID_TXN_STATE.
+client that speaks version 11 is told TRANSACTION_ABORTABLE otherwise, others INVALID_TXN_STATE. From version
+12 on the coordinator learns of it by this very request.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from kafka_compat.protocol.messages.produce import (
 )
 from kafka_compat.topic_names import is_internal
 from storage.batch import HEADER_SIZE, read_header
-from storage.errors import StorageError
+from storage.errors import OutOfOrderSequence, StorageError
 from storage.validation import ValidatedBatches
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ _MAGIC_POSITION = 16
 _ATTRIBUTES_LOW_BYTE = 22
 _TRANSACTIONAL_FLAG = 0x10
 _FIRST_VERSION_WITH_ABORTABLE = 11
+_FIRST_VERSION_THAT_ADDS = 12
 _VERIFY_AGAIN = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -197,7 +199,8 @@ def _verify(
     nothing to ask.
     """
     broker = ctx.broker
-    if not broker.config.bool("transaction.partition.verification.enable"):
+    adds = ctx.api_version >= _FIRST_VERSION_THAT_ADDS
+    if not adds and not broker.config.bool("transaction.partition.verification.enable"):
         return None
     from kafka_compat.transactions.model import ProducerIdentity
 
@@ -226,7 +229,17 @@ def _verify(
         answer.set_result(dict.fromkeys(asked, ErrorCode.INVALID_PRODUCER_ID_MAPPING))
         return answer
     knows_abortable = ctx.api_version >= _FIRST_VERSION_WITH_ABORTABLE
-    return broker.verifications.ask(transactional_id, identity, asked, knows_abortable=knows_abortable)
+    return broker.verifications.ask(
+        transactional_id, identity, asked, knows_abortable=knows_abortable, adds=adds
+    )
+
+
+def _may_begin(partition: Partition, records: memoryview) -> bool:
+    """Whether the batch is the first of its epoch, or its producer is known here. Clients of version 12 begin
+    each transaction with sequence 0, so any other means that a batch before it was lost.
+    """
+    header = read_header(records)
+    return header.base_sequence <= 0 or header.producer_id in partition.log.producers.entries
 
 
 def _unverified(index: int, error: ErrorCode) -> PartitionProduceResponse:
@@ -268,6 +281,9 @@ def _append(
         unverified = verified.get((name, data.index))
         if unverified:
             return _unverified(data.index, unverified), None, 0
+        if ctx.api_version >= _FIRST_VERSION_THAT_ADDS and not _may_begin(partition, records):
+            lost = OutOfOrderSequence("a transaction begins with sequence 0")
+            return _failure(data.index, lost, partition.log.log_start_offset), None, 0
     try:
         if acks == -1:
             partition.check_min_isr()

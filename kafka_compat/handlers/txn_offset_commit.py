@@ -1,7 +1,8 @@
 """TxnOffsetCommit (key 28): store offsets of a group as part of a transaction.
 
 They show when the transaction commits. From version 3 on the member's generation fences members that a
-rebalance has replaced (KIP-447); from version 4 on a client understands TRANSACTION_ABORTABLE (KIP-890).
+rebalance has replaced (KIP-447); from version 4 on a client understands TRANSACTION_ABORTABLE, and from
+version 5 on this request adds the group to the transaction (KIP-890).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _FIRST_VERSION_WITH_LOADING = 2
 _FIRST_VERSION_WITH_ABORTABLE = 4
+_FIRST_VERSION_THAT_ADDS = 5
 _VERIFICATION_ERRORS: Final = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
@@ -101,13 +103,15 @@ def _verify(ctx: RequestContext, request: TxnOffsetCommitRequest) -> asyncio.Fut
     wants to know.
     """
     broker = ctx.broker
-    if not broker.config.bool("transaction.partition.verification.enable"):
+    adds = ctx.api_version >= _FIRST_VERSION_THAT_ADDS
+    if not adds and not broker.config.bool("transaction.partition.verification.enable"):
         return None
     return broker.verifications.ask(
         request.transactional_id,
         ProducerIdentity(request.producer_id, request.producer_epoch),
         [(OFFSETS_TOPIC, broker.groups.shard_of(request.group_id))],
         knows_abortable=ctx.api_version >= _FIRST_VERSION_WITH_ABORTABLE,
+        adds=adds,
     )
 
 

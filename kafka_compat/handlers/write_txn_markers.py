@@ -1,7 +1,8 @@
 """WriteTxnMarkers (key 27): write the end of transactions into partitions that this broker leads.
 
 Sent by transaction coordinators, and by Kafka's tool that aborts a hanging transaction. Writing a marker
-again does no harm; a marker of a coordinator that was replaced is refused.
+again does no harm; a marker of a coordinator that was replaced is refused. Version 2 says of which
+transaction.version it is: one that is late does not end the transaction after its own (KIP-1228).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kafka_compat.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from kafka_compat.transactions.marker_writer import Marker
-from kafka_compat.transactions.model import ProducerIdentity, TopicPartition
+from kafka_compat.transactions.model import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
 
 @handler(ApiKey.WRITE_TXN_MARKERS)
@@ -30,6 +31,7 @@ def write_txn_markers(ctx: RequestContext, request: WriteTxnMarkersRequest) -> o
                 ProducerIdentity(marker.producer_id, marker.producer_epoch),
                 marker.transaction_result,
                 marker.coordinator_epoch,
+                marker.transaction_version >= VERSION_WITH_EPOCH_BUMP,
             ),
             [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes],
         )

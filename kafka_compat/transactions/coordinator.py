@@ -24,7 +24,7 @@ from kafka_compat.transactions.machine import Transaction
 from kafka_compat.transactions.marker_writer import Marker, MarkerWriter
 from kafka_compat.transactions.model import (
     NO_PRODUCER_ID,
-    InitResult,
+    IdentityResult,
     Output,
     ProducerIdentity,
     Status,
@@ -159,7 +159,7 @@ class TransactionCoordinator:
     # Requests of producers
 
     def needs_producer_id(self, transactional_id: str) -> bool:
-        """Whether `init_producer_id` is to be given a new producer id."""
+        """Whether `init_producer_id` or `end_and_bump` is to be given a new producer id."""
         hosted, error = self._find(transactional_id)
         return not error and (hosted is None or hosted.transaction.needs_producer_id)
 
@@ -169,7 +169,7 @@ class TransactionCoordinator:
         timeout_ms: int,
         expected: ProducerIdentity | None,
         new_producer_id: int,
-        respond: Callable[[InitResult], None],
+        respond: Callable[[IdentityResult], None],
     ) -> None:
         """InitProducerId of a transactional id; `new_producer_id` is -1 when none was needed."""
         now_ms = self._now_ms()
@@ -184,7 +184,7 @@ class TransactionCoordinator:
                 created = Transaction.new(transactional_id, new_producer_id, timeout_ms, now_ms)
                 hosted = self._host(self._shards[self._shard_of(transactional_id)], created)
         if error or hosted is None:
-            respond(InitResult(error))
+            respond(IdentityResult(error))
             return
         out = hosted.transaction.init_producer_id(timeout_ms, expected, new_producer_id, respond, now_ms)
         self._carry_out(hosted, out)
@@ -195,13 +195,16 @@ class TransactionCoordinator:
         identity: ProducerIdentity,
         partitions: Iterable[TopicPartition],
         respond: Callable[[ErrorCode], None],
+        client_version: int = 0,
     ) -> None:
         """AddPartitionsToTxn and AddOffsetsToTxn: all of the partitions share their fate."""
         hosted, error = self._find_known(transactional_id)
         if error or hosted is None:
             respond(error)
         else:
-            out = hosted.transaction.add_partitions(identity, frozenset(partitions), respond, self._now_ms())
+            out = hosted.transaction.add_partitions(
+                identity, frozenset(partitions), respond, self._now_ms(), client_version
+            )
             self._carry_out(hosted, out)
 
     def verify(
@@ -216,14 +219,32 @@ class TransactionCoordinator:
         transactional_id: str,
         identity: ProducerIdentity,
         committed: bool,
-        respond: Callable[[ErrorCode], None],
+        respond: Callable[[IdentityResult], None],
     ) -> None:
         """EndTxn; answered when the decision is committed, the markers follow."""
         hosted, error = self._find_known(transactional_id)
         if error or hosted is None:
-            respond(error)
+            respond(IdentityResult(error))
         else:
             out = hosted.transaction.end(identity, committed, respond, self._now_ms())
+            self._carry_out(hosted, out)
+
+    def end_and_bump(
+        self,
+        transactional_id: str,
+        identity: ProducerIdentity,
+        committed: bool,
+        new_producer_id: int,
+        respond: Callable[[IdentityResult], None],
+    ) -> None:
+        """EndTxn of transaction.version 2; `new_producer_id` is -1 when none was needed."""
+        hosted, error = self._find_known(transactional_id)
+        if error or hosted is None:
+            respond(IdentityResult(error))
+        else:
+            out = hosted.transaction.end_and_bump(
+                identity, committed, new_producer_id, respond, self._now_ms()
+            )
             self._carry_out(hosted, out)
 
     # Administration
@@ -321,7 +342,12 @@ class TransactionCoordinator:
         if out.write is not None:
             self._write(hosted, out.write.status)
         if out.markers is not None:
-            marker = Marker(out.markers.identity, out.markers.committed, hosted.shard.leader_epoch)
+            marker = Marker(
+                out.markers.identity,
+                out.markers.committed,
+                hosted.shard.leader_epoch,
+                out.markers.bumped_epoch,
+            )
             hosted.awaiting = set(out.markers.partitions)
             self._send(hosted, marker)
         if out.retry_completion:

@@ -13,7 +13,7 @@ from kafka_compat.metadata_cache import MetadataCache
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.topic_names import OFFSETS_TOPIC
 from kafka_compat.transactions.marker_writer import Marker, MarkerCallback
-from kafka_compat.transactions.model import TopicPartition
+from kafka_compat.transactions.model import ProducerIdentity, TopicPartition
 from storage.errors import StorageError
 from storage.records import ControlRecordType, EndTransactionMarker, build_marker
 
@@ -30,9 +30,9 @@ class LocalMarkerWriter:
         metadata: MetadataCache,
         clock: Clock,
         groups: Callable[[], GroupCoordinator],
-        ended: Callable[[TopicPartition, int], None],
+        ended: Callable[[TopicPartition, ProducerIdentity], None],
     ) -> None:
-        """`ended` is told of each partition and producer id that gets a marker, before it is committed."""
+        """`ended` is told of each partition and producer that gets a marker, before it is committed."""
         self._replicas = replicas
         self._metadata = metadata
         self._clock = clock
@@ -53,6 +53,16 @@ class LocalMarkerWriter:
             return
         now_ms = self._clock.now_ms()
         producer_id, producer_epoch = marker.identity
+        entry = held.log.producers.entries.get(producer_id)
+        if (
+            marker.bumped_epoch
+            and entry is not None
+            and entry.producer_epoch == producer_epoch
+            and entry.current_txn_first_offset >= 0
+        ):
+            # A late copy: the transaction that is open is the one after its own.
+            done(partition, ErrorCode.INVALID_PRODUCER_EPOCH)
+            return
         batch = build_marker(
             EndTransactionMarker(
                 ControlRecordType.COMMIT if marker.committed else ControlRecordType.ABORT,
@@ -68,7 +78,7 @@ class LocalMarkerWriter:
         except (StorageError, KafkaError) as error:
             done(partition, code_of(error))
             return
-        self._ended(partition, producer_id)
+        self._ended(partition, marker.identity)
         held.when_committed(info.last_offset + 1, partial(self._committed, marker, partition, done))
 
     def _committed(

@@ -10,6 +10,10 @@ Rules
    again gets the same answer (KIP-360). Past the last epoch but one the id is given up for a new one.
 4. An open transaction in the way of InitProducerId, or past its timeout, is aborted in an epoch of its own
    (PrepareEpochFence), which no client ever gets. When that could not be written the epoch is used again.
+5. A producer of transaction.version 2 has an epoch for each transaction (KIP-890 part 2): the markers carry
+   the next one, and so does the answer to EndTxn. Whatever is late has an epoch of the past and is refused;
+   the same EndTxn again is told by its epoch. It may abort what it has not begun, and past the last epoch
+   but one it goes on with a new producer id.
 
 The transitions, each with the states that it may begin in, are `_BEFORE`.
 """
@@ -25,7 +29,8 @@ from kafka_compat.transactions.model import (
     NO_EPOCH,
     NO_PRODUCER_ID,
     NO_TIME,
-    InitResult,
+    VERSION_WITH_EPOCH_BUMP,
+    IdentityResult,
     Markers,
     Output,
     ProducerIdentity,
@@ -50,13 +55,14 @@ _BEFORE: Final[dict[TransactionState, frozenset[TransactionState]]] = {
     EMPTY: _AT_REST,
     ONGOING: _AT_REST | {ONGOING},
     PREPARE_COMMIT: frozenset({ONGOING}),
-    PREPARE_ABORT: frozenset({ONGOING}),
+    PREPARE_ABORT: _AT_REST | {ONGOING},
     COMPLETE_COMMIT: frozenset({PREPARE_COMMIT}),
     COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
     DEAD: _AT_REST,
 }
 _COMPLETED: Final = {PREPARE_COMMIT: COMPLETE_COMMIT, PREPARE_ABORT: COMPLETE_ABORT}
 _PREPARED: Final = (PREPARE_COMMIT, PREPARE_ABORT)
+_OUTCOMES: Final = (COMPLETE_COMMIT, COMPLETE_ABORT)
 
 _STORE_ERRORS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -93,7 +99,6 @@ class Transaction:
         "_epoch_fence_failed",
         "_pending",
         "last_epoch",
-        "last_producer_id",
         "status",
         "transactional_id",
     )
@@ -101,7 +106,6 @@ class Transaction:
     def __init__(self, transactional_id: str, status: Status) -> None:
         self.transactional_id = transactional_id
         self.status = status
-        self.last_producer_id = NO_PRODUCER_ID
         self.last_epoch = NO_EPOCH
         self._pending: _Pending | None = None
         self._epoch_fence_failed = False
@@ -118,7 +122,9 @@ class Transaction:
 
     @property
     def needs_producer_id(self) -> bool:
-        """Whether InitProducerId will want a new producer id: all epochs of this one are used up."""
+        """Whether InitProducerId, or an EndTxn of transaction.version 2, will want a new producer id: all
+        epochs of this one are used up.
+        """
         return self.status.producer_epoch >= EPOCH_MAX - 1
 
     # Requests
@@ -137,18 +143,18 @@ class Transaction:
         out = Output()
         status = self.status
         if self._pending is not None:
-            return _refused(out, waiter, InitResult(ErrorCode.CONCURRENT_TRANSACTIONS))
+            return _refused(out, waiter, IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))
         if expected is not None and not self._may_continue(expected):
-            return _refused(out, waiter, InitResult(ErrorCode.PRODUCER_FENCED))
+            return _refused(out, waiter, IdentityResult(ErrorCode.PRODUCER_FENCED))
         if self.state in _PREPARED:
-            return _refused(out, waiter, InitResult(ErrorCode.CONCURRENT_TRANSACTIONS))
+            return _refused(out, waiter, IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))
         if self.state is ONGOING:
             out.notes.append("a producer comes anew: its open transaction is aborted")
-            answer = InitResult(ErrorCode.CONCURRENT_TRANSACTIONS)
+            answer = IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS)
             return self._fence(out, waiter, answer, now_ms)
         if self.needs_producer_id and (expected is None or expected.producer_epoch == status.producer_epoch):
             if new_producer_id == NO_PRODUCER_ID:
-                return _refused(out, waiter, InitResult(ErrorCode.CONCURRENT_TRANSACTIONS))
+                return _refused(out, waiter, IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))
             identity = ProducerIdentity(new_producer_id, 0)
             last_epoch = NO_EPOCH if expected is None else status.producer_epoch
         elif expected is None:
@@ -157,18 +163,32 @@ class Transaction:
             identity, last_epoch = self._next_identity, status.producer_epoch
         elif expected.producer_epoch == self.last_epoch:
             # The answer to the same request was lost.
-            identity, last_epoch = self._identity, self.last_epoch
+            identity, last_epoch = status.identity, self.last_epoch
         else:
-            return _refused(out, waiter, InitResult(ErrorCode.PRODUCER_FENCED))
-        begun = Status(*identity, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms)
-        return self._prepare(out, begun, waiter, InitResult(ErrorCode.NONE, identity), last_epoch=last_epoch)
+            return _refused(out, waiter, IdentityResult(ErrorCode.PRODUCER_FENCED))
+        begun = Status(
+            *identity,
+            timeout_ms,
+            EMPTY,
+            frozenset(),
+            NO_TIME,
+            now_ms,
+            previous_producer_id=status.producer_id,
+            client_version=status.client_version,
+        )
+        return self._prepare(
+            out, begun, waiter, IdentityResult(ErrorCode.NONE, identity), last_epoch=last_epoch
+        )
 
     def _may_continue(self, expected: ProducerIdentity) -> bool:
         """Whether the producer is the one that holds the id, or held it until its epochs were used up."""
         return (
             self.status.producer_epoch == NO_EPOCH
             or expected.producer_id == self.status.producer_id
-            or (expected.producer_id == self.last_producer_id and expected.producer_epoch >= EPOCH_MAX - 1)
+            or (
+                expected.producer_id == self.status.previous_producer_id
+                and expected.producer_epoch >= EPOCH_MAX - 1
+            )
         )
 
     def verify(self, identity: ProducerIdentity, partitions: Iterable[TopicPartition]) -> ErrorCode:
@@ -185,10 +205,19 @@ class Transaction:
         return ErrorCode.TRANSACTION_ABORTABLE
 
     def add_partitions(
-        self, identity: ProducerIdentity, partitions: frozenset[TopicPartition], waiter: Waiter, now_ms: int
+        self,
+        identity: ProducerIdentity,
+        partitions: frozenset[TopicPartition],
+        waiter: Waiter,
+        now_ms: int,
+        client_version: int = 0,
     ) -> Output:
         """AddPartitionsToTxn; the first of a transaction opens it."""
         out = Output()
+        bumps = client_version >= VERSION_WITH_EPOCH_BUMP
+        if bumps and self._pending is not None:
+            # It may be about to get the producer id that the request has already.
+            return _refused(out, waiter, ErrorCode.CONCURRENT_TRANSACTIONS)
         error = self._check_identity(identity)
         if not error and (self._pending is not None or self.state in _PREPARED):
             error = ErrorCode.CONCURRENT_TRANSACTIONS
@@ -200,6 +229,7 @@ class Transaction:
             partitions=status.partitions | partitions,
             start_ms=status.start_ms if self.state is ONGOING else now_ms,
             last_update_ms=now_ms,
+            client_version=client_version,
         )
         return self._prepare(out, extended, waiter, ErrorCode.NONE)
 
@@ -211,12 +241,60 @@ class Transaction:
             error = ErrorCode.CONCURRENT_TRANSACTIONS
         if not error and self.state is ONGOING:
             prepared = self.status._replace(
-                state=PREPARE_COMMIT if committed else PREPARE_ABORT, last_update_ms=now_ms
+                state=PREPARE_COMMIT if committed else PREPARE_ABORT, last_update_ms=now_ms, client_version=0
             )
-            return self._prepare(out, prepared, waiter, ErrorCode.NONE)
+            return self._prepare(out, prepared, waiter, IdentityResult(ErrorCode.NONE))
         if not error and self.state is not (COMPLETE_COMMIT if committed else COMPLETE_ABORT):
             error = ErrorCode.INVALID_TXN_STATE
-        return _refused(out, waiter, error)
+        return _refused(out, waiter, IdentityResult(error))
+
+    def end_and_bump(
+        self,
+        identity: ProducerIdentity,
+        committed: bool,
+        new_producer_id: int,
+        waiter: Waiter,
+        now_ms: int,
+    ) -> Output:
+        """EndTxn of transaction.version 2: the answer has the identity for the next transaction.
+        `new_producer_id` is -1 when `needs_producer_id` was False a moment ago.
+        """
+        out = Output()
+        status = self.status
+        epoch = identity.producer_epoch
+        if self._pending is not None:
+            return _refused(out, waiter, IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))
+        is_bumped = identity.producer_id == status.producer_id and epoch + 1 == status.producer_epoch
+        is_new_id = (
+            identity.producer_id == status.previous_producer_id
+            and epoch == EPOCH_MAX - 1
+            and status.producer_epoch == 0
+        )
+        if self.state in _OUTCOMES and (is_bumped or is_new_id):
+            # The answer to the same request was lost.
+            if self.state is (COMPLETE_COMMIT if committed else COMPLETE_ABORT):
+                return _refused(out, waiter, IdentityResult(ErrorCode.NONE, status.identity))
+            return _refused(out, waiter, IdentityResult(ErrorCode.INVALID_TXN_STATE))
+        error = self._check_identity(identity)
+        if not error and committed and self.state is not ONGOING:
+            error = ErrorCode.INVALID_TXN_STATE
+        if not error and self.needs_producer_id and new_producer_id == NO_PRODUCER_ID:
+            error = ErrorCode.CONCURRENT_TRANSACTIONS
+        if error:
+            return _refused(out, waiter, IdentityResult(error))
+        next_identity = self._next_identity
+        if self.needs_producer_id:
+            next_identity = ProducerIdentity(new_producer_id, 0)
+        prepared = status._replace(
+            producer_epoch=epoch + 1,
+            state=PREPARE_COMMIT if committed else PREPARE_ABORT,
+            start_ms=status.start_ms if self.state is ONGOING else now_ms,
+            last_update_ms=now_ms,
+            next_producer_id=new_producer_id if self.needs_producer_id else NO_PRODUCER_ID,
+            client_version=VERSION_WITH_EPOCH_BUMP,
+        )
+        answer = IdentityResult(ErrorCode.NONE, next_identity)
+        return self._prepare(out, prepared, waiter, answer, last_epoch=epoch)
 
     def _check_identity(self, identity: ProducerIdentity) -> ErrorCode:
         if identity.producer_id != self.status.producer_id:
@@ -256,10 +334,6 @@ class Transaction:
         return out
 
     # Transitions
-
-    @property
-    def _identity(self) -> ProducerIdentity:
-        return ProducerIdentity(self.status.producer_id, self.status.producer_epoch)
 
     @property
     def _next_identity(self) -> ProducerIdentity:
@@ -302,29 +376,28 @@ class Transaction:
         if error:
             return self._write_failed(out, pending, error)
         status = pending.status
-        if status.state is EMPTY:
-            self.last_producer_id = self.status.producer_id
-            # The record has none, and yet DescribeTransactions goes on to show the last one's, as Kafka's.
+        if status.state is EMPTY and status.client_version < VERSION_WITH_EPOCH_BUMP:
+            # The record has none, and yet DescribeTransactions shows the last one's, as Kafka 3.9's.
             status = status._replace(start_ms=self.status.start_ms)
         self.last_epoch = pending.last_epoch
         self.status = status
         if status.state in _PREPARED:
             self._await_markers(out, now_ms)
-        elif status.state in (COMPLETE_COMMIT, COMPLETE_ABORT):
+        elif status.state in _OUTCOMES:
             self._epoch_fence_failed = False
         _answer(out, pending.waiter, pending.answer)
         return out
 
     def _write_failed(self, out: Output, pending: _Pending, error: ErrorCode) -> Output:
         out.notes.append(f"{pending.status.state} could not be written: {error.name}")
-        if pending.status.state in (COMPLETE_COMMIT, COMPLETE_ABORT):
+        if pending.status.state in _OUTCOMES:
             self._pending = pending._replace(is_appended=False)
             out.retry_completion = error is not ErrorCode.NOT_COORDINATOR
             return out
         if pending.is_fence:
             self._epoch_fence_failed = True
-        if isinstance(pending.answer, InitResult):
-            _answer(out, pending.waiter, InitResult(error))
+        if isinstance(pending.answer, IdentityResult):
+            _answer(out, pending.waiter, IdentityResult(error))
         else:
             _answer(out, pending.waiter, error)
         return out
@@ -334,8 +407,19 @@ class Transaction:
         completed = status._replace(
             state=_COMPLETED[status.state], partitions=frozenset(), last_update_ms=now_ms
         )
+        if status.client_version >= VERSION_WITH_EPOCH_BUMP:
+            completed = completed._replace(
+                previous_producer_id=status.producer_id, next_producer_id=NO_PRODUCER_ID
+            )
+        if status.next_producer_id != NO_PRODUCER_ID:
+            completed = completed._replace(producer_id=status.next_producer_id, producer_epoch=0)
         self._pending = _Pending(completed, self.last_epoch, None, ErrorCode.NONE, False, False)
-        out.markers = Markers(self._identity, status.state is PREPARE_COMMIT, status.partitions)
+        out.markers = Markers(
+            status.identity,
+            status.state is PREPARE_COMMIT,
+            status.partitions,
+            status.client_version >= VERSION_WITH_EPOCH_BUMP,
+        )
 
     def markers_written(self) -> Output:
         """Every partition has its marker: the transaction is complete."""

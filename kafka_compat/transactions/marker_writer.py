@@ -10,11 +10,15 @@ from kafka_compat.transactions.model import ProducerIdentity, TopicPartition
 
 
 class Marker(NamedTuple):
-    """The end of one transaction. `coordinator_epoch` fences markers of coordinators that were replaced."""
+    """The end of one transaction. `coordinator_epoch` fences markers of coordinators that were replaced; with
+    `bumped_epoch` the transaction's records have an older epoch than this marker, and one of the same epoch
+    is another transaction (KIP-1228).
+    """
 
     identity: ProducerIdentity
     committed: bool
     coordinator_epoch: int
+    bumped_epoch: bool = False
 
 
 MarkerCallback = Callable[[TopicPartition, ErrorCode], None]

@@ -17,6 +17,8 @@ TopicPartition = tuple[str, int]
 NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 EPOCH_MAX: Final = 32_767
+VERSION_WITH_EPOCH_BUMP: Final = 2
+"""The transaction.version in which every transaction has an epoch of its own (KIP-890 part 2)."""
 NO_TIME: Final = -1
 
 
@@ -53,6 +55,9 @@ class ProducerIdentity(NamedTuple):
 class Status(NamedTuple):
     """What the log holds of a transactional id. `start_ms` is -1 before the first transaction; the time of
     day, as `last_update_ms`.
+
+    `previous_producer_id` had the id before, `next_producer_id` (-1: none) has it once the transaction that
+    is ending has ended. `client_version` is the transaction.version of the client that ended the last one.
     """
 
     producer_id: int
@@ -62,24 +67,36 @@ class Status(NamedTuple):
     partitions: frozenset[TopicPartition]
     start_ms: int
     last_update_ms: int
+    previous_producer_id: int = NO_PRODUCER_ID
+    next_producer_id: int = NO_PRODUCER_ID
+    client_version: int = 0
+
+    @property
+    def identity(self) -> ProducerIdentity:
+        return ProducerIdentity(self.producer_id, self.producer_epoch)
 
 
-class InitResult(NamedTuple):
-    """The answer to InitProducerId; no identity with an error."""
+class IdentityResult(NamedTuple):
+    """The answer to InitProducerId, and to an EndTxn of transaction.version 2: as whom the producer goes on;
+    no identity with an error.
+    """
 
     error: ErrorCode
     identity: ProducerIdentity = ProducerIdentity(NO_PRODUCER_ID, NO_EPOCH)
 
 
-Result = InitResult | ErrorCode
+Result = IdentityResult | ErrorCode
 
 
 class Markers(NamedTuple):
-    """The end of a transaction, to be written to every partition that it wrote to."""
+    """The end of a transaction, to be written to every partition that it wrote to. With `bumped_epoch` the
+    transaction's records have an older epoch than its markers (transaction.version 2).
+    """
 
     identity: ProducerIdentity
     committed: bool
     partitions: frozenset[TopicPartition]
+    bumped_epoch: bool
 
 
 class Write(NamedTuple):

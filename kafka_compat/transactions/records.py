@@ -1,5 +1,6 @@
-"""The status of transactional ids as the bytes of `__transaction_state`, in the versions that Kafka 3.9
-writes: TransactionLogKey v0 and TransactionLogValue v0. Version 1 of the value (KIP-890) is read as well.
+"""The status of transactional ids as the bytes of `__transaction_state`: TransactionLogKey v0 and
+TransactionLogValue v0 as Kafka 3.9 writes them, or v1 where there is something to say that 3.9 has no field
+for (KIP-890).
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from kafka_compat.protocol.messages.transaction_state import (
     TransactionLogKey,
     TransactionLogValue,
 )
-from kafka_compat.transactions.model import Status, TransactionState
+from kafka_compat.transactions.model import VERSION_WITH_EPOCH_BUMP, Status, TransactionState
 
 _KEY_VERSION: Final = 0
 _VALUE_VERSION: Final = 0
+_VALUE_VERSION_WITH_BUMP: Final = 1
 _STATES: Final = tuple(TransactionState)
 """In the order of their numbers in a record."""
 
@@ -48,7 +50,12 @@ def _encode_status(status: Status) -> bytes:
         transaction_last_update_timestamp_ms=status.last_update_ms,
         transaction_start_timestamp_ms=status.start_ms,
     )
-    return encode_versioned(value, _VALUE_VERSION)
+    if status.client_version < VERSION_WITH_EPOCH_BUMP:
+        return encode_versioned(value, _VALUE_VERSION)
+    value.previous_producer_id = status.previous_producer_id
+    value.next_producer_id = status.next_producer_id
+    value.client_transaction_version = status.client_version
+    return encode_versioned(value, _VALUE_VERSION_WITH_BUMP)
 
 
 def _decode_status(data: bytes) -> Status:
@@ -67,4 +74,7 @@ def _decode_status(data: bytes) -> Status:
         ),
         value.transaction_start_timestamp_ms,
         value.transaction_last_update_timestamp_ms,
+        value.previous_producer_id,
+        value.next_producer_id,
+        value.client_transaction_version,
     )

@@ -43,14 +43,19 @@ class EmbeddedCluster:
         count: int = 3,
         settings: Mapping[str, str] | None = None,
         racks: Mapping[int, str] | None = None,
+        *,
+        ports: Mapping[int, int] | None = None,
+        advertised: Mapping[int, int] | None = None,
     ) -> None:
+        """`ports` by broker (default: free ones); `advertised`: the ports that others are told of."""
         self.directory = directory
         self.count = count
         self.brokers: dict[int, ClusterBroker] = {}
         self.sessions: dict[int, Any] = {}
         self._settings = dict(settings or {})
         self._racks = dict(racks or {})
-        self._ports: dict[int, int] = {}
+        self._ports: dict[int, int] = dict(ports or {})
+        self._advertised = advertised or {}
         self._clients: dict[int, BrokerClient] = {}
         directory.mkdir(parents=True, exist_ok=True)
         self.tree = EmbeddedMetadataStore(str(directory / "tree.journal"))
@@ -71,6 +76,11 @@ class EmbeddedCluster:
                 **self._settings,
                 **({"broker.rack": self._racks[broker_id]} if broker_id in self._racks else {}),
             }
+            | (
+                {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{self._advertised[broker_id]}"}
+                if broker_id in self._advertised
+                else {}
+            )
         )
 
         async def connect() -> MetadataStore:

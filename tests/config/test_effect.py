@@ -16,6 +16,8 @@ COMPOSED = {
     "offsets.topic.replication.factor",
     "message.timestamp.after.max.ms",
     "message.timestamp.before.max.ms",
+    "transaction.state.log.num.partitions",
+    "transaction.state.log.replication.factor",
 }
 
 

@@ -8,7 +8,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.transactions.coordinator import TransactionCoordinator
 from kafka_compat.transactions.marker_writer import Marker, MarkerCallback
 from kafka_compat.transactions.model import (
-    InitResult,
+    IdentityResult,
     ProducerIdentity,
     TopicPartition,
     TransactionSettings,
@@ -59,7 +59,7 @@ class Coordinator(TransactionCoordinator):
 
     def begin(self) -> ProducerIdentity:
         self.scheduler.advance()
-        initiated: list[InitResult] = []
+        initiated: list[IdentityResult] = []
         self.init_producer_id("id", 60_000, None, 7, initiated.append)
         assert initiated[0].error is ErrorCode.NONE
         added: list[ErrorCode] = []
@@ -68,10 +68,10 @@ class Coordinator(TransactionCoordinator):
         return initiated[0].identity
 
     def commit(self, identity: ProducerIdentity) -> ErrorCode:
-        answers: list[ErrorCode] = []
+        answers: list[IdentityResult] = []
         self.end("id", identity, True, answers.append)
         (answer,) = answers
-        return answer
+        return answer.error
 
     def state(self) -> TransactionState | ErrorCode:
         error, status = self.describe("id")
@@ -143,13 +143,13 @@ def test_who_waits_for_a_record_is_answered_when_leadership_ends() -> None:
     coordinator = Coordinator(MemoryLog(2))
     identity = coordinator.begin()
     coordinator.log.hold = True
-    answers: list[ErrorCode] = []
+    answers: list[IdentityResult] = []
     coordinator.end("id", identity, True, answers.append)
     assert answers == []
     for shard in range(2):
         coordinator.unload(shard)
     coordinator.log.commit(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    assert answers == [ErrorCode.NOT_COORDINATOR]
+    assert answers == [IdentityResult(ErrorCode.NOT_COORDINATOR)]
     assert coordinator.state() is ErrorCode.NOT_COORDINATOR
     assert coordinator.partitions.written == []
 

@@ -8,12 +8,13 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.transactions.machine import Transaction
 from kafka_compat.transactions.model import (
     EPOCH_MAX,
-    InitResult,
+    IdentityResult,
     Output,
     ProducerIdentity,
     Status,
     TransactionState,
 )
+from kafka_compat.transactions.records import decode_record, encode_record
 
 P = ProducerIdentity
 FIRST = P(7, 0)
@@ -50,18 +51,27 @@ class Run:
         out = self.transaction.init_producer_id(TIMEOUT_MS, expected, new_id, "init", self.now_ms)
         self.take(out, store_error)
         answer = self.answers[-1]
-        assert isinstance(answer, InitResult)
+        assert isinstance(answer, IdentityResult)
         return answer.error or answer.identity
 
-    def add(self, identity: ProducerIdentity) -> object:
-        self.take(self.transaction.add_partitions(identity, PARTITIONS, "add", self.now_ms))
+    def add(self, identity: ProducerIdentity, version: int = 0) -> object:
+        self.take(self.transaction.add_partitions(identity, PARTITIONS, "add", self.now_ms, version))
         return self.answers[-1]
 
     def end(
         self, identity: ProducerIdentity, committed: bool = True, store_error: ErrorCode = ErrorCode.NONE
     ) -> object:
         self.take(self.transaction.end(identity, committed, "end", self.now_ms), store_error)
-        return self.answers[-1]
+        answer = self.answers[-1]
+        assert isinstance(answer, IdentityResult)
+        return answer.error
+
+    def end_and_bump(self, identity: ProducerIdentity, committed: bool = True, new_id: int = -1) -> object:
+        """The identity to go on with, or the error."""
+        self.take(self.transaction.end_and_bump(identity, committed, new_id, "end", self.now_ms))
+        answer = self.answers[-1]
+        assert isinstance(answer, IdentityResult)
+        return answer.error or answer.identity
 
     def complete(self) -> None:
         self.take(self.transaction.markers_written())
@@ -221,9 +231,82 @@ def test_while_a_record_is_on_its_way_others_wait() -> None:
     assert transaction.add_partitions(FIRST, PARTITIONS, "first", 0).write is not None
     for out in (
         transaction.add_partitions(FIRST, PARTITIONS, "second", 0),
-        transaction.end(FIRST, True, "second", 0),
+        transaction.add_partitions(FIRST, PARTITIONS, "second", 0, 2),
     ):
         assert out.responses == [("second", ErrorCode.CONCURRENT_TRANSACTIONS)]
+    for out in (
+        transaction.end(FIRST, True, "second", 0),
+        transaction.end_and_bump(FIRST, True, -1, "second", 0),
+    ):
+        assert out.responses == [("second", IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))]
     init = transaction.init_producer_id(TIMEOUT_MS, None, -1, "third", 0)
-    assert init.responses == [("third", InitResult(ErrorCode.CONCURRENT_TRANSACTIONS))]
+    assert init.responses == [("third", IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))]
     assert transaction.written(ErrorCode.NONE, 0).responses == [("first", ErrorCode.NONE)]
+
+
+# transaction.version 2
+
+
+def test_every_transaction_has_an_epoch_of_its_own() -> None:
+    run = Run()
+    assert run.init() == FIRST
+    assert run.add(FIRST, 2) is ErrorCode.NONE
+    assert run.end_and_bump(FIRST) == P(7, 1)
+    assert run.markers == [(P(7, 1), True)], "newer than the records"
+    run.complete()
+    assert run.end_and_bump(FIRST) == P(7, 1), "the answer was lost"
+    assert run.end_and_bump(FIRST, committed=False) is ErrorCode.INVALID_TXN_STATE
+    assert run.add(FIRST, 2) is ErrorCode.PRODUCER_FENCED, "a late record opens nothing"
+    assert run.add(P(7, 1), 2) is ErrorCode.NONE
+    assert run.end_and_bump(FIRST) is ErrorCode.PRODUCER_FENCED, "a late EndTxn ends nothing"
+    assert run.end_and_bump(P(7, 1), committed=False) == P(7, 2)
+    run.complete()
+    assert run.init(P(7, 2)) == P(7, 3)
+
+
+def test_what_was_not_begun_can_be_aborted_and_not_committed() -> None:
+    for state in (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT):
+        run = at(state, epoch=5)
+        assert run.end_and_bump(P(7, 5)) is ErrorCode.INVALID_TXN_STATE
+        assert run.end_and_bump(P(7, 5), committed=False) == P(7, 6)
+        run.complete()
+        assert run.states == ["PrepareAbort", "CompleteAbort"]
+
+
+def test_a_new_producer_id_when_a_transaction_uses_up_the_epochs() -> None:
+    last = P(7, EPOCH_MAX - 1)
+    run = at(TransactionState.ONGOING, epoch=last.producer_epoch)
+    assert run.end_and_bump(last, new_id=-1) is ErrorCode.CONCURRENT_TRANSACTIONS, "asked without one"
+    assert run.end_and_bump(last, new_id=30) == P(30, 0)
+    assert run.markers == [(P(7, EPOCH_MAX), True)]
+    assert run.add(P(30, 0), 2) is ErrorCode.CONCURRENT_TRANSACTIONS, "until the markers are written"
+    run.complete()
+    assert run.end_and_bump(last) == P(30, 0), "the answer was lost"
+    assert run.add(P(30, 0), 2) is ErrorCode.NONE
+    assert run.end_and_bump(last) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert run.end_and_bump(P(30, 0)) == P(30, 1)
+
+
+def test_a_decided_transaction_with_a_new_producer_id_is_completed_after_loading() -> None:
+    run = at(TransactionState.ONGOING, epoch=EPOCH_MAX - 1)
+    run.end_and_bump(P(7, EPOCH_MAX - 1), new_id=30)
+    _, value = encode_record("id", run.transaction.status)
+    assert value is not None
+    record = decode_record(encode_record("id", None)[0], value)
+    assert record is not None and record[1] == run.transaction.status
+    loaded = Run(record[1])
+    loaded.take(loaded.transaction.resume(0))
+    loaded.complete()
+    assert loaded.transaction.status.identity == P(30, 0)
+    assert loaded.end_and_bump(P(7, EPOCH_MAX - 1)) == P(30, 0)
+
+
+def test_a_fenced_transaction_of_version_2_ends_in_a_newer_epoch() -> None:
+    run = Run()
+    run.init()
+    run.add(FIRST, 2)
+    assert run.init() is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert run.markers == [(P(7, 1), False)]
+    run.complete()
+    assert run.end_and_bump(FIRST) is not ErrorCode.NONE
+    assert run.init() == P(7, 2)

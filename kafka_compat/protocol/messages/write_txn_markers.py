@@ -1,7 +1,18 @@
 """WriteTxnMarkers (API key 27): the transaction coordinator has leaders write commit or abort markers."""
 
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.schema import Bool, Int16, Int32, Int64, String, request, response, struct
+from kafka_compat.protocol.schema import (
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    field,
+    request,
+    response,
+    struct,
+)
 
 
 @struct
@@ -15,7 +26,8 @@ class WritableTxnMarkerTopic:
 @struct
 class WritableTxnMarker:
     """The end of one transaction; `transaction_result` true commits. `coordinator_epoch` fences old
-    coordinators.
+    coordinators. `transaction_version` 2 says that the marker's epoch is newer than the records' (KIP-1228,
+    Kafka 4.2).
     """
 
     producer_id: Int64 = 0
@@ -23,9 +35,10 @@ class WritableTxnMarker:
     transaction_result: Bool = False
     topics: list[WritableTxnMarkerTopic] = []
     coordinator_epoch: Int32 = 0
+    transaction_version: Int8 = field("2+", default=0)
 
 
-@request(ApiKey.WRITE_TXN_MARKERS, versions="0-1", flexible="1+")
+@request(ApiKey.WRITE_TXN_MARKERS, versions="0-2", flexible="1+")
 class WriteTxnMarkersRequest:
     """Markers may come again: writing one twice does no harm."""
 
@@ -56,7 +69,7 @@ class WritableTxnMarkerResult:
     topics: list[WritableTxnMarkerTopicResult] = []
 
 
-@response(ApiKey.WRITE_TXN_MARKERS, versions="0-1", flexible="1+")
+@response(ApiKey.WRITE_TXN_MARKERS, versions="0-2", flexible="1+")
 class WriteTxnMarkersResponse:
     """One result per marker."""
 

@@ -1,0 +1,37 @@
+"""Patterns of transactional ids match as `re` says, and in time that grows with the id alone."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_compat.transactions.id_pattern import IdPattern, InvalidPattern
+
+PATTERNS = [
+    "a", "a.*", "(a|b)+c?", "[a-c]{2,3}", "[^a]b", "^ab$", "a$b", "x?^a", r"\d+\w*\s?", "a{0}b", "(a*)*", "",
+    "(ab|a)(c|bcd)", "(?i)aB", "a+?b", "(?:ab)*", r"\.a", "[a-c-]",
+]  # fmt: skip
+
+
+@given(st.sampled_from(PATTERNS), st.text("abcdB1 .-", max_size=6))
+def test_it_matches_as_re_does(pattern: str, text: str) -> None:
+    assert IdPattern(pattern).matches(text) == (re.fullmatch(pattern, text) is not None)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(", "a)", "[", "*", r"(a)\1", "(?=a)", "(?<!a)b", "((a{100}){100}){100}"]
+)
+def test_what_is_not_understood_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidPattern):
+        IdPattern(pattern)
+
+
+def test_a_pattern_that_would_keep_re_busy_for_ages() -> None:
+    begun = time.process_time()
+    assert not IdPattern("(a+)+b").matches("a" * 200)
+    assert not IdPattern("(a|a)*(a|a)*(a|aa)*c").matches("a" * 200)
+    assert time.process_time() - begun < 1
