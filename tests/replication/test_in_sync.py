@@ -174,6 +174,25 @@ def test_a_dead_broker_does_not_join(leader: Leader) -> None:
     assert len(leader.asked) == 1
 
 
+@pytest.mark.parametrize("gone", ["dead", "hanging"])
+def test_a_caught_up_follower_outside_the_isr_is_not_waited_for_after_it_is_gone(
+    leader: Leader, gone: str
+) -> None:
+    leader.shrink_to_leader()
+    leader.fetched(2, leader.partition.high_watermark)
+    leader.reply(IsrAnswer(ErrorCode.INELIGIBLE_REPLICA))
+    codes = leader.codes(leader.append())
+    leader.partition.maybe_shrink_isr(leader.time_ms)
+    assert codes == [], "it may join the next moment"
+    if gone == "dead":
+        leader.dead.add(2)
+        leader.partition.peers_changed()
+    else:
+        leader.time_ms += LAG_TIME_MAX_MS + 1
+        leader.partition.maybe_shrink_isr(leader.time_ms)
+    assert codes == [ErrorCode.NONE]
+
+
 @pytest.mark.parametrize(
     ("error", "asked_again"),
     [
