@@ -59,7 +59,9 @@ records that are not committed
   follower from 4: NONE hw 4 start 0 preferred -1, 0 records
   follower from 5: NONE hw 4 start 0 preferred -1, 0 records
   follower from 6: OFFSET_OUT_OF_RANGE hw -1 start -1 preferred -1, 0 records
+  DeleteRecords to 2: REQUEST_TIMED_OUT low watermark 0
 deleted records
+  DeleteRecords to 3: NONE low watermark 3
   leader, rack-2 from 1: OFFSET_OUT_OF_RANGE hw -1 start -1 preferred -1, 0 records
   leader, rack-2 from 3: NONE hw 5 start 3 preferred 2, 0 records
   follower from 1: OFFSET_OUT_OF_RANGE hw -1 start -1 preferred -1, 0 records
@@ -100,7 +102,7 @@ class Trial:
 
     def _await_high_watermark(self, broker_id: int, offset: int) -> None:
         wait_until(
-            lambda: self.cluster.fetch(broker_id, "t", 0)["high_watermark"] == offset,
+            lambda: self.cluster.fetch(broker_id, "t", offset)["high_watermark"] == offset,
             SETTLE_S,
             f"high watermark {offset} on broker {broker_id}",
         )
@@ -157,15 +159,20 @@ class Trial:
                 self._fetch(f"leader, {rack} from {offset}", LEADER, offset, rack)
         for offset in (3, 4, 5, 6):
             self._fetch(f"follower from {offset}", FOLLOWER, offset)
+        self._delete(2, timeout_ms=500)
         self.cluster.resume(OTHER)
         self._await_high_watermark(FOLLOWER, 5)
 
+    def _delete(self, offset: int, timeout_ms: int) -> None:
+        partition = {"partition_index": 0, "offset": offset}
+        request = {"topics": [{"name": "t", "partitions": [partition]}], "timeout_ms": timeout_ms}
+        answer = self.cluster.ask(LEADER, ApiKey.DELETE_RECORDS, 1, request)["topics"][0]["partitions"][0]
+        code, low_watermark = ErrorCode(answer["error_code"]), answer["low_watermark"]
+        self.lines.append(f"  DeleteRecords to {offset}: {code.name} low watermark {low_watermark}")
+
     def _deleted(self) -> None:
         self.lines.append("deleted records")
-        partition = {"partition_index": 0, "offset": 3}
-        request = {"topics": [{"name": "t", "partitions": [partition]}], "timeout_ms": 20_000}
-        answer = self.cluster.ask(LEADER, ApiKey.DELETE_RECORDS, 1, request)
-        assert answer["topics"][0]["partitions"][0]["error_code"] == 0, answer
+        self._delete(3, timeout_ms=20_000)
         self._fetch("leader, rack-2 from 1", LEADER, 1, "rack-2")
         self._fetch("leader, rack-2 from 3", LEADER, 3, "rack-2")
         self._fetch("follower from 1", FOLLOWER, 1)
