@@ -184,6 +184,8 @@ def brokers(network: Network, broker_id: int = CUT_OFF) -> None:
 
 CUT_S = campaign.rounds(5, 12)
 CONTROLLERS = (CUT_OFF, 2)
+FEW = 5
+"""More than these are acknowledged in the time of a cut on the slowest machine."""
 only_campaign = pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
 
 
@@ -215,9 +217,9 @@ def test_cut_off_from_everyone(trial: Trial, loss: Callable[[Network], None]) ->
         trial.wait_acknowledged(broker_id, ALL_IN_SYNC, 50, moved_s)
     healed_s = last(cut_s)
     assert trial.acknowledged(CUT_OFF, ALL_IN_SYNC, cut_s, healed_s) == []
-    assert len(trial.acknowledged(CUT_OFF, LEADER_ONLY, cut_s, healed_s)) > 50
+    assert len(trial.acknowledged(CUT_OFF, LEADER_ONLY, cut_s, healed_s)) > FEW
     logs = trial.finish()
-    assert lost_with_acks_1(trial, logs) > 50, "the logs never parted"
+    assert lost_with_acks_1(trial, logs) > FEW, "the logs never parted"
 
 
 @pytest.mark.parametrize("trial", [CUT_OFF, pytest.param(2, marks=only_campaign)], indirect=True)
@@ -233,9 +235,9 @@ def test_cut_off_from_zookeeper_alone(trial: Trial) -> None:
         trial.wait_acknowledged(broker_id, ALL_IN_SYNC, 50, moved_s)
     healed_s = last(cut_s)
     assert trial.acknowledged(CUT_OFF, ALL_IN_SYNC, moved_s, healed_s) == []
-    assert len(trial.acknowledged(CUT_OFF, LEADER_ONLY, moved_s, healed_s)) > 50
+    assert len(trial.acknowledged(CUT_OFF, LEADER_ONLY, moved_s, healed_s)) > FEW
     logs = trial.finish()
-    assert lost_with_acks_1(trial, logs) > 50, "the logs never parted"
+    assert lost_with_acks_1(trial, logs) > FEW, "the logs never parted"
 
 
 @pytest.mark.parametrize(
