@@ -86,6 +86,7 @@ BROKER_SETTINGS = frozenset(
         "num.partitions",
         "num.replica.fetchers",
         "offset.metadata.max.bytes",
+        "offsets.commit.timeout.ms",
         "offsets.retention.check.interval.ms",
         "offsets.retention.minutes",
         "offsets.topic.compression.codec",

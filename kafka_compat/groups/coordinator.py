@@ -435,8 +435,27 @@ class GroupCoordinator:
             log.warning("group %s: a record cannot be written: %s", hosted.group.group_id, error)
             self._written(hosted, write.purpose, -1, ErrorCode.UNKNOWN_SERVER_ERROR)
         else:
-            done = partial(self._written, hosted, write.purpose, end_offset)
-            self._log.when_committed(shard, end_offset, done)
+            self._await_commit(shard, end_offset, partial(self._written, hosted, write.purpose, end_offset))
+
+    def _await_commit(self, shard: int, end_offset: int, done: Callable[[ErrorCode], None]) -> None:
+        """Call `done` once the records are committed, or after offsets.commit.timeout.ms: they may then be
+        committed later, which the client, who must try again, is not told.
+        """
+        timer: TimerHandle | None = None
+        is_done = False
+
+        def end(error: ErrorCode) -> None:
+            nonlocal is_done
+            if not is_done:
+                is_done = True
+                if timer is not None:
+                    timer.cancel()
+                done(error)
+
+        self._log.when_committed(shard, end_offset, end)
+        if not is_done:
+            timeout_ms = self._settings.offsets_commit_timeout_ms
+            timer = self._scheduler.call_later(timeout_ms, lambda: end(ErrorCode.REQUEST_TIMED_OUT))
 
     def _written(self, hosted: _Hosted, purpose: Purpose, end_offset: int, error: ErrorCode) -> None:
         self._carry_out(hosted, hosted.group.written(purpose, error, end_offset, self._now()))

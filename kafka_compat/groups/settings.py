@@ -14,6 +14,7 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
         group_max_size=config.int("group.max.size"),
         group_initial_rebalance_delay_ms=config.int("group.initial.rebalance.delay.ms"),
         offset_metadata_max_bytes=config.int("offset.metadata.max.bytes"),
+        offsets_commit_timeout_ms=config.int("offsets.commit.timeout.ms"),
         offsets_retention_ms=config.int("offsets.retention.minutes") * 60_000,
         offsets_retention_check_interval_ms=config.int("offsets.retention.check.interval.ms"),
     )

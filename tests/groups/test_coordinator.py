@@ -61,6 +61,27 @@ def test_an_answer_waits_until_its_record_is_committed() -> None:
     assert committed(coordinator, "g", ("topic", 0)) == 5
 
 
+def test_what_is_not_committed_in_time_is_answered_all_the_same() -> None:
+    """Followers that are away, and an ISR below min.insync.replicas, would else leave clients waiting."""
+    coordinator = Coordinator(offsets_commit_timeout_ms=2_000)
+    partition = ("topic", 0)
+    coordinator.log.hold = True
+    answers: list[Any] = []
+    coordinator.commit_offsets("g", commit_request({partition: position(5)}), answers.append)
+    coordinator.scheduler.advance(1_999)
+    assert answers == []
+    coordinator.scheduler.advance(1)
+    assert answers == [{partition: ErrorCode.REQUEST_TIMED_OUT}]
+    coordinator.log.commit()
+    assert len(answers) == 1
+
+    coordinator.commit_offsets("g", commit_request({partition: position(6)}), answers.append)
+    coordinator.log.commit()
+    coordinator.scheduler.advance(10_000)
+    assert answers[1:] == [{partition: ErrorCode.NONE}]
+    assert committed(coordinator, "g", partition) == 6
+
+
 @pytest.mark.parametrize(
     ("refusal", "answer"),
     [
