@@ -435,8 +435,11 @@ class Broker:
     async def hand_over(self) -> None:
         """Have others lead what this broker leads, before `stop`: a broker that is alone has nobody."""
 
-    async def stop(self) -> None:
-        """Stop serving; returns when all is on disk and the folders carry the clean-shutdown marker."""
+    async def stop(self, *, controlled: bool = True) -> None:
+        """Stop serving; returns when all is on disk and the folders carry the clean-shutdown marker.
+
+        `controlled`: only after `hand_over`.
+        """
         if not self._started:
             return
         self._started = False

@@ -117,19 +117,24 @@ async def _serve(config: BrokerConfig) -> int:
     if not stop.is_set():
         print(ready_line(broker, config), flush=True)
         await stopping
-    handing_over = asyncio.ensure_future(broker.hand_over())
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Whoever asks a second time does not want to wait for a successor.
-        loop.add_signal_handler(number, handing_over.cancel)
-    await asyncio.wait([handing_over])
-    if not handing_over.cancelled() and handing_over.exception() is not None:
-        log.error("Handing over failed", exc_info=handing_over.exception())
+    if not failed:
+        await _hand_over(broker)
     try:
-        await asyncio.wait_for(broker.stop(), STOP_TIMEOUT_S)
+        await asyncio.wait_for(broker.stop(controlled=False), STOP_TIMEOUT_S)
     except TimeoutError:
         log.error("The broker did not stop within %s s; the next start will check its logs", STOP_TIMEOUT_S)
         return 1
     return 1 if failed else 0
+
+
+async def _hand_over(broker: "Broker") -> None:
+    """Find successors, unless a second signal says that nobody wants to wait for them."""
+    handing_over = asyncio.ensure_future(broker.hand_over())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, handing_over.cancel)
+    await asyncio.wait([handing_over])
+    if not handing_over.cancelled() and handing_over.exception() is not None:
+        log.error("Handing over failed", exc_info=handing_over.exception())
 
 
 def _broker(config: BrokerConfig) -> "Broker":
