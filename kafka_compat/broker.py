@@ -42,9 +42,12 @@ from storage.errors import StorageError
 from storage.log_dirs import LoadReport, LogDirs, stored_meta_properties
 
 if TYPE_CHECKING:
+    from kafka_compat.client_quotas import ClientQuotas
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.groups.store_offsets import StoreOffsets
+    from kafka_compat.lone_controller import Controller
     from kafka_compat.replication.log_mover import LogMover
+    from kafka_compat.scram_credentials import ScramCredentials
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.marker_writer import MarkerWriter
@@ -426,6 +429,30 @@ class Broker:
         return broker.endpoints.get(name) or next(iter(broker.endpoints.values()))
 
     # --- stop
+
+    @cached_property
+    def controller(self) -> Controller:
+        """The cluster's controller, as far as this broker is it."""
+        from kafka_compat.lone_controller import LoneController
+
+        return LoneController(self.metadata)
+
+    @cached_property
+    def client_quotas(self) -> ClientQuotas:
+        """The quotas of clients, kept for those who ask."""
+        from kafka_compat.client_quotas import ClientQuotas
+
+        return ClientQuotas(self.store, self._announce_entity)
+
+    @cached_property
+    def scram_credentials(self) -> ScramCredentials:
+        """The credentials of users, kept for those who ask."""
+        from kafka_compat.scram_credentials import ScramCredentials
+
+        return ScramCredentials(self.store, self._announce_entity)
+
+    def _announce_entity(self, path: str) -> None:
+        """The settings of an entity of the store changed: nobody else has to know."""
 
     async def create_wanted_topics(self, wanted: Sequence[TopicToCreate]) -> None:
         """Make the topics of KAFKA_CREATE_TOPICS that are not there; one that cannot be made is logged."""

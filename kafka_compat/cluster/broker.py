@@ -82,6 +82,7 @@ class ClusterBroker(Broker):
 
     served = CLUSTER_SERVED
     topics: ClusterTopics
+    controller: ControllerService
 
     def __init__(self, config: BrokerConfig, connect_store: ConnectStore, clock: Clock | None = None) -> None:
         super().__init__(config, clock)
@@ -359,7 +360,10 @@ class ClusterBroker(Broker):
 
     def _client_to(self, leader_id: int) -> BrokerClient | None:
         address = self._address_of(leader_id) or self._leaders.get(leader_id)
-        return BrokerClient(*address, self._client_id) if address is not None else None
+        if address is None:
+            return None
+        timeout_ms = self.config.int("replica.socket.timeout.ms")
+        return BrokerClient(*address, self._client_id, request_timeout_ms=timeout_ms)
 
     # --- the controller's requests
 
@@ -449,6 +453,9 @@ class ClusterBroker(Broker):
     async def create_wanted_topics(self, wanted: Sequence[TopicToCreate]) -> None:
         """As a broker that is alone does, but behind its back: the replicas' brokers may yet have to come."""
         self._run(super().create_wanted_topics(wanted))
+
+    def _announce_entity(self, path: str) -> None:
+        self._run(announce(self.store, path))
 
     # --- stop
 

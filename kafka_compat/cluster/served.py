@@ -13,9 +13,6 @@ CLUSTER_SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.STOP_REPLICA: (0, 4),
     ApiKey.UPDATE_METADATA: (0, 8),
     ApiKey.CONTROLLED_SHUTDOWN: (0, 3),
-    ApiKey.ELECT_LEADERS: (0, 2),
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: (0, 0),
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: (0, 0),
     ApiKey.ALTER_PARTITION: (0, 3),
     ApiKey.ALLOCATE_PRODUCER_IDS: (0, 0),
 }

@@ -10,7 +10,7 @@ from coordination.controller_model import (
     ReassignmentRequested,
     TopicPartition,
 )
-from kafka_compat.cluster.handling import NOT_THE_CONTROLLER, cluster_broker
+from kafka_compat.cluster.handling import NOT_THE_CONTROLLER
 from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
@@ -33,9 +33,7 @@ async def alter_partition_reassignments(
         for topic in request.topics
         for item in topic.partitions
     }
-    reply = await cluster_broker(ctx).controller.ask(
-        lambda request_id: ReassignmentRequested(request_id, targets)
-    )
+    reply = await ctx.broker.controller.ask(lambda request_id: ReassignmentRequested(request_id, targets))
     if not isinstance(reply, ReassignmentReply) or reply.error == ControllerError.NOT_CONTROLLER:
         return AlterPartitionReassignmentsResponse(
             error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_THE_CONTROLLER

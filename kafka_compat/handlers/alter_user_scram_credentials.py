@@ -1,32 +1,30 @@
-"""AlterUserScramCredentials (key 51, KIP-554). No listener asks for passwords: SECURITY_DISABLED for each
-user."""
+"""AlterUserScramCredentials (key 51, KIP-554): credentials are stored; no listener asks for them."""
 
 from __future__ import annotations
 
 from kafka_compat.dispatch import RequestContext, handler
-from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
+from kafka_compat.scram_credentials import Deletion, Upsertion
 
 
 @handler(ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
-def alter_user_scram_credentials(
+async def alter_user_scram_credentials(
     ctx: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
-    users = dict.fromkeys(
-        [item.name for item in request.deletions] + [item.name for item in request.upsertions]
-    )
-    return AlterUserScramCredentialsResponse(
-        results=[
-            AlterUserScramCredentialsResult(
-                user=user,
-                error_code=ErrorCode.SECURITY_DISABLED,
-                error_message="No listener of this broker uses SASL/SCRAM.",
-            )
-            for user in users
-        ]
-    )
+    deletions = [Deletion(item.name, item.mechanism) for item in request.deletions]
+    upsertions = [
+        Upsertion(item.name, item.mechanism, item.iterations, bytes(item.salt), bytes(item.salted_password))
+        for item in request.upsertions
+    ]
+    results = []
+    for user, error in (await ctx.broker.scram_credentials.alter(deletions, upsertions)).items():
+        result = AlterUserScramCredentialsResult(user=user, error_message=None)
+        if error is not None:
+            result.error_code, result.error_message = error.code, error.message
+        results.append(result)
+    return AlterUserScramCredentialsResponse(results=results)

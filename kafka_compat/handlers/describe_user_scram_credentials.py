@@ -1,20 +1,33 @@
-"""DescribeUserScramCredentials (key 50, KIP-554). No listener asks for passwords: SECURITY_DISABLED."""
+"""DescribeUserScramCredentials (key 50, KIP-554): which mechanisms users have, without their secrets."""
 
 from __future__ import annotations
 
 from kafka_compat.dispatch import RequestContext, handler
-from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_user_scram_credentials import (
+    CredentialInfo,
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
 )
 
 
 @handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
-def describe_user_scram_credentials(
+async def describe_user_scram_credentials(
     ctx: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
-    return DescribeUserScramCredentialsResponse(
-        error_code=ErrorCode.SECURITY_DISABLED, error_message="No listener of this broker uses SASL/SCRAM."
-    )
+    users = [item.name for item in request.users or ()]
+    results = []
+    for user, iterations, error in await ctx.broker.scram_credentials.describe(users):
+        result = DescribeUserScramCredentialsResult(
+            user=user,
+            error_message=None,
+            credential_infos=[
+                CredentialInfo(mechanism=mechanism, iterations=count)
+                for mechanism, count in iterations.items()
+            ],
+        )
+        if error is not None:
+            result.error_code, result.error_message = error.code, error.message
+        results.append(result)
+    return DescribeUserScramCredentialsResponse(error_message=None, results=results)

@@ -13,7 +13,6 @@ from coordination.controller_model import (
     TopicPartition,
 )
 from kafka_compat.cluster.controller_wire import partitions_of
-from kafka_compat.cluster.handling import cluster_broker
 from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
@@ -32,7 +31,7 @@ async def elect_leaders(ctx: RequestContext, request: ElectLeadersRequest) -> El
     partitions = None
     if request.topic_partitions is not None:
         partitions = partitions_of((topic.topic, topic.partitions) for topic in request.topic_partitions)
-    reply = await cluster_broker(ctx).controller.ask(
+    reply = await ctx.broker.controller.ask(
         lambda request_id: ElectionRequested(request_id, ElectionType(request.election_type), partitions)
     )
     if isinstance(reply, ElectionReply) and reply.error == ControllerError.NONE:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from coordination.controller_model import ControllerError, ReassignmentsListed, ReassignmentsReply
 from kafka_compat.cluster.controller_wire import partitions_of
-from kafka_compat.cluster.handling import NOT_THE_CONTROLLER, cluster_broker
+from kafka_compat.cluster.handling import NOT_THE_CONTROLLER
 from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
@@ -25,9 +25,7 @@ async def list_partition_reassignments(
     partitions = None
     if request.topics is not None:
         partitions = partitions_of((topic.name, topic.partition_indexes) for topic in request.topics)
-    reply = await cluster_broker(ctx).controller.ask(
-        lambda request_id: ReassignmentsListed(request_id, partitions)
-    )
+    reply = await ctx.broker.controller.ask(lambda request_id: ReassignmentsListed(request_id, partitions))
     if not isinstance(reply, ReassignmentsReply) or reply.error == ControllerError.NOT_CONTROLLER:
         return ListPartitionReassignmentsResponse(
             error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_THE_CONTROLLER

@@ -63,6 +63,9 @@ _ORDER = (
     "replica_election_results",
     "partition_result",
     "partition_errors",
+    "entries",
+    "entity",
+    "values",
 )
 """Lists whose order means nothing."""
 

@@ -1,0 +1,36 @@
+"""AlterClientQuotas (key 49, KIP-546): quotas are stored, and have no effect."""
+
+from __future__ import annotations
+
+from kafka_compat.client_quotas import Change
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.errors import KafkaError
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntryData,
+    EntryData,
+)
+
+
+@handler(ApiKey.ALTER_CLIENT_QUOTAS)
+async def alter_client_quotas(
+    ctx: RequestContext, request: AlterClientQuotasRequest
+) -> AlterClientQuotasResponse:
+    return AlterClientQuotasResponse(
+        entries=[await _alter(ctx, entry, request.validate_only) for entry in request.entries]
+    )
+
+
+async def _alter(
+    ctx: RequestContext, entry: EntryData, validate_only: bool
+) -> AlterClientQuotasResponseEntryData:
+    answer = AlterClientQuotasResponseEntryData(error_message=None, entity=entry.entity)
+    entity = {item.entity_type: item.entity_name for item in entry.entity}
+    changes = [Change(item.key, None if item.remove else item.value) for item in entry.ops]
+    try:
+        await ctx.broker.client_quotas.alter(entity, changes, validate_only)
+    except KafkaError as error:
+        answer.error_code, answer.error_message = error.code, error.message
+    return answer

@@ -1,0 +1,100 @@
+"""The controller of a broker that is alone: it answers what clients ask a controller, with nothing to do.
+
+Every partition has one replica, here. It leads, unless its disk failed; no other broker could take over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Protocol
+
+from coordination.controller_model import (
+    ControllerError,
+    ElectionReply,
+    ElectionRequested,
+    ElectionType,
+    Event,
+    Outcome,
+    ReassignmentReply,
+    ReassignmentRequested,
+    ReassignmentsListed,
+    ReassignmentsReply,
+    ReplyValue,
+    TopicPartition,
+)
+from kafka_compat.metadata_cache import MetadataCache
+
+_UNKNOWN = Outcome(ControllerError.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+
+
+class Controller(Protocol):
+    """What handlers ask."""
+
+    async def ask(self, make: Callable[[Hashable], Event]) -> ReplyValue | None:
+        """The reply to the event that `make` makes of a request id; None from who is not the controller."""
+
+
+class LoneController:
+    """See above."""
+
+    def __init__(self, metadata: MetadataCache) -> None:
+        self._metadata = metadata
+
+    async def ask(self, make: Callable[[Hashable], Event]) -> ReplyValue | None:
+        match make(None):
+            case ElectionRequested(_, election, partitions):
+                return ElectionReply(ControllerError.NONE, self._elect(election, partitions))
+            case ReassignmentRequested(_, targets):
+                outcomes = {partition: self._reassign(partition, to) for partition, to in targets.items()}
+                return ReassignmentReply(ControllerError.NONE, outcomes)
+            case ReassignmentsListed():
+                return ReassignmentsReply(ControllerError.NONE)
+        return None
+
+    def _elect(
+        self, election: ElectionType, partitions: Iterable[TopicPartition] | None
+    ) -> dict[TopicPartition, Outcome]:
+        """As Kafka's controller: of all partitions, those that need no election are left out."""
+        everything = (
+            TopicPartition(topic.name, each.partition)
+            for topic in self._metadata.topics.values()
+            for each in topic.partitions
+        )
+        outcomes = {}
+        for partition in dict.fromkeys(everything if partitions is None else partitions):
+            known = self._metadata.partition(*partition)
+            if known is None:
+                outcomes[partition] = _UNKNOWN
+            elif known.leader < 0:
+                outcomes[partition] = _failed(election, partition)
+            elif partitions is not None:
+                not_needed = ControllerError.ELECTION_NOT_NEEDED
+                outcomes[partition] = Outcome(not_needed, "Leader election not needed for topic partition.")
+        return outcomes
+
+    def _reassign(self, partition: TopicPartition, target: tuple[int, ...] | None) -> Outcome:
+        """A move to where the replica is: done. There is nowhere else."""
+        invalid = ControllerError.INVALID_REPLICA_ASSIGNMENT
+        if target is None:
+            nothing = ControllerError.NO_REASSIGNMENT_IN_PROGRESS
+            return Outcome(nothing, "No partition reassignment is in progress.")
+        if not target:
+            return Outcome(invalid, "The list of replicas is empty.")
+        if len(set(target)) != len(target):
+            return Outcome(invalid, f"A replica is named twice: {list(target)}")
+        if min(target) < 0:
+            return Outcome(invalid, f"A broker id is negative: {list(target)}")
+        others = sorted(set(target) - {self._metadata.local_id})
+        if others:
+            return Outcome(invalid, f"Brokers of the assignment {list(target)} are not alive: {others}")
+        return Outcome(ControllerError.NONE) if self._metadata.partition(*partition) else _UNKNOWN
+
+
+def _failed(election: ElectionType, partition: TopicPartition) -> Outcome:
+    is_preferred = election is ElectionType.PREFERRED
+    error = (
+        ControllerError.PREFERRED_LEADER_NOT_AVAILABLE
+        if is_preferred
+        else ControllerError.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    )
+    return Outcome(error, f"Failed to elect a leader for {partition}")
