@@ -55,9 +55,10 @@ def starts(cluster: EmbeddedCluster) -> list[int]:
     return [partition.log.log_start_offset for partition in held if partition is not None]
 
 
-def cut_off(cluster: EmbeddedCluster) -> int:
-    """A follower of t-0 that fetches no more, and lives."""
-    follower = next(broker_id for broker_id in cluster.brokers if broker_id != cluster.leader("t"))
+def cut_off(cluster: EmbeddedCluster, but: int = 0) -> int:
+    """A follower of t-0, another than `but`, that fetches no more, and lives."""
+    passed = (cluster.leader("t"), but)
+    follower = next(broker_id for broker_id in cluster.brokers if broker_id not in passed)
     replicas = cluster.brokers[follower].replicas
     held = replicas.get("t", 0)
     assert held is not None and replicas.fetching is not None
@@ -82,10 +83,12 @@ async def test_a_follower_that_does_not_fetch_is_waited_for_until_the_timeout(
     assert sorted(starts(cluster)) == [0, 3, 3]
 
 
-async def test_a_dead_follower_is_not_waited_for(cluster: EmbeddedCluster) -> None:
-    dead = cut_off(cluster)
+async def test_dead_followers_are_not_waited_for(cluster: EmbeddedCluster) -> None:
+    one = cut_off(cluster)
+    other = cut_off(cluster, but=one)
     pending = asyncio.create_task(delete(cluster, 3))
-    await cluster.stop_broker(dead, controlled=False)
+    for dead in (one, other):
+        await cluster.stop_broker(dead, controlled=False)
     result = await pending
     assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 3)
 
