@@ -31,6 +31,7 @@ class Attempt(NamedTuple):
     answered_s: float
     error: ErrorCode
     offset: int
+    """-1: nobody said it."""
 
 
 class DirectProducer:
@@ -155,9 +156,17 @@ class IdempotentProducer:
 
         def delivered(error: Any, message: Any) -> None:
             code = ErrorCode.NONE if error is None else ErrorCode.UNKNOWN_SERVER_ERROR
-            offset = -1 if error is not None else message.offset()
+            offset = message.offset() if error is None else None
             self.attempts.append(
-                Attempt(self._topic, partition, value, sent_s, time.monotonic(), code, offset)
+                Attempt(
+                    self._topic,
+                    partition,
+                    value,
+                    sent_s,
+                    time.monotonic(),
+                    code,
+                    -1 if offset is None else offset,
+                )
             )
 
         client.produce(self._topic, value, partition=partition, on_delivery=delivered)
