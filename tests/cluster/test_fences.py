@@ -24,11 +24,13 @@ from coordination.controller_model import (
     TopicPartition,
     WriteStates,
 )
+from coordination.metadata_store import SessionExpired
 from coordination.model import PartitionState
 from kafka_compat.cluster import controller_wire as wire
 from kafka_compat.cluster.controller_nodes import ControllerNodes, Deposed
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from kafka_compat.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     BrokerState,
@@ -219,6 +221,22 @@ async def test_a_controller_that_was_deposed_writes_nothing(known: Known) -> Non
     with pytest.raises(Deposed):
         await nodes.delete_topic("t", reign.epoch_znode_version - 1)
     assert await known.stored() == known.state
+
+
+async def test_a_controller_whose_session_is_over_gives_out_no_producer_ids(
+    known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asked asks again, where the controller is then."""
+    controller = known.cluster.controller
+
+    async def over(path: str, watch: object = None) -> None:
+        raise SessionExpired
+
+    monkeypatch.setattr(controller.store, "get", over)
+    request = AllocateProducerIdsRequest(broker_id=known.follower, broker_epoch=0)
+    answer = await known.cluster.send(controller.broker_id, ApiKey.ALLOCATE_PRODUCER_IDS, 0, request)
+    assert answer.error_code == ErrorCode.NOT_CONTROLLER
+    monkeypatch.undo()
 
 
 async def test_a_follower_of_another_leader_epoch_counts_for_nothing(known: Known) -> None:
