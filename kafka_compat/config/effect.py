@@ -104,6 +104,7 @@ BROKER_SETTINGS = frozenset(
         "replica.high.watermark.checkpoint.interval.ms",
         "replica.lag.time.max.ms",
         "replica.selector.class",
+        "replica.socket.timeout.ms",
         "replication.quota.window.num",
         "replication.quota.window.size.seconds",
         "reserved.broker.max.id",
