@@ -407,7 +407,6 @@ class ClusterBroker(Broker):
         if peers - self.metadata.brokers.keys():
             self.replicas.peers_changed()
         self.topics.metadata_changed()
-        self.replicas.brokers_changed()
         for waiting in ("_cluster_markers", "_cluster_coordinators"):
             if waiting in self.__dict__:
                 self.__dict__[waiting].metadata_changed()

@@ -381,10 +381,6 @@ class Partition:
             self._propose(isr)
         if moved:
             self._advance_high_watermark(now_ms)
-        self.check_deletions()
-
-    def check_deletions(self) -> None:
-        """Answer DeleteRecords that need wait no longer: a follower has come on, or is not alive any more."""
         if self._deletion_waiters:
             _release(self._deletion_waiters, self.low_watermark(), ErrorCode.NONE)
 

@@ -138,11 +138,6 @@ class ReplicaManager:
             self._high_watermarks[topic, partition] = held.high_watermark
             self._let_go(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    def brokers_changed(self) -> None:
-        """Other brokers are alive than before."""
-        for held in self:
-            held.check_deletions()
-
     def shrink_isrs(self, now_ms: int) -> None:
         """Propose that followers that lag leave their ISRs; every half replica.lag.time.max.ms."""
         for held in self:
