@@ -49,12 +49,17 @@ class Workload:
     partitions: int = 1
 
 
-def java_produce(address: str, topic: str, records: int, size_bytes: int) -> Measurement:
-    """Kafka 3.9.1's ProducerPerformance with default settings (acks=all, idempotent, batches of 16 KiB)."""
+def java_produce(
+    address: str, topic: str, records: int, size_bytes: int, per_second: int | None = None
+) -> Measurement:
+    """Kafka 3.9.1's ProducerPerformance with default settings (acks=all, idempotent, batches of 16 KiB).
+
+    As fast as it can, or at a given rate: then there is no throughput to compare.
+    """
     text = _java(
         "kafka-producer-perf-test",
         *("--topic", topic, "--num-records", str(records), "--record-size", str(size_bytes)),
-        *("--throughput", "-1", "--producer-props", f"bootstrap.servers={address}"),
+        *("--throughput", str(per_second or -1), "--producer-props", f"bootstrap.servers={address}"),
     )
     summary = re.search(
         r"(?m)^(\d+) records sent, ([\d.]+) records/sec .*?, ([\d.]+) ms avg latency, "
@@ -64,7 +69,7 @@ def java_produce(address: str, topic: str, records: int, size_bytes: int) -> Mea
     if summary is None or int(summary.group(1)) != records:
         raise RuntimeError(f"ProducerPerformance did not send {records} records:\n{text[-2000:]}")
     rate, mean, p50, p99 = (float(summary.group(group)) for group in (2, 3, 4, 5))
-    return Measurement(records, rate, mean, p50, p99)
+    return Measurement(records, None if per_second else rate, mean, p50, p99)
 
 
 def java_consume(address: str, topic: str, records: int) -> Measurement:
@@ -125,6 +130,10 @@ def _java_produce(
     return Workload(name, size_bytes, run, first_guess, most, cluster=cluster, partitions=partitions)
 
 
+def _java_at_2000(address: str, topic: str, records: int) -> Measurement:
+    return java_produce(address, topic, records, 100, per_second=2000)
+
+
 def _python(
     name: str,
     client: str,
@@ -159,6 +168,15 @@ WORKLOADS = (
     _java_produce("replicated-java-100", 100, 500_000, 3_000_000, cluster=True),
     _java_produce("replicated-java-1k", 1000, 100_000, 500_000, cluster=True),
     _python("replicated-confluent-100", "confluent-produce", 100, 200_000, 2_000_000, cluster=True),
+    Workload(
+        "replicated-java-at-2000",
+        100,
+        _java_at_2000,
+        10_000,
+        10_000,
+        cluster=True,
+        partitions=CLUSTER_PARTITIONS,
+    ),
     _python("replicated-latency", "confluent-one-by-one", 100, 1_000, 20_000, cluster=True),
     _python("replicated-latency-bare", "bare-at-500", 100, 2_000, 2_000, cluster=True),
 )
