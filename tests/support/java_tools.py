@@ -1,0 +1,52 @@
+"""Kafka's own command line tools, one after another in one warm JVM."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any, NamedTuple
+
+from tests.clients.programs import java_command
+from tests.support import java
+
+
+class Printed(NamedTuple):
+    """What a tool left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+class JavaTools:
+    """The tools of one version of Kafka; calls block until the tool has ended."""
+
+    def __init__(self, version: str = java.DEFAULT_VERSION) -> None:
+        self.version = version
+        self._child = subprocess.Popen(
+            java_command("Tools", version, ("common/Json.java", "tools")),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, tool: str, *arguments: str, stdin: str = "") -> Printed:
+        """Run a tool by its script name."""
+        requests, answers = self._child.stdin, self._child.stdout
+        assert requests is not None and answers is not None
+        request = {"class": java.tool_class(tool, self.version), "args": list(arguments), "stdin": stdin}
+        requests.write(json.dumps(request) + "\n")
+        requests.flush()
+        answer: dict[str, Any] = json.loads(answers.readline())
+        return Printed(answer["code"], answer["out"], answer["err"])
+
+    def close(self) -> None:
+        """End the JVM."""
+        assert self._child.stdin is not None and self._child.stdout is not None
+        self._child.stdin.close()
+        self._child.wait(10)
+        self._child.stdout.close()
