@@ -62,14 +62,36 @@ class _LightKafka(GenuineKafka):
 class Side:
     """One of the clusters."""
 
-    def __init__(self, name: str, zookeeper: ZooKeeper, brokers: dict[int, Server]) -> None:
+    def __init__(self, name: str, zookeeper: ZooKeeper, directory: Path, settings: Mapping[str, str]) -> None:
         self.name = name
-        self.brokers = brokers
+        self.brokers: dict[int, Server] = {}
         self.tools = Tools()
+        self._zookeeper = zookeeper
+        self._directory = directory / name
+        self._settings = settings
+        self._ports: dict[str, str] = {}
         self._chroot = f"/{name}"
         self._client = KazooClient(zookeeper.address)
         self._client.start(20)
-        self._ports = {str(broker.port): f"PORT-{broker_id}" for broker_id, broker in brokers.items()}
+        for broker_id in (1, 2, 3):
+            self.add_broker(broker_id)
+
+    def add_broker(self, broker_id: int, configured_id: int | None = None) -> Server:
+        """One more broker, to be started; `configured_id` is what its settings say, unless the id itself."""
+        settings = {
+            "broker.id": str(broker_id if configured_id is None else configured_id),
+            "zookeeper.connect": f"{self._zookeeper.address}/{self.name}",
+            **self._settings,
+        }
+        folder = self._directory / str(broker_id)
+        broker: Server
+        if self.name == "ours":
+            broker = KafkaCompatBroker(folder, settings)
+        else:
+            broker = _LightKafka(folder, settings, zookeeper=self._zookeeper)
+        self.brokers[broker_id] = broker
+        self._ports[str(broker.port)] = f"PORT-{broker_id}"
+        return broker
 
     def start(self) -> None:
         """Broker 1 first, so that it is the controller."""
@@ -194,25 +216,10 @@ class Pair:
         self.zookeeper = ZooKeeper(directory / "zookeeper")
         self.zookeeper.start()
         given = SETTINGS | dict(settings or {})
-        self.ours = self._side("ours", directory, given)
-        self.genuine = self._side("genuine", directory, given)
+        self.ours = Side("ours", self.zookeeper, directory, given)
+        self.genuine = Side("genuine", self.zookeeper, directory, given)
         self.sides = (self.ours, self.genuine)
         self._threads = ThreadPoolExecutor(len(self.sides))
-
-    def _side(self, name: str, directory: Path, given: Mapping[str, str]) -> Side:
-        brokers: dict[int, Server] = {}
-        for broker_id in (1, 2, 3):
-            settings = {
-                "broker.id": str(broker_id),
-                "zookeeper.connect": f"{self.zookeeper.address}/{name}",
-                **given,
-            }
-            folder = directory / name / str(broker_id)
-            if name == "ours":
-                brokers[broker_id] = KafkaCompatBroker(folder, settings)
-            else:
-                brokers[broker_id] = _LightKafka(folder, settings, zookeeper=self.zookeeper)
-        return Side(name, self.zookeeper, brokers)
 
     def both(self, step: Callable[[Side], T]) -> tuple[T, T]:
         """The step's results, ours first."""

@@ -148,13 +148,23 @@ def obey_what_is_written_by_hand(pair: Pair) -> None:
     one = {"topic": "old", "partition": 0}
     written("/admin/reassign_partitions", {"version": 1, "partitions": [{**one, "replicas": [1, 2]}]})
     written("/admin/preferred_replica_election", {"version": 1, "partitions": [one]})
-    event = {"version": 1, "broker": 2, "event": 1}
-    events = "/log_dir_event_notification"
-    pair.both(lambda side: side.write(f"{events}/log_dir_event_", event, sequential=True))
-    pair.until(lambda side: not side.children(events), "the end of the notice")
-    pair.compare("a notice of a failed disk that has not failed")
+    for notices, name, notice in (
+        ("/log_dir_event_notification", "log_dir_event_", {"version": 1, "broker": 2, "event": 1}),
+        ("/isr_change_notification", "isr_change_", {"version": 1, "partitions": [one]}),
+    ):
+        path = f"{notices}/{name}"
+        pair.both(lambda side: side.write(path, notice, sequential=True))  # noqa: B023
+        pair.until(lambda side: not side.children(notices), f"the end of {name}")  # noqa: B023
+        pair.compare(path)
     written("/admin/delete_topics/nowhere")
     written("/admin/delete_topics/old")
+
+
+def generate_a_broker_id(pair: Pair) -> None:
+    pair.both(lambda side: side.add_broker(1001, configured_id=-1).start())
+    pair.compare("a broker without broker.id")
+    pair.both(lambda side: side.brokers[1001].stop())
+    pair.compare("its stop")
 
 
 EVERYDAY = (create, ask_what_is_refused, kill_and_return, elect_preferred, reassign, controlled_shutdown)
@@ -166,6 +176,7 @@ CAMPAIGN = (
     lose_the_controller,
     delete,
     delete_while_a_broker_is_away,
+    generate_a_broker_id,
 )
 STEPS = EVERYDAY + CAMPAIGN
 
