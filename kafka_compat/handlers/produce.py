@@ -11,7 +11,6 @@ client that speaks version 11 is told TRANSACTION_ABORTABLE otherwise, others IN
 
 from __future__ import annotations
 
-import asyncio
 from asyncio import TimerHandle
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
@@ -37,7 +36,7 @@ from storage.validation import ValidatedBatches
 if TYPE_CHECKING:
     from kafka_compat.dispatch import _Pending
     from kafka_compat.replication.partition import Partition
-    from kafka_compat.transactions.verification import PartitionErrors
+    from kafka_compat.transactions.verification import PartitionErrors, Question
 
 Validated = dict[int, ValidatedBatches | StorageError]
 """What other threads found of batches, by the identity of their data in the request."""
@@ -70,31 +69,36 @@ _ERRORS_WITHOUT_LOG_START = (
 def produce(
     ctx: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | _Pending | Coroutine[Any, Any, ProduceResponse | _Pending | None] | None:
-    errors: PartitionErrors = {}
-    if request.transactional_id is not None:
-        verified = _verify(ctx, request, request.transactional_id)
-        if verified is not None:
-            if not verified.done():
-                _keep_records(request)
-                return _when_ready(ctx, request, verified)
-            errors = verified.result()
     if _slow(ctx, request):
         _keep_records(request)
-        return _when_ready(ctx, request, errors)
-    return _produce(ctx, request, errors, {})
+        return _when_ready(ctx, request)
+    question = _verify(ctx, request)
+    if question is None:
+        return _produce(ctx, request, {}, {})
+    if question.is_answered:
+        return _produce(ctx, request, question.take(), {})
+    _keep_records(request)
+    return _when_verified(ctx, request, question, {})
 
 
-async def _when_ready(
-    ctx: RequestContext, request: ProduceRequest, verified: asyncio.Future[PartitionErrors] | PartitionErrors
-) -> ProduceResponse | _Pending | None:
-    errors = await verified if isinstance(verified, asyncio.Future) else verified
+async def _when_ready(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | _Pending | None:
     validated: Validated = {}
     for data, partition, records in _slow(ctx, request):
         # Another thread compresses, while this one serves the other clients.
         validated[id(data)] = await ctx.broker.loop.run_in_executor(
             None, _validate, partition, records, ctx.broker.clock.now_ms(), ctx.api_version
         )
-    return _produce(ctx, request, errors, validated)
+    question = _verify(ctx, request)
+    if question is None:
+        return _produce(ctx, request, {}, validated)
+    return await _when_verified(ctx, request, question, validated)
+
+
+async def _when_verified(
+    ctx: RequestContext, request: ProduceRequest, question: Question, validated: Validated
+) -> ProduceResponse | _Pending | None:
+    await question.wait()
+    return _produce(ctx, request, question.take(), validated)
 
 
 def _slow(
@@ -192,19 +196,20 @@ def _is_transactional(records: Records | None) -> bool:
     )
 
 
-def _verify(
-    ctx: RequestContext, request: ProduceRequest, transactional_id: str
-) -> asyncio.Future[PartitionErrors] | None:
+def _verify(ctx: RequestContext, request: ProduceRequest) -> Question | None:
     """Ask whether the transaction includes the partitions that it has no records in yet; None where there is
     nothing to ask.
     """
     broker = ctx.broker
+    transactional_id = request.transactional_id
     adds = ctx.api_version >= _FIRST_VERSION_THAT_ADDS
-    if not adds and not broker.config.bool("transaction.partition.verification.enable"):
+    if transactional_id is None or not (
+        adds or broker.config.bool("transaction.partition.verification.enable")
+    ):
         return None
     from kafka_compat.transactions.model import ProducerIdentity
 
-    asked: dict[tuple[str, int], ProducerIdentity] = {}
+    partitions: dict[tuple[str, int], ProducerIdentity] = {}
     for topic in request.topic_data:
         name = topic.name if ctx.api_version < 13 else broker.metadata.topic_name(topic.topic_id)
         for data in topic.partition_data:
@@ -219,18 +224,16 @@ def _verify(
                 if held is not None and held.is_leader:
                     header = read_header(records)
                     identity = ProducerIdentity(header.producer_id, header.producer_epoch)
-                    if not broker.verifications.is_open((name, data.index), identity):
-                        asked[name, data.index] = identity
-    if not asked:
+                    partitions[name, data.index] = identity
+    verifications = broker.verifications
+    if all(verifications.is_open(item, identity) for item, identity in partitions.items()):
         return None
-    identity, *others = set(asked.values())
+    identity, *others = set(partitions.values())
     if others:
-        answer: asyncio.Future[PartitionErrors] = broker.loop.create_future()
-        answer.set_result(dict.fromkeys(asked, ErrorCode.INVALID_PRODUCER_ID_MAPPING))
-        return answer
+        return verifications.refuse(partitions, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     knows_abortable = ctx.api_version >= _FIRST_VERSION_WITH_ABORTABLE
-    return broker.verifications.ask(
-        transactional_id, identity, asked, knows_abortable=knows_abortable, adds=adds
+    return verifications.ask(
+        transactional_id, identity, partitions, knows_abortable=knows_abortable, adds=adds
     )
 
 

@@ -7,7 +7,6 @@ version 5 on this request adds the group to the transaction (KIP-890).
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.dispatch import PENDING, RequestContext, handler
@@ -25,7 +24,7 @@ from kafka_compat.topic_names import OFFSETS_TOPIC
 from kafka_compat.transactions.model import ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
-    from kafka_compat.transactions.verification import PartitionErrors
+    from kafka_compat.transactions.verification import PartitionErrors, Question
 
 _FIRST_VERSION_WITH_LOADING = 2
 _FIRST_VERSION_WITH_ABORTABLE = 4
@@ -55,22 +54,23 @@ def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest) -> o
         return TxnOffsetCommitResponse()
     if OFFSETS_TOPIC not in ctx.broker.metadata.topics:
         return _response(ctx, dict.fromkeys(offsets, ErrorCode.NOT_COORDINATOR))
-    verified = _verify(ctx, request)
-    if verified is None:
+    question = _verify(ctx, request)
+    if question is None:
         return _commit(ctx, request, offsets, ErrorCode.NONE)
-    if verified.done():
-        (error,) = verified.result().values()
+    if question.is_answered:
+        (error,) = question.take().values()
         return _commit(ctx, request, offsets, error)
-    return _when_verified(ctx, request, offsets, verified)
+    return _when_verified(ctx, request, offsets, question)
 
 
 async def _when_verified(
     ctx: RequestContext,
     request: TxnOffsetCommitRequest,
     offsets: dict[TopicPartition, OffsetAndMetadata],
-    verified: asyncio.Future[PartitionErrors],
+    question: Question,
 ) -> object:
-    (error,) = (await verified).values()
+    await question.wait()
+    (error,) = question.take().values()
     return _commit(ctx, request, offsets, error)
 
 
@@ -98,7 +98,7 @@ def _commit(
     return PENDING
 
 
-def _verify(ctx: RequestContext, request: TxnOffsetCommitRequest) -> asyncio.Future[PartitionErrors] | None:
+def _verify(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Question | None:
     """Ask whether the group's partition of `__consumer_offsets` is in the transaction; None where nobody
     wants to know.
     """

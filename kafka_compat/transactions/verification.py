@@ -11,11 +11,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
+from weakref import WeakSet
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.transactions.coordinator import TransactionCoordinator
-from kafka_compat.transactions.model import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
+from kafka_compat.transactions.model import (
+    NO_PRODUCER_ID,
+    VERSION_WITH_EPOCH_BUMP,
+    ProducerIdentity,
+    TopicPartition,
+)
 
 PartitionErrors = dict[TopicPartition, ErrorCode]
 Respond = Callable[[PartitionErrors], None]
@@ -72,7 +78,7 @@ class Verifications:
     def __init__(self, replicas: ReplicaManager, coordinators: Coordinators) -> None:
         self._replicas = replicas
         self._coordinators = coordinators
-        self._asked: set[_Asked] = set()
+        self._asked: WeakSet[Question] = WeakSet()
 
     def is_open(self, partition: TopicPartition, identity: ProducerIdentity) -> bool:
         """Whether the transaction has records in the partition, so that nobody needs to be asked."""
@@ -92,25 +98,20 @@ class Verifications:
         *,
         knows_abortable: bool,
         adds: bool,
-    ) -> asyncio.Future[PartitionErrors]:
-        """NONE for each partition whose records may be appended now. Done at once when a coordinator that is
-        here has nothing to write. With `adds` the partitions are added, and a transaction that is about to
-        end is waited for shortly.
+    ) -> Question:
+        """Ask about those partitions that the transaction has no records in yet; answered at once when a
+        coordinator that is here has nothing to write. With `adds` the partitions are added, and a transaction
+        that is about to end is waited for shortly.
 
         A client that does not know TRANSACTION_ABORTABLE is told INVALID_TXN_STATE.
         """
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[PartitionErrors] = loop.create_future()
-        errors = dict.fromkeys(partitions, ErrorCode.NONE)
-        unknown = [item for item in errors if not self.is_open(item, identity)]
-        if not unknown:
-            answer.set_result(errors)
-            return answer
+        asked = list(dict.fromkeys(partitions))
+        unknown = [item for item in asked if not self.is_open(item, identity)]
         # The marker of a transaction that has an epoch of its own is of the next epoch.
         end_epoch = identity.producer_epoch + 1 if adds else identity.producer_epoch
-        asked = _Asked(identity.producer_id, end_epoch, {item: self._leader_epoch(item) for item in unknown})
-        self._asked.add(asked)
-
+        question = Question(self.leader_epoch, identity.producer_id, end_epoch, asked, knows_abortable)
+        self._asked.add(question)
         deadline = loop.time() + _ADD_PATIENCE_S if adds else 0
 
         def ask() -> None:
@@ -119,34 +120,28 @@ class Verifications:
         def answered(found: PartitionErrors) -> None:
             if ErrorCode.CONCURRENT_TRANSACTIONS in found.values() and loop.time() < deadline:
                 loop.call_later(_ADD_AGAIN_S, ask)
-                return
-            self._asked.discard(asked)
-            for item in unknown:
-                error = found[item]
-                if not error and self._leader_epoch(item) != asked.leader_epochs[item]:
-                    error = ErrorCode.INVALID_TXN_STATE
-                elif error is ErrorCode.PRODUCER_FENCED:
-                    error = ErrorCode.INVALID_PRODUCER_EPOCH
-                elif error is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
-                    error = ErrorCode.INVALID_TXN_STATE
-                errors[item] = error
-            if not answer.done():
-                answer.set_result(errors)
+            else:
+                question.answer(found)
 
-        ask()
-        return answer
+        if unknown:
+            ask()
+        else:
+            question.answer({})
+        return question
+
+    def refuse(self, partitions: Iterable[TopicPartition], error: ErrorCode) -> Question:
+        """A question whose answer is known."""
+        question = Question(self.leader_epoch, NO_PRODUCER_ID, 0, list(partitions), True)
+        question.answer(dict.fromkeys(partitions, error))
+        return question
 
     def ended(self, partition: TopicPartition, identity: ProducerIdentity) -> None:
         """A marker of that producer was written to the partition."""
-        for asked in self._asked:
-            if (
-                asked.producer_id == identity.producer_id
-                and asked.end_epoch <= identity.producer_epoch
-                and partition in asked.leader_epochs
-            ):
-                asked.leader_epochs[partition] = _ENDED
+        for question in self._asked:
+            question.ended(partition, identity)
 
-    def _leader_epoch(self, partition: TopicPartition) -> int:
+    def leader_epoch(self, partition: TopicPartition) -> int:
+        """The epoch in which this broker leads the partition; -1 when it does not."""
         held = self._replicas.get(*partition)
         return held.leader_epoch if held is not None and held.is_leader else _NOT_LED
 
@@ -160,12 +155,61 @@ just on their way when the next begins.
 """
 
 
-class _Asked:
-    """A question on its way: the epochs in which this broker led the partitions when it asked, and the
-    producer epoch from which on a marker ends the transaction.
+class Question:
+    """Asked of a coordinator. What came in between the question and `take` counts: a marker that ended the
+    transaction, or the end of a leadership.
     """
 
-    def __init__(self, producer_id: int, end_epoch: int, leader_epochs: dict[TopicPartition, int]) -> None:
-        self.producer_id = producer_id
-        self.end_epoch = end_epoch
-        self.leader_epochs = leader_epochs
+    def __init__(
+        self,
+        leader_epoch: Callable[[TopicPartition], int],
+        producer_id: int,
+        end_epoch: int,
+        partitions: list[TopicPartition],
+        knows_abortable: bool,
+    ) -> None:
+        """`end_epoch`: the producer epoch from which on a marker ends the transaction."""
+        self._leader_epoch = leader_epoch
+        self._producer_id = producer_id
+        self._end_epoch = end_epoch
+        self._epochs = {partition: leader_epoch(partition) for partition in partitions}
+        self._knows_abortable = knows_abortable
+        self._found: PartitionErrors = dict.fromkeys(partitions, ErrorCode.NONE)
+        self._answered = asyncio.Event()
+
+    def answer(self, found: PartitionErrors) -> None:
+        self._found.update(found)
+        self._answered.set()
+
+    def ended(self, partition: TopicPartition, identity: ProducerIdentity) -> None:
+        """A marker of that producer was written to the partition."""
+        if (
+            identity.producer_id == self._producer_id
+            and identity.producer_epoch >= self._end_epoch
+            and partition in self._epochs
+        ):
+            self._epochs[partition] = _ENDED
+
+    @property
+    def is_answered(self) -> bool:
+        return self._answered.is_set()
+
+    async def wait(self) -> None:
+        """Until it is answered."""
+        await self._answered.wait()
+
+    def take(self) -> PartitionErrors:
+        """By partition that was asked about: NONE where records may be appended now, before anything else
+        happens.
+        """
+        return {partition: self._error(partition) for partition in self._found}
+
+    def _error(self, partition: TopicPartition) -> ErrorCode:
+        error = self._found[partition]
+        if not error and self._leader_epoch(partition) != self._epochs[partition]:
+            return ErrorCode.INVALID_TXN_STATE
+        if error is ErrorCode.PRODUCER_FENCED:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if error is ErrorCode.TRANSACTION_ABORTABLE and not self._knows_abortable:
+            return ErrorCode.INVALID_TXN_STATE
+        return error
