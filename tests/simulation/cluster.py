@@ -304,8 +304,12 @@ class Fetching:
 class Cluster:
     """Time and events, the brokers, their client, and the promises."""
 
-    def __init__(self, seed: int, *, flush_messages: int | None = None, reigns: bool = False) -> None:
-        """`reigns`: with the real controller machine, in one reign after another."""
+    def __init__(
+        self, seed: int, *, flush_messages: int | None = None, reigns: bool = False, unclean: bool = False
+    ) -> None:
+        """`reigns`: with the real controller machine, in one reign after another. `unclean`: leaders may be
+        elected that are not in sync, and power goes anywhere; records are lost, and the replicas still agree.
+        """
         self.random = random.Random(seed)
         self.time_ms = 1_000_000
         self.durable = self.random.random() < 0.4 if flush_messages is None else flush_messages == 1
@@ -316,7 +320,8 @@ class Cluster:
             segment_bytes=segment_bytes,
             retention_bytes=retention_bytes,
         )
-        self.keeps_all = retention_bytes < 0
+        self.unclean = unclean
+        self.keeps_all = retention_bytes < 0 and not unclean
         self.producer: IdempotentProducer | None = None
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
@@ -438,7 +443,7 @@ class Cluster:
         self.at(broker, self.random.randint(1, 300), lambda: self.controller.registered(broker.broker_id))
 
     def may_lose_power(self, broker: Broker) -> bool:
-        if self.durable:
+        if self.durable or self.unclean:
             return True
         if self.power_failing is not None:
             return False
@@ -484,6 +489,8 @@ class Cluster:
 
     def check_committed(self) -> None:
         """Whatever two replicas hold below their high watermarks is the same, now and for ever."""
+        if self.unclean:
+            return
         for broker in self.brokers.values():
             if broker.up:
                 for held in broker.replicas:
@@ -528,7 +535,8 @@ class Cluster:
             raise Violation("the logs differ")
         offsets = {base_offset: content for base_offset, _, content in logs[0]}
         for value, (partition, offset) in self.acknowledged.items():
-            if partition == index and offset >= start and value not in offsets.get(offset, b""):
+            kept = partition == index and offset >= start and not self.unclean
+            if kept and value not in offsets.get(offset, b""):
                 raise Violation(f"the acknowledged record {value!r} at offset {offset} is lost")
         if index == 0 and self.producer is not None and self.keeps_all:
             self.producer.check([content for _, _, content in logs[0]])

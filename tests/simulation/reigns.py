@@ -88,6 +88,7 @@ class Reign:
                 tuple(store.registered.values()),
                 (store.topic(),),
                 dict(store.states),
+                unclean_default=cluster.unclean,
             )
         )
 

@@ -22,3 +22,10 @@ def test_no_divergence_below_the_high_watermark_and_no_acknowledged_record_lost(
     assert cluster.producer is not None
     acknowledged = len(cluster.acknowledged) + cluster.producer.acknowledged
     assert acknowledged, "nothing was acknowledged, so nothing was tested"
+
+
+@pytest.mark.parametrize("seed", range(campaign.rounds(10, 300)))
+def test_the_replicas_agree_in_the_end_whoever_was_elected_uncleanly(seed: int) -> None:
+    cluster = Cluster(seed, reigns=True, unclean=True)
+    cluster.live(STEPS)
+    cluster.heal()
