@@ -32,10 +32,13 @@ def missing() -> str | None:
     if os.geteuid() != 0:
         return "network namespaces need root"
     name = f"kc{os.getpid()}-probe"
-    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
-    if made.returncode != 0:
-        return f"no network namespace can be made: {made.stderr.strip()}"
-    subprocess.run(["ip", "netns", "delete", name], check=True)
+    try:
+        _batch(None, [f"netns add {name}"])
+        _batch(name, ["link add bridge type bridge", "link add one type veth peer name other"])
+    except RuntimeError as problem:
+        return f"no network of namespaces can be made: {problem}"
+    finally:
+        subprocess.run(["ip", "netns", "delete", name], capture_output=True)
     return None
 
 
