@@ -49,9 +49,15 @@ def host_of(broker_id: int) -> str:
 class PartitionedCluster:
     """`start` first; the first broker in `order` is the controller then."""
 
-    def __init__(self, directory: Path, order: tuple[int, ...] = BROKER_IDS) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        order: tuple[int, ...] = BROKER_IDS,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.network = Network([ZOOKEEPER, CLIENT, *map(host_of, BROKER_IDS)])
         self._order = order
+        self._settings = settings or {}
         self._directory = directory
         self._zookeeper = ZooKeeper(self._directory / "zookeeper", port=2181)
         self._zookeeper.host = self.network.address(ZOOKEEPER)
@@ -79,6 +85,7 @@ class PartitionedCluster:
             "replica.socket.timeout.ms": str(REQUEST_TIMEOUT_MS),
             "replica.lag.time.max.ms": str(LAG_TIME_MAX_MS),
             "auto.leader.rebalance.enable": "false",
+            **self._settings,
         }
         broker = KafkaCompatBroker(self._directory / host, settings, port=PORT)
         broker.host = address
@@ -121,11 +128,11 @@ class PartitionedCluster:
         found: int = answer["controller_id"]
         return found
 
-    def create_topic(self, name: str, settings: Mapping[str, str]) -> None:
-        """Three partitions; partition 0 is led by broker 1, and so on."""
+    def create_topic(self, name: str, settings: Mapping[str, str], partitions: int = 3) -> None:
+        """Partition 0 is led by broker 1, and so on."""
         assignments = [
             {"partition_index": index, "broker_ids": [(index + step) % 3 + 1 for step in range(3)]}
-            for index in range(3)
+            for index in range(partitions)
         ]
         topic = {
             "name": name,

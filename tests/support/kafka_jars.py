@@ -33,15 +33,13 @@ def jars(version: str) -> Path:
     Versions before 2.0 hold kafka-clients and its dependencies alone; later ones servers and tools too.
     Raises RuntimeError with Maven's output when they cannot be fetched.
     """
-    folder = cache_directory() / f"kafka-{version}"
-    if folder.is_dir():
-        return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with open(folder.parent / f".kafka-{version}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.is_dir():
-            _fetch(version, folder)
-    return folder
+    profile = "client" if int(version.split(".")[0]) < 2 else "broker"
+    return _fetched(version, cache_directory() / f"kafka-{version}", profile)
+
+
+def streams(version: str) -> Path:
+    """The folder with the jars of Kafka Streams, as `jars`."""
+    return _fetched(version, cache_directory() / f"streams-{version}", "streams")
 
 
 def class_path(version: str) -> str:
@@ -49,14 +47,24 @@ def class_path(version: str) -> str:
     return f"{jars(version)}/*"
 
 
-def _fetch(version: str, folder: Path) -> None:
+def _fetched(version: str, folder: Path, profile: str) -> Path:
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.parent / f".{folder.name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            _fetch(version, folder, profile)
+    return folder
+
+
+def _fetch(version: str, folder: Path, profile: str) -> None:
     if shutil.which("mvn") is None:
         raise RuntimeError(
             f"Kafka {version} is not in {folder} and there is no Maven to fetch it: run scripts/test"
         )
     partial = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(partial, ignore_errors=True)
-    profile = "client" if int(version.split(".")[0]) < 2 else "broker"
     command = ["mvn", "--quiet", "--batch-mode", "--file", str(_POM), f"--activate-profiles={profile}"]
     command += [f"-Dkafka.version={version}", f"-DoutputDirectory={partial}"]
     command += ["dependency:copy-dependencies"]

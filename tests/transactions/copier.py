@@ -1,0 +1,171 @@
+"""`python -m tests.transactions.copier CLIENT ADDRESS TOTAL`: copy TOTAL records of `source` to `target`,
+exactly once, in transactions of some records each, of which every seventh is aborted. It may be killed and
+started again at any time: it goes on where the last committed transaction ended.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+GROUP = "copiers"
+TRANSACTIONAL_ID = "copier"
+SIZE = 50
+ABORT_EVERY = 7
+PATIENCE_S = 12
+
+
+class Client(Protocol):
+    """One life of a consumer and a producer; a failed call raises."""
+
+    def position(self) -> int:
+        """Where the group stands in `source`, and from where `take` goes on."""
+
+    def rewind(self, position: int) -> None:
+        """Let `take` go on from there."""
+
+    def take(self) -> list[bytes]:
+        """The values of up to SIZE records; none when there are none for now."""
+
+    def copy(self, values: list[bytes], position: int, commit: bool) -> None:
+        """One transaction with these records and this position of the group."""
+
+
+class Librdkafka:
+    def __init__(self, address: str) -> None:
+        from confluent_kafka import Consumer, Producer, TopicPartition
+
+        self._partition = TopicPartition
+        settings = {"bootstrap.servers": address, "reconnect.backoff.max.ms": 500, "log_level": 2}
+        self._producer = Producer(
+            {
+                **settings,
+                "transactional.id": TRANSACTIONAL_ID,
+                "transaction.timeout.ms": 20_000,
+                "linger.ms": 0,
+            }
+        )
+        self._producer.init_transactions(PATIENCE_S)
+        self._consumer = Consumer(
+            {
+                **settings,
+                "group.id": GROUP,
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+            }
+        )
+
+    def position(self) -> int:
+        (found,) = self._consumer.committed([self._partition("source", 0)], PATIENCE_S)
+        position = max(found.offset, 0)
+        self._consumer.assign([self._partition("source", 0, position)])
+        return position
+
+    def rewind(self, position: int) -> None:
+        self._consumer.seek(self._partition("source", 0, position))
+
+    def take(self) -> list[bytes]:
+        values = []
+        for message in self._consumer.consume(SIZE, 1.0):
+            error = message.error()
+            if error is None:
+                values.append(message.value() or b"")
+            elif not error.retriable():
+                raise RuntimeError(error.str())
+        return values
+
+    def copy(self, values: list[bytes], position: int, commit: bool) -> None:
+        producer = self._producer
+        producer.begin_transaction()
+        for value in values:
+            producer.produce("target", value, partition=0)
+        offsets = [self._partition("source", 0, position)]
+        producer.send_offsets_to_transaction(offsets, self._consumer.consumer_group_metadata(), PATIENCE_S)
+        if commit:
+            producer.commit_transaction(PATIENCE_S)
+        else:
+            producer.flush(PATIENCE_S)
+            producer.abort_transaction(PATIENCE_S)
+
+
+class KafkaPython:
+    def __init__(self, address: str) -> None:
+        from kafka import KafkaConsumer, KafkaProducer
+        from kafka.structs import OffsetAndMetadata, TopicPartition
+
+        self._offset = OffsetAndMetadata
+        self._source = TopicPartition("source", 0)
+        servers = address.split(",")
+        self._producer = KafkaProducer(
+            bootstrap_servers=servers, transactional_id=TRANSACTIONAL_ID, transaction_timeout_ms=20_000
+        )
+        self._producer.init_transactions()
+        self._consumer = KafkaConsumer(
+            bootstrap_servers=servers,
+            group_id=GROUP,
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+        )
+        self._consumer.assign([self._source])
+
+    def position(self) -> int:
+        position = self._consumer.committed(self._source) or 0
+        self.rewind(position)
+        return position
+
+    def rewind(self, position: int) -> None:
+        self._consumer.seek(self._source, position)
+
+    def take(self) -> list[bytes]:
+        records = self._consumer.poll(timeout_ms=1000, max_records=SIZE)
+        return [record.value for record in records.get(self._source, ())]
+
+    def copy(self, values: list[bytes], position: int, commit: bool) -> None:
+        producer = self._producer
+        producer.begin_transaction()
+        for value in values:
+            producer.send("target", value, partition=0)
+        offset = self._offset(position, "", -1)
+        producer.send_offsets_to_transaction({self._source: offset}, self._consumer.group_metadata())
+        if commit:
+            producer.commit_transaction()
+        else:
+            producer.flush(PATIENCE_S)
+            producer.abort_transaction()
+
+
+CLIENTS: dict[str, Callable[[str], Client]] = {"librdkafka": Librdkafka, "kafka-python": KafkaPython}
+
+
+def copy_all(new_client: Callable[[str], Client], address: str, total: int) -> None:
+    """Copy to the end. The source's offsets are its records' numbers. A client that fails is replaced."""
+    transactions = 0
+    end = time.monotonic() + 600
+    while time.monotonic() < end:
+        try:
+            client = new_client(address)
+            position = client.position()
+            while position < total:
+                values = client.take()
+                if not values:
+                    continue
+                transactions += 1
+                commit = transactions % ABORT_EVERY != 0
+                client.copy(values, position + len(values), commit)
+                if commit:
+                    position += len(values)
+                else:
+                    client.rewind(position)
+            return
+        except Exception as error:
+            # Whatever it is: what a client cannot go on after, the next one finds undone.
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            time.sleep(0.2)
+    raise TimeoutError
+
+
+if __name__ == "__main__":
+    _, name, brokers, count = sys.argv
+    copy_all(CLIENTS[name], brokers, int(count))

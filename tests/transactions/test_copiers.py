@@ -1,0 +1,191 @@
+"""Consume, transform, produce, exactly once: copiers of several clients, while brokers and copiers are
+killed.
+
+Everyday some of them with a part of the records, all of them with `--campaign`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.faults.cluster import FaultCluster
+from tests.support import campaign, java
+from tests.support.servers import PROJECT, KafkaCompatBroker
+from tests.transactions.copier import CLIENTS, GROUP, TRANSACTIONAL_ID
+from tests.transactions.programs import create_topic, read_all
+
+JAVA_COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
+RUN_S = 500
+SETTINGS = {
+    "kafka.compat.transaction.version": "2",
+    "transaction.state.log.num.partitions": "4",
+    "controlled.shutdown.enable": "false",
+}
+ALL = [(brokers, client) for brokers in (1, 3) for client in ("java-3.9.1", "java-4.1.0", *CLIENTS)]
+EVERYDAY = [(3, "librdkafka")]
+
+
+class Brokers:
+    """What is killed and started again, by turns."""
+
+    def __init__(self, addresses: str, restarts: list[Callable[[], None]]) -> None:
+        self.addresses = addresses
+        self._restarts = restarts
+        self._turn = 0
+
+    def restart_one(self) -> None:
+        self._restarts[self._turn % len(self._restarts)]()
+        self._turn += 1
+
+
+@contextmanager
+def one_broker(directory: Path) -> Iterator[Brokers]:
+    broker = KafkaCompatBroker(directory / "broker", SETTINGS)
+    broker.start()
+    try:
+        create_topic(broker.address, "source")
+        create_topic(broker.address, "target")
+        yield Brokers(broker.address, [lambda: broker.restart(kill=True)])
+    finally:
+        broker.stop()
+
+
+@contextmanager
+def three_brokers(directory: Path) -> Iterator[Brokers]:
+    with FaultCluster(directory, session_timeout_ms=3000, overrides=SETTINGS) as cluster:
+        for topic in ("source", "target"):
+            cluster.create_topic(topic, 1)
+
+        def restart(broker_id: int) -> None:
+            cluster.wait_in_sync("target")
+            cluster.brokers[broker_id].restart(kill=True)
+
+        restarts: list[Callable[[], None]] = [
+            lambda: restart(cluster.states("__transaction_state")[_shard()].leader),
+            lambda: restart(cluster.states("target")[0].leader),
+            lambda: restart(cluster.states("source")[0].leader),
+        ]
+        yield Brokers(cluster.bootstrap_servers, restarts)
+
+
+def _shard() -> int:
+    from kafka_compat.groups.shards import shard_of
+
+    return shard_of(TRANSACTIONAL_ID, int(SETTINGS["transaction.state.log.num.partitions"]))
+
+
+class Copier:
+    """A process that is started again when it ends too early."""
+
+    def __init__(self, client: str, address: str, total: int, log: Path) -> None:
+        self._line = _java_line(client, address, total)
+        if not client.startswith("java"):
+            self._line = [sys.executable, "-m", "tests.transactions.copier", client, address, str(total)]
+        self._log = log
+        self._process: subprocess.Popen[Any] | None = None
+        self.lives = 0
+
+    def start(self) -> None:
+        self.lives += 1
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._line, cwd=PROJECT, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        """kill -9."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def keep_alive(self) -> bool:
+        """Start it again when it failed; whether it has ended well."""
+        assert self._process is not None
+        code = self._process.poll()
+        if code:
+            self.start()
+        return code == 0
+
+
+def _java_line(client: str, address: str, total: int) -> list[str]:
+    arguments = {
+        "--broker-list": address,
+        "--input-topic": "source",
+        "--input-partition": "0",
+        "--output-topic": "target",
+        "--consumer-group": GROUP,
+        "--transactional-id": TRANSACTIONAL_ID,
+        "--transaction-size": "20",
+        "--transaction-timeout": "20000",
+        "--max-messages": str(total),
+    }
+    return java.command(
+        JAVA_COPIER,
+        *[part for pair in arguments.items() for part in pair],
+        "--enable-random-aborts",
+        version=client.removeprefix("java-") if client.startswith("java-") else java.DEFAULT_VERSION,
+        jvm_options=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
+    )
+
+
+def feed(address: str, total: int) -> None:
+    """The records `0` to `total - 1`: the number of each is its offset."""
+    producer = Producer({"bootstrap.servers": address, "enable.idempotence": True})
+    for number in range(total):
+        producer.produce("source", str(number).encode(), partition=0)
+        if number % 1000 == 0:
+            producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+@pytest.mark.parametrize(("count", "client"), ALL if campaign.enabled() else EVERYDAY)
+def test_copying_while_brokers_and_copiers_are_killed(tmp_path: Path, count: int, client: str) -> None:
+    total = campaign.rounds(2000, 33_333)
+    faults = campaign.rounds(3, 8)
+    with (one_broker if count == 1 else three_brokers)(tmp_path) as brokers:
+        feed(brokers.addresses, total)
+        copier = Copier(client, brokers.addresses, total, tmp_path / "copier.log")
+        progress = Consumer({"bootstrap.servers": brokers.addresses, "group.id": "progress", "log_level": 2})
+        copier.start()
+        begun = time.monotonic()
+        kills = 0
+        try:
+            while not copier.keep_alive():
+                assert time.monotonic() < begun + RUN_S, (tmp_path / "copier.log").read_text()[-3000:]
+                time.sleep(0.05)
+                if kills < faults and _end(progress) > (kills + 1) * total // (faults + 1):
+                    kills += 1
+                    if kills % 3:
+                        brokers.restart_one()
+                    else:
+                        copier.kill()
+                        copier.start()
+        finally:
+            copier.kill()
+            progress.close()
+        seconds = time.monotonic() - begun
+        copied = read_all(brokers.addresses, "target")
+        everything = read_all(brokers.addresses, "target", "read_uncommitted")
+    assert kills == faults
+    assert copied == [str(number) for number in range(total)], "all of them, once, in order"
+    assert len(everything) > total, "some were aborted"
+    print(
+        f"{client} on {count}: {total} records, {faults - faults // 3} kills of brokers, {copier.lives} "
+        f"lives of the copier, {len(everything) - total} aborted records, {seconds:.0f} s"
+    )
+
+
+def _end(consumer: Consumer) -> int:
+    """The end of `target`, as far as anyone can tell now."""
+    try:
+        _, end = consumer.get_watermark_offsets(TopicPartition("target", 0), 2.0)
+    except Exception:
+        return 0
+    return int(end)

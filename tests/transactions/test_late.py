@@ -1,0 +1,117 @@
+"""EndTxn requests and markers that come late, when the next transaction of the producer is open (KIP-890).
+
+A proxy before each of three brokers holds them back; Java 4.1.0 and the coordinator ask again, and go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from tests.cluster.embedded import EmbeddedCluster
+from tests.support import campaign, java
+from tests.support.ports import free_port
+from tests.transactions.late_proxy import LateProxy
+from tests.transactions.programs import read_all
+
+PROGRAM = Path(__file__).parent / "java" / "Pausing.java"
+PARTITIONS = 3
+PATIENCE_S = 60
+
+
+@asynccontextmanager
+async def cluster_behind_proxies(
+    directory: Path, version: int, held: Counter[ApiKey]
+) -> AsyncIterator[list[LateProxy]]:
+    """Each third EndTxn and WriteTxnMarkers is late."""
+    counts: Counter[ApiKey] = Counter()
+
+    def holds(key: ApiKey) -> bool:
+        if key not in (ApiKey.END_TXN, ApiKey.WRITE_TXN_MARKERS):
+            return False
+        counts[key] += 1
+        late = counts[key] % 3 == 1
+        held[key] += late
+        return late
+
+    ports = {number: free_port() for number in (1, 2, 3)}
+    proxies = {number: LateProxy(port, holds) for number, port in ports.items()}
+    for proxy in proxies.values():
+        await proxy.start()
+    cluster = EmbeddedCluster(
+        directory,
+        settings={"kafka.compat.transaction.version": str(version), "request.timeout.ms": "500"},
+        ports=ports,
+        advertised={number: proxy.port for number, proxy in proxies.items()},
+    )
+    try:
+        await cluster.start()
+        assert await cluster.create_topic("topic", PARTITIONS) == ErrorCode.NONE
+        yield list(proxies.values())
+    finally:
+        for proxy in proxies.values():
+            await proxy.close()
+        await cluster.stop()
+
+
+async def run(address: str, transactions: int, proxies: list[LateProxy]) -> tuple[list[str], int]:
+    """The lines that the program said, and how many requests were late."""
+    process = await asyncio.create_subprocess_exec(
+        *java.command(str(PROGRAM), address, "topic", str(PARTITIONS), str(transactions), version="4.1.0"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    said: list[str] = []
+    late = 0
+    try:
+        while line := (await asyncio.wait_for(process.stdout.readline(), PATIENCE_S)).decode().strip():
+            said.append(line)
+            if line.startswith("open"):
+                for proxy in proxies:
+                    late += await proxy.release()
+                process.stdin.write(b"\n")
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+    return said, late
+
+
+async def test_late_requests_of_version_2_change_nothing(tmp_path: Path) -> None:
+    transactions = campaign.rounds(18, 500)
+    held: Counter[ApiKey] = Counter()
+    async with cluster_behind_proxies(tmp_path, 2, held) as proxies:
+        address = ",".join(f"127.0.0.1:{proxy.port}" for proxy in proxies)
+        said, late = await run(address, transactions, proxies)
+        ends = [line for line in said if not line.startswith("open")]
+        assert ends == [f"{'abort' if n % 3 == 2 else 'commit'} {n}" for n in range(transactions)]
+        kept = [f"{n}-{part}" for n in range(transactions) if n % 3 != 2 for part in ("before", "after")]
+        seen = await asyncio.to_thread(read_all, address, "topic", partitions=PARTITIONS)
+        everything = await asyncio.to_thread(read_all, address, "topic", "read_uncommitted", PARTITIONS)
+    assert Counter(seen) == Counter(PARTITIONS * kept)
+    assert len(everything) == 2 * PARTITIONS * transactions
+    assert late >= transactions // 4
+    assert held[ApiKey.END_TXN] >= transactions // 4
+    assert held[ApiKey.WRITE_TXN_MARKERS] >= transactions // 4
+    print(f"{transactions} transactions, late: {dict(held)}")
+
+
+@pytest.mark.skipif(not campaign.enabled(), reason="test_version_2 shows the same of markers, every day")
+async def test_without_it_they_end_the_next_transaction(tmp_path: Path) -> None:
+    """The same with transaction.version 0, which shows that this test can fail: the risk of older clients."""
+    async with cluster_behind_proxies(tmp_path, 0, Counter()) as proxies:
+        address = ",".join(f"127.0.0.1:{proxy.port}" for proxy in proxies)
+        with pytest.raises((AssertionError, TimeoutError)):
+            said, _ = await run(address, 8, proxies)
+            assert [line for line in said if line.endswith("7")] == ["open 7", "commit 7"]
+            kept = [f"{n}-{part}" for n in range(8) if n % 3 != 2 for part in ("before", "after")]
+            seen = await asyncio.to_thread(read_all, address, "topic", partitions=PARTITIONS)
+            assert Counter(seen) == Counter(PARTITIONS * kept)
