@@ -24,6 +24,7 @@ CLIENTS = ("confluent", "kafka-python", "java")
 NO_OFFSET = -1
 _DELIVERY_TIMEOUT_MS = 120_000
 _LINGER_MS = 2
+_SETUP_TIMEOUT_MS = 2000
 
 
 def value_of(client: str, number: int) -> bytes:
@@ -195,11 +196,12 @@ def _kafka_python(
         request_timeout_ms=request_timeout_ms,
         # As Java's; its own default is 30 s.
         reconnect_backoff_max_ms=1000,
-        # Here the set-up of a connection is a request too, for which it would wait 10 s, then 20, then 30.
+        # The set-up of a connection is a request here, for which it would wait 10 s, then 20, then 30. A
+        # broker that is paused lets it connect, and never answers.
         kafka_client=functools.partial(
             KafkaNetClient,
-            socket_connection_setup_timeout_ms=request_timeout_ms,
-            socket_connection_setup_timeout_max_ms=request_timeout_ms,
+            socket_connection_setup_timeout_ms=_SETUP_TIMEOUT_MS,
+            socket_connection_setup_timeout_max_ms=_SETUP_TIMEOUT_MS,
         ),
         delivery_timeout_ms=_DELIVERY_TIMEOUT_MS,
         max_block_ms=_DELIVERY_TIMEOUT_MS,
