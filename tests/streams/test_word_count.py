@@ -22,6 +22,8 @@ WORDS = [f"word-{number}" for number in range(50)]
 PARTITIONS = 2
 SETTLE_S = 120
 
+pytestmark = pytest.mark.timeout(900)
+
 
 def counts(address: str) -> dict[str, list[int]]:
     """What a read_committed reader finds in `counts`, by word and in order."""

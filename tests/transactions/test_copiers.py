@@ -33,6 +33,8 @@ SETTINGS = {
 ALL = [(brokers, client) for brokers in (1, 3) for client in ("java-3.9.1", "java-4.1.0", *CLIENTS)]
 EVERYDAY = [(3, "librdkafka")]
 
+pytestmark = pytest.mark.timeout(900)
+
 
 class Brokers:
     """What is killed and started again, by turns."""
