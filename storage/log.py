@@ -191,7 +191,7 @@ class Log:
         for header in headers:
             if header.producer_id >= 0:
                 marker = read_marker(data) if header.is_control else None
-                duplicate = producers.check(header, now_ms, marker)
+                duplicate = producers.check(header, now_ms, marker, sequenced=not internal)
                 if duplicate is not None:
                     return AppendInfo(
                         duplicate.base_offset,

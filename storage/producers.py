@@ -143,12 +143,18 @@ class ProducerState:
     # Before an append
 
     def check(
-        self, header: BatchHeader, now_ms: int, marker: EndTransactionMarker | None = None
+        self,
+        header: BatchHeader,
+        now_ms: int,
+        marker: EndTransactionMarker | None = None,
+        *,
+        sequenced: bool = True,
     ) -> Duplicate | None:
         """Judge a batch that has a producer id by the rules above; None when it may be written.
 
-        `marker` is what a control batch says. Producers silent for producer.id.expiration.ms are forgotten on
-        this occasion, every ten minutes.
+        `marker` is what a control batch says. What is not `sequenced` is a coordinator's, which writes for a
+        producer and counts no sequence numbers. Producers silent for producer.id.expiration.ms are forgotten
+        on this occasion, every ten minutes.
         """
         if now_ms >= self._expire_at_ms:
             self._expire_at_ms = now_ms + _EXPIRATION_CHECK_MS
@@ -156,7 +162,7 @@ class ProducerState:
         entry = self._entries.get(header.producer_id)
         if entry is None:
             return None
-        producer_epoch, sequence = header.producer_epoch, header.base_sequence
+        producer_epoch, sequence = header.producer_epoch, header.base_sequence if sequenced else NO_SEQUENCE
         if producer_epoch == entry.producer_epoch and sequence >= 0 and entry.batches:
             last = entry.batches[-1]
             if sequence != (last.last_sequence + 1) & MAX_SEQUENCE:

@@ -31,6 +31,7 @@ from kafka_compat.groups.model import (
     Leaving,
     Now,
     OffsetAndMetadata,
+    OffsetsStored,
     Output,
     PartitionErrors,
     Purpose,
@@ -428,7 +429,9 @@ class GroupCoordinator:
         shard = hosted.shard.index
         try:
             records = [encode_record(record) for record in write.records]
-            end_offset = self._log.append(shard, records, write.producer)
+            end_offset = self._log.append(
+                shard, records, write.producer, commits=isinstance(write.purpose, OffsetsStored)
+            )
         except KafkaError as error:
             self._written(hosted, write.purpose, -1, error.code)
         except ValueError as error:

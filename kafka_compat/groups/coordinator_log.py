@@ -40,8 +40,13 @@ class CoordinatorLog(Protocol):
         shard: int,
         records: Sequence[tuple[bytes, bytes | None]],
         producer: TransactionalProducer | None = None,
+        *,
+        commits: bool = False,
     ) -> int:
-        """Append (key, value) records as one batch; the offset after it. Raises KafkaError."""
+        """Append (key, value) records as one batch; the offset after it. Raises KafkaError.
+
+        `commits` are offsets that a consumer committed.
+        """
 
     def when_committed(self, shard: int, offset: int, callback: Callable[[ErrorCode], None]) -> None:
         """Call back once everything below `offset` is committed, or with an error when that will not happen.

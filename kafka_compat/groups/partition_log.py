@@ -12,7 +12,7 @@ from kafka_compat.metadata_cache import MetadataCache
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.topic_names import OFFSETS_TOPIC
-from storage.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, CompressionType, read_header
+from storage.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, CompressionType, read_header
 from storage.errors import StorageError
 from storage.log import Log
 from storage.records import ControlRecordType, Record, build_batch, control_record_type, iter_records
@@ -47,6 +47,8 @@ class PartitionCoordinatorLog:
         shard: int,
         records: Sequence[tuple[bytes, bytes | None]],
         producer: TransactionalProducer | None = None,
+        *,
+        commits: bool = False,
     ) -> int:
         now_ms = self._clock.now_ms()
         producer_id, producer_epoch = producer or (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
@@ -55,6 +57,8 @@ class PartitionCoordinatorLog:
             compression=self._compression,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
+            # Kafka's own brokers give commits this number, always, and their tools show it.
+            base_sequence=0 if commits else NO_SEQUENCE,
             transactional=producer is not None,
         )
         try:

@@ -70,6 +70,8 @@ class MemoryLog:
         shard: int,
         records: Sequence[tuple[bytes, bytes | None]],
         producer: TransactionalProducer | None = None,
+        *,
+        commits: bool = False,
     ) -> int:
         if self.refuse is not None:
             raise KafkaError(self.refuse)

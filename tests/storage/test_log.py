@@ -259,6 +259,15 @@ def test_open_and_aborted_transactions_bound_what_is_stable(tmp_path: Path) -> N
         assert log.aborted_transactions(26, log.log_end_offset) == []
 
 
+def test_a_coordinator_writes_the_same_sequence_again_and_again(tmp_path: Path) -> None:
+    """Kafka gives every commit of offsets the number 0; nothing of it may pass for a retry."""
+    log = Harness(tmp_path).log()
+    for number in range(3):
+        data = batch(1, producer_id=8, sequence=0, transactional=True)
+        info = log.append_as_leader(data, leader_epoch=0, now_ms=START_MS, internal=True)
+        assert (info.first_offset, info.duplicate) == (number, False)
+
+
 # --- deletion
 
 

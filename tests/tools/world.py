@@ -1,0 +1,227 @@
+"""Two brokers in the same state, ours and genuine Kafka 3.9.1: what Kafka's tools are asked about.
+
+Each has two log directories; topics, groups and transactions are made in the same order with the same
+content.
+What tools change has topics and groups of its own, so that tests do not see each other.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from kafka_compat.protocol.api_keys import ApiKey
+from storage.records import Record, build_batch
+from tests.conformance.test_records import produce_request
+from tests.conformance.wire import Connection
+from tests.support.java_tools import JavaTools, Printed
+from tests.support.process import wait_until
+from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
+from tests.tools.neutral import neutral_lines
+
+FIRST_MS = 1_700_000_000_000
+"""Timestamp of every first record; the topics keep their records for ever."""
+
+TOPICS = {"alpha": 3, "beta": 1, "ledger": 2, "hanging": 1, "lost": 1, "cut": 3, "moved": 2, "set": 1}
+KEPT = {"retention.ms": "-1"}
+
+SETTINGS = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.partition.verification.enable": "false",
+    "transaction.state.log.min.isr": "1",
+    "log.segment.bytes": "1048576",
+}
+
+
+class Side:
+    """One broker with its tools."""
+
+    def __init__(self, name: str, server: Server, folder: Path) -> None:
+        self.name = name
+        self.server = server
+        self.address = server.address
+        self.folder = folder
+        self.files = folder / "files"
+        """For the files that tools are given."""
+        self._tools = JavaTools()
+        self.log_dirs = [Path(item) for item in _log_dirs(server).split(",")]
+        self._kept: list[object] = []
+        self.files.mkdir()
+
+    def prepare(self) -> None:
+        """Make what the tools are asked about."""
+        admin = AdminClient({"bootstrap.servers": self.address})
+        new = [NewTopic(name, count, 1, config=KEPT) for name, count in TOPICS.items()]
+        for future in admin.create_topics(new).values():
+            future.result(60)
+        producer = Producer({"bootstrap.servers": self.address, "linger.ms": 0, "log_level": 0})
+        for number in range(30):
+            for topic in ("alpha", "cut", "moved") if number < 12 else ("alpha",):
+                where, when = number % min(TOPICS[topic], 3), FIRST_MS + number
+                producer.produce(topic, f"value {number}", f"key {number}", where, timestamp=when)
+                producer.flush(30)
+        producer.produce("beta", None, "gone", 0, timestamp=FIRST_MS, headers={"trace": b"abc"})
+        assert producer.flush(30) == 0
+        for group in ("idle", "reset"):
+            self._commit(group, {("alpha", 0): 4, ("alpha", 1): 10, ("beta", 0): 1})
+        self._commit("deleted", {("alpha", 2): 0})
+        self._join("busy")
+        self._transactions()
+
+    def _commit(self, group: str, offsets: dict[tuple[str, int], int]) -> None:
+        consumer = Consumer({"bootstrap.servers": self.address, "group.id": group, "log_level": 0})
+        for (topic, partition), offset in offsets.items():
+            place = TopicPartition(topic, partition, offset, f"at {offset}")
+            consumer.commit(offsets=[place], asynchronous=False)
+        consumer.close()
+
+    def _join(self, group: str) -> None:
+        """A member that stays."""
+        member = Consumer(
+            {
+                "bootstrap.servers": self.address,
+                "group.id": group,
+                "client.id": "member",
+                "log_level": 0,
+                "session.timeout.ms": 300_000,
+                "max.poll.interval.ms": 600_000,
+                "partition.assignment.strategy": "range",
+                "enable.auto.commit": False,
+            }
+        )
+        member.subscribe(["alpha"])
+
+        def has_all() -> bool:
+            return member.poll(0.1) is None and len(member.assignment()) == 3
+
+        wait_until(has_all, 60, "the member has all partitions")
+        member.commit(offsets=[TopicPartition("alpha", 1, 3)], asynchronous=False)
+        self._kept.append(member)
+
+    def _transactions(self) -> None:
+        """Some that ended, one with offsets, one that is open, and one that no coordinator knows of."""
+        done = self._transactional("done")
+        for number in range(3):
+            done.begin_transaction()
+            done.produce("ledger", f"record {number}", partition=number % 2, timestamp=FIRST_MS + number)
+            done.flush(30)
+            (done.abort_transaction if number == 1 else done.commit_transaction)(30)
+        consumer = Consumer({"bootstrap.servers": self.address, "group.id": "copier", "log_level": 0})
+        done.begin_transaction()
+        offsets = [TopicPartition("ledger", 0, 2)]
+        done.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 30)
+        done.commit_transaction(30)
+        consumer.close()
+        opened = self._transactional("open")
+        opened.begin_transaction()
+        opened.produce("ledger", "open", partition=1, timestamp=FIRST_MS)
+        assert opened.flush(30) == 0
+        self._kept += [done, opened]
+        with Connection(self.address) as connection:
+            for topic in ("hanging", "lost"):
+                records = build_batch(
+                    [Record(timestamp=FIRST_MS, value=b"nobody ends it")],
+                    producer_id=4711,
+                    producer_epoch=0,
+                    base_sequence=0,
+                    transactional=True,
+                )
+                request = produce_request(topic, records, transactional_id="nobody")
+                (answer,) = connection.ask(ApiKey.PRODUCE, 9, request)["responses"]
+                assert answer["partition_responses"][0]["error_code"] == 0, answer
+
+    def _transactional(self, name: str) -> Producer:
+        settings = {
+            "transactional.id": name,
+            "transaction.timeout.ms": 600_000,
+            "linger.ms": 0,
+            "log_level": 0,
+        }
+        producer = Producer({"bootstrap.servers": self.address, **settings})
+        producer.init_transactions(60)
+        return producer
+
+    def run(self, tool: str, *arguments: str) -> Printed:
+        """A tool on this broker; DumpLogSegments on its files that match the last argument."""
+        given = [item.replace("{files}", str(self.files)) for item in arguments]
+        if tool == "kafka-dump-log":
+            pattern = given.pop()
+            found = sorted(str(file) for place in self.log_dirs for file in place.glob(pattern))
+            found.sort(key=lambda name: name.partition("/disk-")[2][2:])
+            return self._tools.run(tool, *given, "--files", ",".join(found))
+        return self._tools.run(tool, "--bootstrap-server", self.address, *given)
+
+    def has_moved(self, topic: str, count: int) -> bool:
+        """Whether so many partitions lie in the second log directory alone."""
+        first, second = ({item.name for item in place.iterdir()} for place in self.log_dirs)
+        names = {f"{topic}-{number}" for number in range(count)}
+        return names <= second and not names & first
+
+    def close(self) -> None:
+        self._kept.clear()
+        self._tools.close()
+        self.server.stop()
+
+
+def _log_dirs(server: Server) -> str:
+    assert isinstance(server, KafkaCompatBroker | GenuineKafka)
+    return server.overrides["log.dirs"]
+
+
+class Pair:
+    """Both sides, asked the same."""
+
+    def __init__(self, directory: Path) -> None:
+        servers: dict[str, Server] = {}
+        for name, kind in (("ours", KafkaCompatBroker), ("genuine", GenuineKafka)):
+            folder = directory / name
+            log_dirs = ",".join(str(folder / f"disk-{number}") for number in (1, 2))
+            servers[name] = kind(folder, {**SETTINGS, "log.dirs": log_dirs})
+            servers[name].launch()
+        for server in servers.values():
+            server.process.wait_ready(120)
+        self.sides = [Side(name, server, directory / name) for name, server in servers.items()]
+        with ThreadPoolExecutor(2) as both:
+            for outcome in [both.submit(side.prepare) for side in self.sides]:
+                outcome.result()
+
+    def differences(self, tool: str, arguments: Iterable[str]) -> list[str]:
+        """Where what the tool does on ours differs from what it does on genuine Kafka; [] when nowhere.
+
+        {files} in an argument is the side's folder for files, {disk} its second log directory.
+        """
+        given = list(arguments)
+        with ThreadPoolExecutor(2) as both:
+            ours, genuine = (
+                found.result() for found in [both.submit(_lines, s, tool, given) for s in self.sides]
+            )
+        title = f"{tool} {' '.join(given)}"
+        return list(difflib.unified_diff(genuine, ours, f"{title}: genuine", "ours", lineterm="", n=1))
+
+    def write(self, name: str, text: str) -> None:
+        """A file for the tools, on both sides; {disk} in it is the side's second log directory."""
+        for side in self.sides:
+            (side.files / name).write_text(text.replace("{disk}", str(side.log_dirs[1])))
+
+    def wait_until_moved(self, topic: str, count: int) -> None:
+        """Wait until so many partitions of a topic lie in each side's second log directory alone."""
+        for side in self.sides:
+            moved = functools.partial(side.has_moved, topic, count)
+            wait_until(moved, 60, f"{topic} is moved on {side.name}")
+
+    def close(self) -> None:
+        for side in self.sides:
+            side.close()
+
+
+def _lines(side: Side, tool: str, arguments: list[str]) -> list[str]:
+    printed = side.run(tool, *arguments)
+    shown = [neutral_lines(text, str(side.folder), side.address) for text in (printed.out, printed.err)]
+    return [f"exit code {printed.code}", *shown[0], "on stderr:", *shown[1]]
