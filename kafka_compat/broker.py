@@ -159,7 +159,9 @@ class Broker:
 
     def _marker_writer(self) -> MarkerWriter:
         """What the coordinator ends its transactions with."""
-        return self.markers
+        from kafka_compat.transactions.marker_writer import MarkersAfterAnswers
+
+        return MarkersAfterAnswers(self.markers, self.loop.call_soon)
 
     @cached_property
     def verifications(self) -> Verifications:
