@@ -1,4 +1,4 @@
-"""docs/walkthrough.md, block by block, as it stands there but for addresses and folders."""
+"""docs/walkthrough.md, block by block, as it stands there but for addresses, folders and the sample."""
 
 import re
 import shlex
@@ -10,10 +10,11 @@ import pytest
 
 from kafka_compat.cli import main
 from tests.spark.conftest import Cluster
-from tests.spark.flights import flights
+from tests.spark.flights import FLIGHTS, flights
 from tests.support.campaign import enabled
 from tests.support.servers import PROJECT, KafkaCompatBroker
 
+SAMPLE = FLIGHTS if enabled() else 3_000
 _BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -31,20 +32,19 @@ def clusters(tmp_path: Path) -> Iterator[dict[str, Cluster]]:
         server.stop()
 
 
-def every_flight() -> Iterator[tuple[bytes, bytes, int]]:
+def sample() -> Iterator[tuple[bytes, bytes, int]]:
     """(tail number, line, departure in ms)."""
-    for tail, line, departure_ms, _ in flights():
+    for tail, line, departure_ms, _ in flights(SAMPLE):
         yield tail, line, departure_ms
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(not enabled(), reason="nine jobs one after the other: --campaign")
 def test_the_walk_through(clusters: dict[str, Cluster], spark: Any, tmp_path: Path) -> None:
     text = (PROJECT / "docs" / "walkthrough.md").read_text()
     for address, cluster in clusters.items():
         text = text.replace(address, cluster.address)
     text = text.replace("./", f"{tmp_path}/")
-    names: dict[str, Any] = {"flights": every_flight}
+    names: dict[str, Any] = {"flights": sample}
     jobs = []
     for kind, block in _BLOCK.findall(text):
         if kind == "python":
