@@ -150,19 +150,46 @@ async def test_a_cancelled_writer_disturbs_nobody(path: str) -> None:
     await store.close()
 
 
-async def test_a_full_disk_fails_the_store_and_a_restart_has_what_was_acknowledged(
+async def test_a_change_waits_while_the_disk_is_full(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordination.embedded.FULL_DISK_RETRY_S", 0.01)
+    store = EmbeddedMetadataStore(path)
+    session = store.connect()
+    await session.create("/kept")
+    size_before = size_of(path)
+    write, refused = os.write, asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def half_a_line(file: int, data: memoryview) -> int:
+        """Some bytes go in before there is no space left."""
+        if size_of(path) == size_before:
+            return write(file, data[:10])
+        loop.call_soon_threadsafe(refused.set)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", half_a_line)
+        change = asyncio.create_task(session.create("/later"))
+        await refused.wait()
+        assert not change.done()
+    assert await change == "/later"
+    assert size_of(path) > size_before
+    await store.close()
+    assert await EmbeddedMetadataStore(path).connect().children("/") == ["kept", "later"]
+
+
+async def test_a_failing_disk_fails_the_store_and_a_restart_has_what_was_acknowledged(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = EmbeddedMetadataStore(path)
     session = store.connect()
     await session.create("/kept")
 
-    def no_space(file: int, data: memoryview) -> int:
-        raise OSError(28, "No space left on device")
+    def fails(file: int, data: memoryview) -> int:
+        raise OSError(5, "Input/output error")
 
-    with monkeypatch.context() as full:
-        full.setattr(os, "write", no_space)
-        with pytest.raises(StoreFailed, match="No space left"):
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "write", fails)
+        with pytest.raises(StoreFailed, match="Input/output"):
             await session.create("/lost")
         with pytest.raises(StoreFailed):
             await session.get("/kept")
