@@ -175,7 +175,7 @@ def _fill(side: Side, records: int, keys: int) -> int:
 
 
 def _probe(side: Side) -> Measurement:
-    return python_client("confluent-at-500", side.address, PROBE, PROBE_RECORDS, VALUE_BYTES)
+    return python_client("bare-at-500", side.address, PROBE, PROBE_RECORDS, VALUE_BYTES)
 
 
 def _clean_up_to(side: Side) -> int:
