@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -219,5 +220,11 @@ def _compiled(version: str, folders: tuple[str, ...]) -> Path:
             kafka_jars.class_path(version),
         ]
         subprocess.run([*command, *map(str, sources)], check=True, capture_output=True)
-        partial.rename(classes)
+        try:
+            partial.rename(classes)
+        except OSError:
+            # Another run of the tests was first.
+            shutil.rmtree(partial)
+            if not classes.is_dir():
+                raise
     return classes
