@@ -28,6 +28,10 @@ def pyspark_home() -> Path:
     if spec is None or spec.origin is None:
         raise NotStarted("pyspark is not installed.", f"Install it with: {INSTALL}")
     home = Path(spec.origin).parent
+    if not home.is_dir():
+        # spark-submit brings pyspark in an archive, and says where Spark is.
+        home = Path(os.environ.get("SPARK_HOME", home))
+        home = home if (home / "version.py").exists() else home / "python" / "pyspark"
     found = re.search(r"""__version__[^=]*=\s*['"]([^'"]+)""", (home / "version.py").read_text())
     if found is None or found[1] != SPARK_VERSION:
         raise NotStarted(
