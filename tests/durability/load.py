@@ -203,12 +203,12 @@ def check(log: Mapping[Place, bytes], acknowledged: Mapping[int, Place], sent: i
     return findings
 
 
-def read_everything(address: str, topic: str) -> dict[Place, bytes]:
+def read_everything(address: str, topic: str, partitions: int = PARTITIONS) -> dict[Place, bytes]:
     """The whole topic from its start to its end offsets, by a consumer that never saw it before."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": address, "group.id": "durability", "enable.auto.commit": False})
-    assignment = [TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)]
+    assignment = [TopicPartition(topic, partition, 0) for partition in range(partitions)]
     ends = {p.partition: consumer.get_watermark_offsets(p, timeout=30)[1] for p in assignment}
     consumer.assign(assignment)
     log: dict[Place, bytes] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -82,28 +81,3 @@ def longest_gap_s(acknowledged: Sequence[Acknowledgement], began_ms: int, ended_
             if after >= began_ms and before <= ended_ms:
                 longest_ms = max(longest_ms, after - before)
     return longest_ms / 1000
-
-
-def read_everything(bootstrap_servers: str, topic: str, partitions: int) -> dict[Place, bytes]:
-    """The whole topic from its start to its end, by a consumer that never saw it before."""
-    from confluent_kafka import Consumer, TopicPartition
-
-    settings = {"bootstrap.servers": bootstrap_servers, "group.id": "reader", "enable.auto.commit": False}
-    consumer = Consumer(settings)
-    assignment = [TopicPartition(topic, partition, 0) for partition in range(partitions)]
-    ends = {item.partition: consumer.get_watermark_offsets(item, timeout=30)[1] for item in assignment}
-    consumer.assign(assignment)
-    log: dict[Place, bytes] = {}
-    waiting = {partition for partition, end in ends.items() if end > 0}
-    deadline = time.monotonic() + 120
-    while waiting:
-        assert time.monotonic() < deadline, f"partitions {waiting} are not read to their ends {ends}"
-        for message in consumer.consume(1000, timeout=0.2):
-            assert message.error() is None, message.error()
-            partition, offset, value = message.partition(), message.offset(), message.value()
-            assert partition is not None and offset is not None and value is not None
-            log[partition, offset] = value
-            if offset >= ends[partition] - 1:
-                waiting.discard(partition)
-    consumer.close()
-    return log

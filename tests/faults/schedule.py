@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from tests.durability.load import read_everything
 from tests.faults.cluster import BROKER_IDS, FaultCluster, sleep_until
-from tests.faults.evidence import Findings, check, longest_gap_s, read_everything
+from tests.faults.evidence import Findings, check, longest_gap_s
 from tests.faults.producers import CLIENTS, Producer, now_ms
 from tests.support.process import wait_until
 

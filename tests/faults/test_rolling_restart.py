@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.durability.load import read_everything
 from tests.faults.cluster import BROKER_IDS, FaultCluster
-from tests.faults.evidence import check, longest_gap_s, read_everything
+from tests.faults.evidence import check, longest_gap_s
 from tests.faults.groups import CommitWatch, Member, join
 from tests.faults.producers import CLIENTS, Producer, now_ms
 from tests.support import campaign
