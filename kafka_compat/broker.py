@@ -430,7 +430,7 @@ class Broker:
             return connection.local_host, connection.local_port
         return broker.endpoints.get(name) or next(iter(broker.endpoints.values()))
 
-    # --- stop
+    # --- what others ask for
 
     @cached_property
     def controller(self) -> Controller:
@@ -460,6 +460,8 @@ class Broker:
         """Make the topics of KAFKA_CREATE_TOPICS that are not there; one that cannot be made is logged."""
         for topic in wanted:
             await self.topics.create_wanted(topic)
+
+    # --- stop
 
     async def hand_over(self) -> None:
         """Have others lead what this broker leads, before `stop`: a broker that is alone has nobody."""

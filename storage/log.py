@@ -41,8 +41,6 @@ from storage.txn_index import AbortedTransaction, AbortedTxn
 from storage.validation import AppendPolicy, ValidatedBatches, validate_batches
 
 ATTRIBUTES_LOW_BYTE = 22
-SLOW_BYTES = 32 * 1024
-"""Below this, compressing is done sooner than another thread could be asked."""
 
 
 class AppendInfo(NamedTuple):
@@ -143,12 +141,10 @@ class Log:
 
     # --- append
 
-    def is_slow_to_append(self, data: memoryview) -> bool:
-        """Whether much is to be compressed anew: work for another thread, which may call `validate`."""
-        return (
-            self._codec is not None
-            and len(data) >= SLOW_BYTES
-            and (data[MAGIC_POSITION] != 2 or data[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK != self._codec)
+    def compresses_anew(self, data: memoryview) -> bool:
+        """Whether a batch comes in another codec than the topic's; another thread may `validate` it then."""
+        return self._codec is not None and (
+            data[MAGIC_POSITION] != 2 or data[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK != self._codec
         )
 
     def validate(self, data: memoryview, now_ms: int, produce_version: int | None = None) -> ValidatedBatches:

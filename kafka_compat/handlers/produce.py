@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 Validated = dict[int, ValidatedBatches | StorageError]
 """What other threads found of batches, by the identity of their data in the request."""
 
+SLOW_BYTES = 32 * 1024
+"""Below this, compressing is done sooner than another thread could be asked."""
+
 ADMIN_CLIENT_ID = "__admin_client"
 _MAGIC_POSITION = 16
 _ATTRIBUTES_LOW_BYTE = 22
@@ -110,13 +113,11 @@ def _slow(
     for topic in request.topic_data:
         name = topic.name if ctx.api_version < 13 else broker.metadata.topic_name(topic.topic_id)
         for data in topic.partition_data:
-            partition = broker.replicas.get(name, data.index) if name is not None else None
             records = data.records
-            if (
-                partition is not None
-                and isinstance(records, memoryview)
-                and partition.log.is_slow_to_append(records)
-            ):
+            if name is None or not isinstance(records, memoryview) or len(records) < SLOW_BYTES:
+                continue
+            partition = broker.replicas.get(name, data.index)
+            if partition is not None and partition.log.compresses_anew(records):
                 found.append((data, partition, records))
     return found
 
