@@ -26,7 +26,11 @@ from kafka_compat.transactions.model import VERSION_WITH_EPOCH_BUMP, TopicPartit
 
 log = logging.getLogger(__name__)
 
-_VERSION: Final = 2
+_VERSION: Final = 1
+_VERSION_WITH_EPOCH_BUMP: Final = 2
+"""KIP-1228: the first that can say of which transaction.version a marker is; version 1 is as good for others,
+and brokers before Kafka 4.2 read it.
+"""
 
 
 class _Flight:
@@ -95,10 +99,11 @@ class ClusterMarkerWriter:
     async def _send(self, marker: Marker, flight: _Flight) -> None:
         self._flights.add(flight)
         error = ErrorCode.NETWORK_EXCEPTION
+        version = _VERSION_WITH_EPOCH_BUMP if marker.bumped_epoch else _VERSION
         try:
             client = self._peers.client(flight.leader_id)
             response: WriteTxnMarkersResponse = await client.send(
-                ApiKey.WRITE_TXN_MARKERS, _VERSION, _request(marker, flight.waiting)
+                ApiKey.WRITE_TXN_MARKERS, version, _request(marker, flight.waiting)
             )
         except ConnectionError as problem:
             log.info("markers for broker %d: %s", flight.leader_id, problem)

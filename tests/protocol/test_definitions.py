@@ -62,7 +62,7 @@ def test_schema_equals_the_official_definition(release: str, name: str) -> None:
 
 
 NEWER = {"WriteTxnMarkersRequest": {2}, "WriteTxnMarkersResponse": {2}}
-"""Versions of Kafka 4.2 (KIP-1228), which our brokers speak among themselves."""
+"""Versions of Kafka 4.2 (KIP-1228), which tests/conformance/test_marker_versions.py compares with it."""
 
 
 def test_versions_are_the_union_of_the_releases() -> None:

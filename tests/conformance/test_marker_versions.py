@@ -1,0 +1,104 @@
+"""WriteTxnMarkers version 2 (KIP-1228), which Kafka 4.2 has and 4.1 has not: genuine Kafka 4.2.0 reads ours,
+and answers the same to markers of every epoch and transaction.version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from tests.conformance.differential import Pair
+from tests.conformance.test_transactions import Transactional
+from tests.conformance.wire import Plain
+from tests.support import campaign
+from tests.support.servers import GenuineKafka
+
+pytestmark = pytest.mark.skipif(
+    not campaign.enabled(), reason="a third release of Kafka; tests/transactions/test_version_2.py, every day"
+)
+
+
+@pytest.fixture(scope="module")
+def pair_42(our_address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    genuine = GenuineKafka(tmp_path_factory.mktemp("kafka-4.2.0"), version="4.2.0", mode="kraft")
+    genuine.start()
+    found = Pair(our_address, genuine.address)
+    yield found
+    found.close()
+    genuine.stop()
+
+
+class Marked:
+    """A partition with the records of a producer, to which markers are written by hand."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self.one = Transactional(pair)
+        self.topic = pair.topic()
+        self.one.init()
+        self.one.init()
+        self.sequence = 0
+
+    def write(self) -> None:
+        """Two records of the producer's epoch, in a transaction."""
+        self.one.produce(self.topic, self.sequence, (12,))
+        self.sequence += 2
+
+    def mark(self, version: int, epoch_delta: int, transaction_version: int) -> int:
+        """An abort marker; the error that both brokers answer with."""
+
+        def sided(side: str) -> Plain:
+            identity = self.one.identity(side, epoch_delta=epoch_delta)
+            marker = {
+                "producer_id": identity["producer_id"],
+                "producer_epoch": identity["producer_epoch"],
+                "transaction_result": False,
+                "topics": [{"name": self.topic, "partition_indexes": [0]}],
+                "coordinator_epoch": 50,
+            }
+            return {
+                "markers": [marker | ({"transaction_version": transaction_version} if version > 1 else {})]
+            }
+
+        answer = self.pair.same(ApiKey.WRITE_TXN_MARKERS, sided, (version,))
+        error: int = answer["markers"][0]["topics"][0]["partitions"][0]["error_code"]
+        return error
+
+    def is_open(self) -> bool:
+        """Whether a transaction is open in the partition, as both say."""
+        asked = {"topics": [{"name": self.topic, "partition_indexes": [0]}]}
+        shown = [
+            [
+                (item["producer_epoch"], item["last_sequence"], item["current_txn_start_offset"])
+                for item in answer["topics"][0]["partitions"][0]["active_producers"]
+            ]
+            for answer in self.pair.both(ApiKey.DESCRIBE_PRODUCERS, 0, asked)
+        ]
+        assert shown[0] == shown[1]
+        return bool(shown[0][0][2] >= 0)
+
+
+def test_version_2_is_the_newest_of_42(pair_42: Pair) -> None:
+    versions = [
+        next(item for item in answer["api_keys"] if item["api_key"] == ApiKey.WRITE_TXN_MARKERS)
+        for answer in pair_42.both(ApiKey.API_VERSIONS, 0, {})
+    ]
+    assert [item["max_version"] for item in versions] == [2, 2]
+
+
+@pytest.mark.parametrize(("version", "transaction_version"), [(2, 2), (2, 1), (2, 0), (1, 0)])
+def test_the_epoch_of_a_marker(pair_42: Pair, version: int, transaction_version: int) -> None:
+    """With transaction.version 2 a marker of the epoch of the open transaction is another one's."""
+    marked = Marked(pair_42)
+    marked.write()
+    assert marked.mark(version, -1, transaction_version) == ErrorCode.INVALID_PRODUCER_EPOCH
+    error = marked.mark(version, 0, transaction_version)
+    assert error == (ErrorCode.INVALID_PRODUCER_EPOCH if transaction_version == 2 else ErrorCode.NONE)
+    assert marked.is_open() == (transaction_version == 2)
+    for _ in range(2):
+        assert marked.mark(version, 1, transaction_version) == ErrorCode.NONE
+        assert not marked.is_open()
+    assert marked.mark(version, 0, transaction_version) == ErrorCode.INVALID_PRODUCER_EPOCH
