@@ -33,18 +33,13 @@ from storage.batch import (
     seal,
 )
 from storage.config import INT_MAX
-from storage.errors import InvalidRecord
 from storage.offset_map import OffsetMap
-from storage.records import (
-    ControlRecordType,
-    encode_varint,
-    join_batch,
-    read_marker,
-    read_varint,
-    read_varlong,
-    records_body,
-)
+from storage.record_keys import RecordKeys, read_keys, timestamp_delta_at
+from storage.records import ControlRecordType, encode_varint, join_batch, read_marker, records_body
 from storage.txn_index import AbortedTxn
+
+FLAGS_MAX = 8 << 20
+"""For how many offsets at once it is noted which are the last of their key; a byte each."""
 
 
 class Transactions:
@@ -103,45 +98,6 @@ class Transactions:
                 self._aborted.setdefault(entry.producer_id, entry)
 
 
-class RecordPlace(NamedTuple):
-    """Where a record lies in the body of its batch, and what a cleaner must know of it."""
-
-    start: int
-    rest: int
-    """Position behind the timestamp delta."""
-    end: int
-    timestamp_delta: int
-    offset_delta: int
-    key: bytes | None
-    has_value: bool
-
-
-def record_places(body: bytes, count: int) -> list[RecordPlace]:
-    """The records of an uncompressed body. Raises InvalidRecord when one does not fit."""
-    places = []
-    position = 0
-    size = len(body)
-    for _ in range(count):
-        start = position
-        length, position = read_varint(body, position)
-        end = position + length
-        if length < 0 or end > size:
-            raise InvalidRecord(f"a record of {length} bytes does not fit into its batch")
-        timestamp_delta, rest = read_varlong(body, position + 1)
-        offset_delta, position = read_varint(body, rest)
-        key_size, position = read_varint(body, position)
-        key = None
-        if key_size >= 0:
-            key = body[position : position + key_size]
-            position += key_size
-        value_size, position = read_varint(body, position)
-        if position + max(value_size, 0) > end:
-            raise InvalidRecord("a key and a value do not fit into their record")
-        places.append(RecordPlace(start, rest, end, timestamp_delta, offset_delta, key, value_size >= 0))
-        position = end
-    return places
-
-
 class LastOfProducer(NamedTuple):
     """What a producer wrote last: its epoch, and the offset of its last record, -1 when a marker came
     since.
@@ -168,31 +124,40 @@ class BatchCleaner:
         self._map = offset_map
         self._policy = policy
         self._transactions = transactions
+        self._flags = bytearray()
+        self._flags_start = 0
 
     def clean(self, header: BatchHeader, data: memoryview) -> memoryview | bytes | None:
         """`data` itself, a batch with fewer or no records, or None."""
         discarded = self._transactions.discards(header, data)
-        is_control = bool(header.attributes & CONTROL_FLAG)
+        is_control = header.attributes & CONTROL_FLAG != 0
         empty_marker = discarded and is_control
         if empty_marker:
             horizon_ms = header.delete_horizon_ms
             discarded = horizon_ms is not None and horizon_ms <= self._policy.now_ms
+        flags = None
+        if not discarded and not is_control:
+            flags = self._flags_of(header)
+            discarded = flags is not None and 1 not in flags
         if discarded or not header.record_count:
             return _without_records(header) if self._must_stay(header) else None
         body = records_body(data, header)
-        places = record_places(body, header.record_count)
-        kept = places if is_control else [place for place in places if self._stays(header, place)]
+        found = read_keys(header, body)
+        kept: Sequence[int] = range(header.record_count)
+        if not is_control:
+            kept = self._kept(header, found, flags)
         if not kept:
             return _without_records(header) if self._must_stay(header) else None
-        needs_horizon = header.delete_horizon_ms is None and (
-            empty_marker or not all(place.has_value for place in kept)
-        )
-        if needs_horizon:
+        if header.delete_horizon_ms is None and (
+            empty_marker or (found.tombstones and not set(found.tombstones).isdisjoint(kept))
+        ):
             due_ms = min(self._policy.now_ms + self._policy.delete_retention_ms, 2**63 - 1)
-            return _with_horizon(header, body, kept, due_ms)
-        if len(kept) == len(places):
+            return _with_horizon(header, body, found, kept, due_ms)
+        if len(kept) == header.record_count:
             return data
-        return join_batch(_shrunk(header, kept), b"".join([body[place.start : place.end] for place in kept]))
+        bounds = found.bounds
+        records = b"".join([body[bounds[index] : bounds[index + 1]] for index in kept])
+        return join_batch(_shrunk(header, body, found, kept), records)
 
     def _must_stay(self, header: BatchHeader) -> bool:
         if header.next_offset == self._policy.upper_bound:
@@ -204,22 +169,45 @@ class BatchCleaner:
             return header.last_offset == last.last_offset
         return bool(header.attributes & CONTROL_FLAG) and header.producer_epoch == last.producer_epoch
 
-    def _stays(self, header: BatchHeader, place: RecordPlace) -> bool:
-        offset = header.base_offset + place.offset_delta
-        if offset > self._map.latest_offset:
-            return True
-        if place.key is None or offset < self._map.get(place.key):
-            return False
-        if place.has_value:
-            return True
+    def _flags_of(self, header: BatchHeader) -> bytearray | None:
+        """By offset from the batch's first on, which are the last of their key; None when the map does not
+        tell, because the batch is not wholly in it.
+        """
+        first, count = header.base_offset, header.last_offset_delta + 1
+        if count > FLAGS_MAX or not self._map.holds_all_of(first, header.last_offset):
+            return None
+        start = first - self._flags_start
+        if start < 0 or start + count > len(self._flags):
+            self._flags_start, start = first, 0
+            self._flags = self._map.flags(first, min(FLAGS_MAX, self._map.latest_offset + 1 - first))
+        return self._flags[start : start + count]
+
+    def _kept(self, header: BatchHeader, found: RecordKeys, flags: bytearray | None) -> list[int]:
+        """The indexes of the records that stay."""
+        mapped = self._map.latest_offset - header.base_offset
+        gone = set(found.keyless)
         horizon_ms = header.delete_horizon_ms
-        return horizon_ms is None or self._policy.now_ms < horizon_ms
+        if horizon_ms is not None and horizon_ms <= self._policy.now_ms:
+            gone.update(found.tombstones)
+        if flags is not None:
+            kept = [index for index, delta in enumerate(found.offset_deltas) if flags[delta]]
+        else:
+            last_offset, base = self._map.get, header.base_offset
+            kept = []
+            for index, (key, delta) in enumerate(zip(found.keys, found.offset_deltas, strict=True)):
+                last = last_offset(key)
+                if last is None or last <= base + delta or delta > mapped:
+                    kept.append(index)
+        if gone:
+            kept = [index for index in kept if index not in gone or found.offset_deltas[index] > mapped]
+        return kept
 
     def keeps_legacy(self, offset: int, key: bytes | None, has_value: bool, tombstones_stay: bool) -> bool:
         """Whether a message of an old format stays, whose tombstones go by the age of their segment."""
         if offset > self._map.latest_offset:
             return True
-        if key is None or offset < self._map.get(key):
+        last = self._map.get(key) if key is not None else offset + 1
+        if last is not None and offset < last:
             return False
         return has_value or tombstones_stay
 
@@ -239,23 +227,27 @@ def _without_records(header: BatchHeader) -> bytes:
     return bytes(batch)
 
 
-def _shrunk(header: BatchHeader, kept: Sequence[RecordPlace]) -> BatchHeader:
+def _shrunk(header: BatchHeader, body: bytes, found: RecordKeys, kept: Sequence[int]) -> BatchHeader:
     """The header of a batch that has only the `kept` records left."""
     max_timestamp = header.max_timestamp
     if not header.attributes & TIMESTAMP_TYPE_FLAG:
-        max_timestamp = header.base_timestamp + max(place.timestamp_delta for place in kept)
+        deltas = (timestamp_delta_at(body, found.bounds[index])[0] for index in kept)
+        max_timestamp = header.base_timestamp + max(deltas)
     return header._replace(max_timestamp=max_timestamp, record_count=len(kept))
 
 
-def _with_horizon(header: BatchHeader, body: bytes, kept: Sequence[RecordPlace], due_ms: int) -> bytes:
+def _with_horizon(
+    header: BatchHeader, body: bytes, found: RecordKeys, kept: Sequence[int], due_ms: int
+) -> bytes:
     """The batch with a delete horizon, which takes the place of the base timestamp (KIP-534)."""
     moved_ms = header.base_timestamp - due_ms
     parts = []
-    for place in kept:
-        record = b"\0" + encode_varint(place.timestamp_delta + moved_ms) + body[place.rest : place.end]
+    for index in kept:
+        delta, rest = timestamp_delta_at(body, found.bounds[index])
+        record = b"\0" + encode_varint(delta + moved_ms) + body[rest : found.bounds[index + 1]]
         parts.append(encode_varint(len(record)))
         parts.append(record)
-    shrunk = _shrunk(header, kept)._replace(
+    shrunk = _shrunk(header, body, found, kept)._replace(
         base_timestamp=due_ms, attributes=header.attributes | DELETE_HORIZON_FLAG
     )
     return join_batch(shrunk, b"".join(parts))

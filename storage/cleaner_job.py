@@ -17,13 +17,13 @@ from storage.cleaner import (
     LastOfProducer,
     Transactions,
     group_segments,
-    record_places,
 )
 from storage.config import INT_MAX
 from storage.filesystem import Buffer, File, Filesystem
 from storage.legacy import Message, read_message, unwrap
 from storage.offset_index import OffsetIndex
-from storage.offset_map import OffsetMap, new_offset_map
+from storage.offset_map import OffsetMap
+from storage.record_keys import read_keys
 from storage.records import records_body
 from storage.scan import ScannedBatch, scan_batches
 from storage.segment import (
@@ -39,6 +39,7 @@ from storage.time_index import TimeIndex
 from storage.txn_index import AbortedTxn, decode, encode
 
 WRITE_BYTES = 1024 * 1024
+THROTTLE_BYTES = 64 * 1024
 
 Throttle = Callable[[int], None]
 """Called with every number of bytes read or written; it takes its time."""
@@ -158,32 +159,31 @@ class _Cleaning:
 
     def _batches(self, segment: SegmentSource) -> Iterator[ScannedBatch]:
         file = self._filesystem.open(self._path(segment.base_offset, LOG_SUFFIX))
+        read_bytes = 0
         for batch in scan_batches(file, 0, segment.size_bytes, segment.base_offset):
-            self._throttle(batch.header.size_bytes)
+            read_bytes += len(batch.data)
+            if read_bytes >= THROTTLE_BYTES:
+                self._throttle(read_bytes)
+                read_bytes = 0
             yield batch
+        self._throttle(read_bytes)
 
     def build_map(self) -> OffsetMap:
         """The last offset of each key in the dirty part, or in as much of it as has room."""
         job = self._job
-        found = new_offset_map(
-            job.dedupe_buffer_bytes, job.upper_bound - job.first_dirty_offset, job.load_factor
-        )
+        found = OffsetMap(job.dedupe_buffer_bytes, job.load_factor, job.first_dirty_offset)
         transactions = Transactions(self._aborted)
         for segment in job.segments:
             if segment.end_offset <= job.first_dirty_offset:
                 continue
             for batch in self._batches(segment):
                 header, data = batch.header, batch.data
-                if header.magic == 2 and transactions.discards(header, data):
-                    keys: Sequence[tuple[int, bytes | None]] = ()
-                else:
-                    keys = _keys(header, data)
-                for offset, key in keys:
-                    if key is None or offset < job.first_dirty_offset:
-                        continue
-                    if not found.put(key, offset):
+                discarded = header.magic == 2 and transactions.discards(header, data)
+                if not discarded and header.last_offset >= job.first_dirty_offset:
+                    keys, offsets = _keys(header, data, job.first_dirty_offset)
+                    if not found.put(keys, offsets):
                         return found
-                found.latest_offset = max(found.latest_offset, header.last_offset)
+                found.latest_offset = header.last_offset
             # Offsets between two segments may be gone already.
             found.latest_offset = segment.end_offset - 1
         return found
@@ -308,14 +308,22 @@ class _CleanedSegment:
         return self._size_bytes
 
 
-def _keys(header: BatchHeader, data: memoryview) -> list[tuple[int, bytes | None]]:
-    """Offset and key of each record of a batch."""
+def _keys(header: BatchHeader, data: memoryview, first_offset: int) -> tuple[list[bytes], list[int]]:
+    """The keys of a batch's records from `first_offset` on, and their offsets."""
     if header.magic < 2:
-        return [(message.offset, message.key) for message in _messages(data)]
+        pairs = [(message.key, message.offset) for message in _messages(data)]
+        known = [(key, offset) for key, offset in pairs if key is not None and offset >= first_offset]
+        return [key for key, _ in known], [offset for _, offset in known]
     if header.attributes & CONTROL_FLAG or not header.record_count:
-        return []
-    places = record_places(records_body(data, header), header.record_count)
-    return [(header.base_offset + place.offset_delta, place.key) for place in places]
+        return [], []
+    found = read_keys(header, records_body(data, header))
+    base = header.base_offset
+    keys, offsets = found.keys, [base + delta for delta in found.offset_deltas]
+    if found.keyless or base < first_offset:
+        without = set(found.keyless)
+        wanted = [i for i, offset in enumerate(offsets) if offset >= first_offset and i not in without]
+        return [keys[index] for index in wanted], [offsets[index] for index in wanted]
+    return keys, offsets
 
 
 def _messages(data: memoryview) -> list[Message]:

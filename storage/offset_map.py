@@ -1,7 +1,8 @@
 """The last offset of each key: what a cleaning must remember, within log.cleaner.dedupe.buffer.size.
 
-Two tables with one meaning. A dictionary is some six times faster and takes about 270 bytes for a key; the
-other takes 24, as genuine Kafka's does, so that a large log needs fewer passes. `new_offset_map` chooses.
+Two tables with one meaning. A dictionary is some ten times faster and takes about 270 bytes for a key; the
+other takes 24, as genuine Kafka's does, so that a log of many keys needs fewer passes. An `OffsetMap` begins
+with the one and goes over to the other when that is full.
 """
 
 from __future__ import annotations
@@ -9,90 +10,157 @@ from __future__ import annotations
 import hashlib
 import mmap
 import struct
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-KEY_BYTES_MAX = 32
 DICT_ENTRY_BYTES = 240
 """Memory of a dictionary's entry beside its key, at the worst moment of the table's growth."""
 SLOT_BYTES = 24
-_WORDS = struct.Struct("<QQ")
+_DIGEST = struct.Struct("<QQ")
+_SLOT = struct.Struct("<QQQ")
 
 
-class OffsetMap(Protocol):
-    """The last offset of each key that was put.
-
-    `latest_offset` is the offset up to which all records are in here, -1 when there is none.
+class OffsetMap:
+    """The last offset of each key that was put; all records from `first_offset` on up to `latest_offset`,
+    which is -1 at first, are in here.
     """
 
-    latest_offset: int
+    __slots__ = ("_load_factor", "_memory_bytes", "_table", "first_offset", "get", "latest_offset")
 
-    def __len__(self) -> int: ...
+    get: Callable[[bytes], int | None]
+    """The last offset of a key, None when it is not known."""
 
-    def put(self, key: bytes, offset: int) -> bool:
-        """Note that `key` was written at `offset`; False when there is no room for another key."""
+    def __init__(self, memory_bytes: int, load_factor: float, first_offset: int = 0) -> None:
+        """`load_factor` says how full the slots may become."""
+        self.first_offset = first_offset
+        self.latest_offset = -1
+        self._memory_bytes = memory_bytes
+        self._load_factor = load_factor
+        self._use(_Dictionary(memory_bytes))
 
-    def get(self, key: bytes) -> int:
-        """The last offset of `key`, -1 when it is not known."""
+    def _use(self, table: _Dictionary | _Slots) -> None:
+        self._table = table
+        self.get = table.get
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def put(self, keys: Sequence[bytes], offsets: Sequence[int]) -> bool:
+        """Note that the keys were written at these ascending offsets.
+
+        False when there is no room for all of them: then those up to `latest_offset` are in here.
+        """
+        count = self._table.put(keys, offsets)
+        if count < len(keys) and isinstance(self._table, _Dictionary):
+            slots = self._table.into_slots(self._memory_bytes, self._load_factor)
+            if slots is not None:
+                self._use(slots)
+                count += slots.put(keys[count:], offsets[count:])
+        if count:
+            self.latest_offset = offsets[count - 1]
+        return count == len(keys)
+
+    def holds_all_of(self, first_offset: int, last_offset: int) -> bool:
+        """Whether every record of this range is in here."""
+        return self.first_offset <= first_offset and last_offset <= self.latest_offset
+
+    def flags(self, start: int, count: int) -> bytearray:
+        """A byte for each offset from `start` on: 1 when it is the last one of a key, else 0."""
+        flags = bytearray(count)
+        stop = start + count
+        for offset in self._table.offsets():
+            if start <= offset < stop:
+                flags[offset - start] = 1
+        return flags
 
 
-def new_offset_map(memory_bytes: int, records: int, load_factor: float) -> OffsetMap:
-    """A map within `memory_bytes` for at most `records` keys, or for as many as fit."""
-    if records * (DICT_ENTRY_BYTES + KEY_BYTES_MAX) <= memory_bytes:
-        return DictOffsetMap(memory_bytes)
-    return SlotOffsetMap(memory_bytes // SLOT_BYTES, load_factor)
+class _Dictionary:
+    """The fast table."""
 
-
-class DictOffsetMap:
-    """The fast one. Keys beyond 32 bytes are replaced by a digest, longer than any key kept as it is."""
-
-    __slots__ = ("_free_bytes", "_offsets", "latest_offset")
+    __slots__ = ("_free_bytes", "_offsets", "get")
 
     def __init__(self, memory_bytes: int) -> None:
-        self.latest_offset = -1
         self._offsets: dict[bytes, int] = {}
         self._free_bytes = memory_bytes
+        self.get: Callable[[bytes], int | None] = self._offsets.get
 
     def __len__(self) -> int:
         return len(self._offsets)
 
-    def put(self, key: bytes, offset: int) -> bool:
-        if len(key) > KEY_BYTES_MAX:
-            key = _long_digest(key)
-        if key not in self._offsets:
-            # The first key fits in any case: a cleaning must get on.
-            self._free_bytes -= DICT_ENTRY_BYTES + len(key)
-            if self._free_bytes < 0 and self._offsets:
-                return False
-        self._offsets[key] = offset
-        self.latest_offset = offset
-        return True
+    def put(self, keys: Sequence[bytes], offsets: Sequence[int]) -> int:
+        """Put as many as have room; how many."""
+        known = self._offsets
+        before = len(known)
+        keys_bytes = sum(map(len, keys))
+        if DICT_ENTRY_BYTES * len(keys) + keys_bytes > self._free_bytes:
+            return self._put_one_by_one(keys, offsets)
+        known.update(zip(keys, offsets, strict=True))
+        new = len(known) - before
+        if new:
+            self._free_bytes -= DICT_ENTRY_BYTES * new + min(keys_bytes, new * max(map(len, keys)))
+        return len(keys)
 
-    def get(self, key: bytes) -> int:
-        return self._offsets.get(_long_digest(key) if len(key) > KEY_BYTES_MAX else key, -1)
+    def _put_one_by_one(self, keys: Sequence[bytes], offsets: Sequence[int]) -> int:
+        known = self._offsets
+        for index, key in enumerate(keys):
+            if key not in known:
+                self._free_bytes -= DICT_ENTRY_BYTES + len(key)
+                # The first key fits in any case: a cleaning must get on.
+                if self._free_bytes < 0 and known:
+                    return index
+            known[key] = offsets[index]
+        return len(keys)
+
+    def offsets(self) -> Iterable[int]:
+        """The last offsets in any order."""
+        return self._offsets.values()
+
+    def into_slots(self, memory_bytes: int, load_factor: float) -> _Slots | None:
+        """All that is in here in the other table, nothing left in here; None when that has little more room.
+
+        `memory_bytes` are for the table and for what goes there.
+        """
+        slot_count = memory_bytes // SLOT_BYTES - len(self)
+        # A prime that is not larger is larger than half of it.
+        if slot_count * load_factor < 2 * (len(self) + 1):
+            return None
+        packed = bytearray()
+        while self._offsets:
+            key, offset = self._offsets.popitem()
+            packed += _digest(key) + offset.to_bytes(8, "little")
+        slots = _Slots(slot_count, load_factor)
+        for high, low, offset in _SLOT.iter_unpack(packed):
+            slots.put_digest(high, low, offset)
+        return slots
 
 
-class SlotOffsetMap:
-    """The small one: slots of a digest of 16 bytes and an offset, found by double hashing.
+class _Slots:
+    """The small table: slots of a digest of 16 bytes and an offset, found by double hashing.
 
     Keys with one digest count as one key, as in genuine Kafka; at 128 bits that does not happen.
     """
 
-    __slots__ = ("_count", "_count_max", "_slots", "_words", "latest_offset")
+    __slots__ = ("_count", "_count_max", "_slots", "_words")
 
     def __init__(self, slots: int, load_factor: float) -> None:
-        self.latest_offset = -1
         self._slots = _prime_up_to(max(slots, 3))
         self._count = 0
-        # The first key fits in any case: a cleaning must get on.
-        self._count_max = max(int(self._slots * load_factor), 1)
+        self._count_max = int(self._slots * load_factor)
         # Pages that were never written to take no memory.
         self._words = memoryview(mmap.mmap(-1, self._slots * SLOT_BYTES)).cast("Q")
 
     def __len__(self) -> int:
         return self._count
 
-    def put(self, key: bytes, offset: int) -> bool:
-        high, low = _WORDS.unpack(hashlib.blake2b(key, digest_size=16).digest())
+    def put(self, keys: Sequence[bytes], offsets: Sequence[int]) -> int:
+        """Put as many as have room; how many."""
+        for index, key in enumerate(keys):
+            high, low = _DIGEST.unpack(_digest(key))
+            if not self.put_digest(high, low, offsets[index]):
+                return index
+        return len(keys)
+
+    def put_digest(self, high: int, low: int, offset: int) -> bool:
+        """Put one key by its digest; False when there is no room for it."""
         words, at = self._words, self._find(high, low)
         if not words[at]:
             if self._count >= self._count_max:
@@ -101,12 +169,17 @@ class SlotOffsetMap:
             words[at + 1], words[at + 2] = high, low
         # One more than the offset: 0 stands in slots that are free.
         words[at] = offset + 1
-        self.latest_offset = offset
         return True
 
-    def get(self, key: bytes) -> int:
-        high, low = _WORDS.unpack(hashlib.blake2b(key, digest_size=16).digest())
-        return self._words[self._find(high, low)] - 1
+    def get(self, key: bytes) -> int | None:
+        """The last offset of `key`, None when it is not known."""
+        high, low = _DIGEST.unpack(_digest(key))
+        word = self._words[self._find(high, low)]
+        return word - 1 if word else None
+
+    def offsets(self) -> Iterator[int]:
+        """The last offsets in any order."""
+        return (word - 1 for word in self._words[::3] if word)
 
     def _find(self, high: int, low: int) -> int:
         """Where the three words of the digest's slot begin, or those of the free slot in which it belongs."""
@@ -124,8 +197,8 @@ class SlotOffsetMap:
                 return at
 
 
-def _long_digest(key: bytes) -> bytes:
-    return hashlib.blake2b(key, digest_size=KEY_BYTES_MAX + 1).digest()
+def _digest(key: bytes) -> bytes:
+    return hashlib.blake2b(key, digest_size=16).digest()
 
 
 def _prime_up_to(number: int) -> int:

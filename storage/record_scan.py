@@ -92,9 +92,9 @@ def _offsets(start: int, stop: int) -> list[bytes]:
     return _OFFSETS[start:stop] + [encode_varint(delta) for delta in range(max(start, _OFFSETS_MAX), stop)]
 
 
-_BEYOND = 1 << 40
+BEYOND = 1 << 40
 """Where no batch goes on: a negative length leads there, and so to the check of a record's end."""
-_STEP = [(1 if byte < 128 else 2) + ((byte & 127) >> 1) if byte % 2 == 0 else _BEYOND for byte in range(256)]
+STEP = [(1 if byte < 128 else 2) + ((byte & 127) >> 1) if byte % 2 == 0 else BEYOND for byte in range(256)]
 """By the first byte of a length of one or two bytes: the bytes of the number and of what it counts, as far as
 this byte tells."""
 
@@ -107,7 +107,7 @@ def _walk(data: bytes, stop: int, state: _State) -> None:
     the record ends, or the last record does not end where the batch does.
     """
     position, low, high, null_key = state.position, state.low, state.high, state.has_null_key
-    step = _STEP
+    step = STEP
     last_delta_byte = -1
     for index, offset in enumerate(_offsets(state.index, stop), state.index):
         byte = data[position]
@@ -121,7 +121,7 @@ def _walk(data: bytes, stop: int, state: _State) -> None:
                 position += 3
             else:
                 length, position = read_varint(data, position)
-                end = position + length if length >= 0 else _BEYOND
+                end = position + length if length >= 0 else BEYOND
                 position += 1
         byte = data[position]
         if byte == last_delta_byte:

@@ -1,4 +1,4 @@
-"""The two tables of a cleaning: within their memory, and no different from a plain dictionary."""
+"""The map of a cleaning: within its memory, and no different from a plain dictionary."""
 
 from __future__ import annotations
 
@@ -8,24 +8,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.offset_map import DictOffsetMap, OffsetMap, SlotOffsetMap, new_offset_map
+from storage.offset_map import OffsetMap, _Dictionary, _Slots
 
 LIMIT_BYTES = 4 << 20
+BATCH = 100
 
 
-def fill(offset_map: OffsetMap) -> int:
-    """Put keys until there is no room for another; how many there are."""
-    offset = 0
-    while offset_map.put(b"key of some length %d" % offset, 1_000_000 + offset):
-        offset += 1
-    assert offset_map.latest_offset == 1_000_000 + offset - 1
-    return offset
+def key_at(offset: int) -> bytes:
+    return b"key of some length %d" % offset
+
+
+def fill(offset_map: OffsetMap | _Dictionary) -> int:
+    """Put batches of keys until there is no room for another; how many keys there are."""
+    for start in range(0, 1 << 30, BATCH):
+        offsets = range(start, start + BATCH)
+        keys = [key_at(offset) for offset in offsets]
+        if isinstance(offset_map, OffsetMap):
+            if not offset_map.put(keys, offsets):
+                return offset_map.latest_offset + 1
+        elif (count := offset_map.put(keys, offsets)) < BATCH:
+            return start + count
+    raise AssertionError("there is room for everything")
 
 
 def test_a_dictionary_stays_within_its_memory() -> None:
     tracemalloc.start()
     try:
-        keys = fill(DictOffsetMap(LIMIT_BYTES))
+        keys = fill(_Dictionary(LIMIT_BYTES))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -33,28 +42,68 @@ def test_a_dictionary_stays_within_its_memory() -> None:
     assert keys > LIMIT_BYTES / 400
 
 
-def test_slots_hold_as_many_keys_as_genuine_kafkas() -> None:
-    offset_map = new_offset_map(LIMIT_BYTES, 10_000_000, 0.9)
-    keys = fill(offset_map)
-    assert keys == len(offset_map) == pytest.approx(LIMIT_BYTES / 24 * 0.9, rel=0.001)
+def test_many_keys_find_room_as_in_genuine_kafka_and_none_is_forgotten_on_the_way() -> None:
+    tracemalloc.start()
+    try:
+        offset_map = OffsetMap(LIMIT_BYTES, 0.9)
+        keys = fill(offset_map)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak <= LIMIT_BYTES
+    assert keys == len(offset_map)
+    assert LIMIT_BYTES / 24 * 0.8 < keys <= LIMIT_BYTES / 24 * 0.9
+    assert [offset_map.get(key_at(offset)) for offset in range(keys)] == list(range(keys))
+    assert offset_map.get(key_at(keys)) is None
     # A key that is there already needs no room.
-    assert offset_map.put(b"key of some length 0", 5_000_000)
-    assert offset_map.get(b"key of some length 0") == 5_000_000
-    assert offset_map.get(b"key of some length %d" % keys) == -1
+    assert offset_map.put([key_at(0)], [keys])
+    assert offset_map.get(key_at(0)) == keys
+    assert offset_map.flags(0, keys + 1) == b"\0" + b"\1" * keys
 
 
-def test_a_cleaning_gets_on_with_any_memory() -> None:
-    for offset_map in (DictOffsetMap(1), new_offset_map(1, 1000, 0.9)):
-        assert offset_map.put(b"key", 7)
-        assert offset_map.get(b"key") == 7
+@pytest.mark.parametrize("memory_bytes", [1, 300, 2_000, 20_000])
+@pytest.mark.parametrize("load_factor", [0.01, 0.9])
+def test_a_cleaning_gets_on_with_any_memory(memory_bytes: int, load_factor: float) -> None:
+    offset_map = OffsetMap(memory_bytes, load_factor, first_offset=1000)
+    keys, offsets = [key_at(offset) for offset in range(1000, 1500)], range(1000, 1500)
+    offset_map.put(keys, offsets)
+    assert offset_map.latest_offset >= 1000
+    assert len(offset_map) == offset_map.latest_offset - 999
+    known = [offset_map.get(key) for key in keys]
+    assert known == [*range(1000, offset_map.latest_offset + 1), *[None] * (1500 - len(offset_map) - 1000)]
+    assert offset_map.holds_all_of(1000, offset_map.latest_offset)
+    assert not offset_map.holds_all_of(999, 1000)
+    assert not offset_map.holds_all_of(1000, offset_map.latest_offset + 1)
 
 
-@given(st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 2**62)), max_size=60))
+@given(
+    st.lists(st.lists(st.binary(max_size=40), min_size=1, max_size=20), max_size=8),
+    st.sampled_from([2_000, 8_000, 1 << 20]),
+)
 @settings(max_examples=200, deadline=None)
-def test_both_are_as_a_dictionary(rows: list[tuple[bytes, int]]) -> None:
-    plain = dict(rows)
-    for offset_map in (DictOffsetMap(1 << 20), SlotOffsetMap(67, 1.0)):
-        assert all(offset_map.put(key, offset) for key, offset in rows)
-        assert len(offset_map) == len(plain)
-        assert {key: offset_map.get(key) for key in plain} == plain
-        assert offset_map.get(b"a key that is longer than all that were put, and so is not there") == -1
+def test_it_is_as_a_dictionary(batches: list[list[bytes]], memory_bytes: int) -> None:
+    plain: dict[bytes, int] = {}
+    offset_map = OffsetMap(memory_bytes, 0.9)
+    offset = 0
+    for keys in batches:
+        offsets = range(offset, offset + len(keys))
+        if not offset_map.put(keys, offsets):
+            keys = keys[: max(offset_map.latest_offset + 1 - offset, 0)]
+        plain.update(zip(keys, offsets, strict=False))
+        offset += len(keys)
+        if offset_map.latest_offset + 1 < offset or not keys:
+            break
+    assert len(offset_map) == len(plain)
+    assert {key: offset_map.get(key) for key in plain} == plain
+    assert offset_map.get(b"a key that is longer than all that were put, and so is not there") is None
+    flags = offset_map.flags(0, offset)
+    assert [at for at, flag in enumerate(flags) if flag] == sorted(plain.values())
+
+
+def test_slots_hold_what_a_dictionary_held() -> None:
+    dictionary = _Dictionary(1 << 20)
+    assert dictionary.put([b"a", b"b", b"a"], [5, 6, 7]) == 3
+    slots = dictionary.into_slots(1 << 20, 0.9)
+    assert isinstance(slots, _Slots)
+    assert len(dictionary) == 0
+    assert (len(slots), slots.get(b"a"), slots.get(b"b"), slots.get(b"c")) == (2, 7, 6, None)
