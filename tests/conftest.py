@@ -22,8 +22,12 @@ from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
 StartBroker = Callable[..., KafkaCompatBroker]
 
-SHORT_SESSIONS = {"group.min.session.timeout.ms": "1000"}
-"""Lets a group notice a dead member within a second or two."""
+IMPATIENT = {
+    "group.min.session.timeout.ms": "1000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+}
+"""Lets a group notice a dead member, and a coordinator a transaction that is too old, within a second or two.
+"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -84,7 +88,7 @@ def broker(start_broker: StartBroker) -> KafkaCompatBroker:
 @pytest.fixture(scope="session")
 def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCompatBroker]:
     """One kafka-compat broker for all tests that do not stop it or count its topics."""
-    server = KafkaCompatBroker(tmp_path_factory.mktemp("kafka-compat"), SHORT_SESSIONS)
+    server = KafkaCompatBroker(tmp_path_factory.mktemp("kafka-compat"), IMPATIENT)
     server.start()
     yield server
     server.stop()
@@ -93,7 +97,7 @@ def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCom
 @pytest.fixture(scope="session")
 def genuine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
     """Apache Kafka 3.9.1 with ZooKeeper, the reference for behaviour; one for the whole run."""
-    server = GenuineKafka(tmp_path_factory.mktemp("kafka-3.9.1"), SHORT_SESSIONS)
+    server = GenuineKafka(tmp_path_factory.mktemp("kafka-3.9.1"), IMPATIENT)
     server.start()
     yield server
     server.stop()
@@ -103,7 +107,7 @@ def genuine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
 def genuine_41(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
     """Apache Kafka 4.1.0 (KRaft), the reference for what ZooKeeper mode lacks; one for the whole run."""
     directory = tmp_path_factory.mktemp("kafka-4.1.0")
-    server = GenuineKafka(directory, SHORT_SESSIONS, version="4.1.0", mode="kraft")
+    server = GenuineKafka(directory, IMPATIENT, version="4.1.0", mode="kraft")
     server.start()
     yield server
     server.stop()

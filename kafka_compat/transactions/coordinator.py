@@ -86,6 +86,7 @@ class TransactionCoordinator:
         self._markers = markers
         self._scheduler = scheduler
         self._settings = settings
+        self._version = settings.transaction_version
         self._now_ms = now_ms
         self._shards: dict[int, _Shard] = {}
         self._timers: dict[str, TimerHandle] = {}
@@ -139,7 +140,7 @@ class TransactionCoordinator:
                 log.warning("__transaction_state-%d: a record cannot be read: %s", shard.index, error)
                 continue
             if record is not None and record[1] is not None:
-                self._host(shard, Transaction(record[0], record[1]))
+                self._host(shard, Transaction(record[0], record[1], self._version))
             yield
         shard.loading = False
         if count:
@@ -181,7 +182,9 @@ class TransactionCoordinator:
                 # The id was forgotten a moment ago: the producer asks again.
                 error = ErrorCode.CONCURRENT_TRANSACTIONS
             else:
-                created = Transaction.new(transactional_id, new_producer_id, timeout_ms, now_ms)
+                created = Transaction.new(
+                    transactional_id, new_producer_id, timeout_ms, now_ms, self._version
+                )
                 hosted = self._host(self._shards[self._shard_of(transactional_id)], created)
         if error or hosted is None:
             respond(IdentityResult(error))
@@ -358,7 +361,7 @@ class TransactionCoordinator:
     def _write(self, hosted: _Hosted, status: Status | None) -> None:
         shard = hosted.shard.index
         try:
-            record = encode_record(hosted.transaction.transactional_id, status)
+            record = encode_record(hosted.transaction.transactional_id, status, self._version)
             end_offset = self._log.append(shard, [record])
         except KafkaError as error:
             self._written(hosted, error.code)

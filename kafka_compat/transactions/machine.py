@@ -10,6 +10,7 @@ Rules
    again gets the same answer (KIP-360). Past the last epoch but one the id is given up for a new one.
 4. An open transaction in the way of InitProducerId, or past its timeout, is aborted in an epoch of its own
    (PrepareEpochFence), which no client ever gets. When that could not be written the epoch is used again.
+   With transaction.version 2 the abort counts as one of that version, whoever began the transaction.
 5. A producer of transaction.version 2 has an epoch for each transaction (KIP-890 part 2): the markers carry
    the next one, and so does the answer to EndTxn. Whatever is late has an epoch of the past and is refused;
    the same EndTxn again is told by its epoch. It may abort what it has not begun, and past the last epoch
@@ -98,23 +99,28 @@ class Transaction:
     __slots__ = (
         "_epoch_fence_failed",
         "_pending",
+        "_version",
         "last_epoch",
         "status",
         "transactional_id",
     )
 
-    def __init__(self, transactional_id: str, status: Status) -> None:
+    def __init__(self, transactional_id: str, status: Status, version: int = 0) -> None:
+        """`version` is the coordinator's transaction.version."""
         self.transactional_id = transactional_id
         self.status = status
+        self._version = version
         self.last_epoch = NO_EPOCH
         self._pending: _Pending | None = None
         self._epoch_fence_failed = False
 
     @classmethod
-    def new(cls, transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:
+    def new(
+        cls, transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int, version: int = 0
+    ) -> Transaction:
         """An id that was never seen; InitProducerId gives it epoch 0."""
         status = Status(producer_id, NO_EPOCH, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms)
-        return cls(transactional_id, status)
+        return cls(transactional_id, status, version)
 
     @property
     def state(self) -> TransactionState:
@@ -229,6 +235,7 @@ class Transaction:
             partitions=status.partitions | partitions,
             start_ms=status.start_ms if self.state is ONGOING else now_ms,
             last_update_ms=now_ms,
+            previous_producer_id=status.producer_id,
             client_version=client_version,
         )
         return self._prepare(out, extended, waiter, ErrorCode.NONE)
@@ -271,11 +278,15 @@ class Transaction:
             and status.producer_epoch == 0
         )
         if self.state in _OUTCOMES and (is_bumped or is_new_id):
-            # The answer to the same request was lost.
-            if self.state is (COMPLETE_COMMIT if committed else COMPLETE_ABORT):
+            # The answer to the same request was lost, or the transaction was aborted in its way.
+            if self.state is not (COMPLETE_COMMIT if committed else COMPLETE_ABORT):
+                return _refused(out, waiter, IdentityResult(ErrorCode.INVALID_TXN_STATE))
+            if status.producer_epoch < EPOCH_MAX:
                 return _refused(out, waiter, IdentityResult(ErrorCode.NONE, status.identity))
-            return _refused(out, waiter, IdentityResult(ErrorCode.INVALID_TXN_STATE))
-        error = self._check_identity(identity)
+            # That abort took the last epoch, which no client gets: it goes on with a new id (KAFKA-20090).
+            error = ErrorCode.NONE
+        else:
+            error = self._check_identity(identity)
         if not error and committed and self.state is not ONGOING:
             error = ErrorCode.INVALID_TXN_STATE
         if not error and self.needs_producer_id and new_producer_id == NO_PRODUCER_ID:
@@ -345,7 +356,11 @@ class Transaction:
             epoch = min(epoch + 1, EPOCH_MAX)
         self.status = self.status._replace(producer_epoch=epoch)
         self.last_epoch = NO_EPOCH
-        prepared = self.status._replace(state=PREPARE_ABORT, last_update_ms=now_ms)
+        prepared = self.status._replace(
+            state=PREPARE_ABORT,
+            last_update_ms=now_ms,
+            client_version=max(self._version, self.status.client_version),
+        )
         return self._prepare(out, prepared, waiter, answer, is_fence=True)
 
     def _prepare(

@@ -43,6 +43,8 @@ class TransactionSettings:
     transactional_id_expiration_ms: int = 604_800_000
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
     transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
+    transaction_version: int = 0
+    """The level of the feature transaction.version."""
 
 
 class ProducerIdentity(NamedTuple):
@@ -57,7 +59,8 @@ class Status(NamedTuple):
     day, as `last_update_ms`.
 
     `previous_producer_id` had the id before, `next_producer_id` (-1: none) has it once the transaction that
-    is ending has ended. `client_version` is the transaction.version of the client that ended the last one.
+    is ending has ended. `client_version` is the transaction.version of whoever had the last one in hand: the
+    client, or the coordinator that aborted it.
     """
 
     producer_id: int

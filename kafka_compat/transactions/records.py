@@ -1,6 +1,6 @@
-"""The status of transactional ids as the bytes of `__transaction_state`: TransactionLogKey v0 and
-TransactionLogValue v0 as Kafka 3.9 writes them, or v1 where there is something to say that 3.9 has no field
-for (KIP-890).
+"""The status of transactional ids as the bytes of `__transaction_state`: TransactionLogKey v0, and
+TransactionLogValue v0 as Kafka 3.9 writes it, or v1 from transaction.version 1 on and wherever there is
+something to say that v0 has no field for (KIP-890). Kafka 3.9 reads both.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from kafka_compat.transactions.model import VERSION_WITH_EPOCH_BUMP, Status, Tra
 
 _KEY_VERSION: Final = 0
 _VALUE_VERSION: Final = 0
-_VALUE_VERSION_WITH_BUMP: Final = 1
+_FLEXIBLE_VALUE_VERSION: Final = 1
 _STATES: Final = tuple(TransactionState)
 """In the order of their numbers in a record."""
 
 
-def encode_record(transactional_id: str, status: Status | None) -> tuple[bytes, bytes | None]:
+def encode_record(
+    transactional_id: str, status: Status | None, transaction_version: int = 0
+) -> tuple[bytes, bytes | None]:
     """(key, value); the value of a tombstone is None. Raises ValueError for an id too long for its field."""
     key = encode_versioned(TransactionLogKey(transactional_id=transactional_id), _KEY_VERSION)
-    return key, None if status is None else _encode_status(status)
+    return key, None if status is None else _encode_status(status, transaction_version)
 
 
 def decode_record(key: bytes, value: bytes | None) -> tuple[str, Status | None] | None:
@@ -36,7 +38,7 @@ def decode_record(key: bytes, value: bytes | None) -> tuple[str, Status | None] 
     return transactional_id, None if value is None else _decode_status(value)
 
 
-def _encode_status(status: Status) -> bytes:
+def _encode_status(status: Status, transaction_version: int) -> bytes:
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(status.partitions):
         topics.setdefault(topic, []).append(partition)
@@ -50,12 +52,12 @@ def _encode_status(status: Status) -> bytes:
         transaction_last_update_timestamp_ms=status.last_update_ms,
         transaction_start_timestamp_ms=status.start_ms,
     )
-    if status.client_version < VERSION_WITH_EPOCH_BUMP:
+    if transaction_version == 0 and status.client_version < VERSION_WITH_EPOCH_BUMP:
         return encode_versioned(value, _VALUE_VERSION)
     value.previous_producer_id = status.previous_producer_id
     value.next_producer_id = status.next_producer_id
     value.client_transaction_version = status.client_version
-    return encode_versioned(value, _VALUE_VERSION_WITH_BUMP)
+    return encode_versioned(value, _FLEXIBLE_VALUE_VERSION)
 
 
 def _decode_status(data: bytes) -> Status:

@@ -17,4 +17,5 @@ def transaction_settings(config: BrokerConfig) -> TransactionSettings:
         transaction_remove_expired_transaction_cleanup_interval_ms=config.int(
             "transaction.remove.expired.transaction.cleanup.interval.ms"
         ),
+        transaction_version=config.int("kafka.compat.transaction.version"),
     )

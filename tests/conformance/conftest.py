@@ -1,4 +1,6 @@
-"""Pairs of connections: our broker beside genuine Kafka 3.9.1, or 4.1.0 for what ZooKeeper mode lacks."""
+"""Pairs of connections: our broker beside genuine Kafka 3.9.1, or 4.1.0 for what ZooKeeper mode lacks. In
+campaigns 4.3.0 is there, too, for what 4.1.0 lacks.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +25,15 @@ def genuine_address(genuine: GenuineKafka) -> str:
 @pytest.fixture(scope="session")
 def genuine_41_address(genuine_41: GenuineKafka) -> str:
     return genuine_41.address
+
+
+@pytest.fixture(scope="session")
+def genuine_43_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Apache Kafka 4.3.0 (KRaft), one for the whole run."""
+    server = GenuineKafka(tmp_path_factory.mktemp("kafka-4.3.0"), version="4.3.0", mode="kraft")
+    server.start()
+    yield server.address
+    server.stop()
 
 
 @pytest.fixture

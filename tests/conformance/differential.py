@@ -137,6 +137,7 @@ class Pair:
         for answer in self.both(ApiKey.CREATE_TOPICS, 4, {"topics": [wanted], "timeout_ms": 15_000}):
             assert answer["topics"][0]["error_code"] == 0, answer
         self.await_topic(name, 0)
+        self._await_leaders(name, partitions)
         return name
 
     def await_topic(self, name: str, code: int) -> None:
@@ -152,6 +153,20 @@ class Pair:
             return all(state == {code} for state in states)
 
         wait_until(shown, 10, f"topic {name} has error code {code}")
+
+    def _await_leaders(self, name: str, count: int) -> None:
+        """With KRaft, metadata names a leader that does not know of it yet."""
+        partitions = [{"partition_index": index, "timestamp": -1} for index in range(count)]
+        asked = {"replica_id": -1, "topics": [{"name": name, "partitions": partitions}]}
+
+        def lead() -> bool:
+            return not any(
+                item["error_code"]
+                for answer in self.both(ApiKey.LIST_OFFSETS, 2, asked)
+                for item in answer["topics"][0]["partitions"]
+            )
+
+        wait_until(lead, 10, f"the leaders of {name}")
 
     def ids(self, topic: str) -> dict[str, uuid.UUID]:
         """The topic's id on each side."""

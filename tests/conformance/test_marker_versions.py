@@ -1,5 +1,5 @@
-"""WriteTxnMarkers version 2 (KIP-1228), which Kafka 4.2 has and 4.1 has not: genuine Kafka 4.2.0 reads ours,
-and answers the same to markers of every epoch and transaction.version.
+"""WriteTxnMarkers version 2 (KIP-1228), which Kafka has since 4.2: genuine Kafka 4.3.0 reads ours, and
+answers the same to markers of every epoch and transaction.version.
 """
 
 from __future__ import annotations
@@ -14,21 +14,18 @@ from tests.conformance.differential import Pair
 from tests.conformance.test_transactions import Transactional
 from tests.conformance.wire import Plain
 from tests.support import campaign
-from tests.support.servers import GenuineKafka
 
 pytestmark = pytest.mark.skipif(
-    not campaign.enabled(), reason="a third release of Kafka; tests/transactions/test_version_2.py, every day"
+    not campaign.enabled(),
+    reason="one more release of Kafka; tests/transactions/test_version_2.py sends them every day",
 )
 
 
-@pytest.fixture(scope="module")
-def pair_42(our_address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    genuine = GenuineKafka(tmp_path_factory.mktemp("kafka-4.2.0"), version="4.2.0", mode="kraft")
-    genuine.start()
-    found = Pair(our_address, genuine.address)
+@pytest.fixture
+def pair_43(our_address: str, genuine_43_address: str) -> Iterator[Pair]:
+    found = Pair(our_address, genuine_43_address)
     yield found
     found.close()
-    genuine.stop()
 
 
 class Marked:
@@ -81,18 +78,18 @@ class Marked:
         return bool(shown[0][0][2] >= 0)
 
 
-def test_version_2_is_the_newest_of_42(pair_42: Pair) -> None:
+def test_version_2_is_the_newest(pair_43: Pair) -> None:
     versions = [
         next(item for item in answer["api_keys"] if item["api_key"] == ApiKey.WRITE_TXN_MARKERS)
-        for answer in pair_42.both(ApiKey.API_VERSIONS, 0, {})
+        for answer in pair_43.both(ApiKey.API_VERSIONS, 0, {})
     ]
     assert [item["max_version"] for item in versions] == [2, 2]
 
 
 @pytest.mark.parametrize(("version", "transaction_version"), [(2, 2), (2, 1), (2, 0), (1, 0)])
-def test_the_epoch_of_a_marker(pair_42: Pair, version: int, transaction_version: int) -> None:
+def test_the_epoch_of_a_marker(pair_43: Pair, version: int, transaction_version: int) -> None:
     """With transaction.version 2 a marker of the epoch of the open transaction is another one's."""
-    marked = Marked(pair_42)
+    marked = Marked(pair_43)
     marked.write()
     assert marked.mark(version, -1, transaction_version) == ErrorCode.INVALID_PRODUCER_EPOCH
     error = marked.mark(version, 0, transaction_version)

@@ -417,9 +417,6 @@ def test_an_epoch_for_each_transaction(pair_41: Pair) -> None:
 
 
 def test_a_second_producer_of_version_2(pair_41: Pair) -> None:
-    """What the abort of the first one's transaction does to the epoch is Kafka's own affair: 4.1 raises it
-    once more than it has to.
-    """
     one = Transactional(pair_41)
     topic = pair_41.topic()
     one.init()
@@ -430,9 +427,13 @@ def test_a_second_producer_of_version_2(pair_41: Pair) -> None:
     )
     assert [answer["error_code"] for answer in answers] == [51, 51]
     one.settle()
+    one.described()
     one.given = first
     one.end_and_bump(True)
     one.end_and_bump(False)
+    one.init()
+    one.described()
+    one.given = first
     one.produce(topic, 2, (12,))
 
 

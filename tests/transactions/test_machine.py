@@ -310,3 +310,38 @@ def test_a_fenced_transaction_of_version_2_ends_in_a_newer_epoch() -> None:
     run.complete()
     assert run.end_and_bump(FIRST) is not ErrorCode.NONE
     assert run.init() == P(7, 2)
+
+
+def test_an_abort_that_takes_the_last_epoch_leaves_a_new_producer_id() -> None:
+    last = P(7, EPOCH_MAX - 1)
+    run = at(TransactionState.ONGOING, epoch=last.producer_epoch)
+    run.now_ms = TIMEOUT_MS + 1
+    run.take(run.transaction.abort_timed_out(run.now_ms))
+    run.complete()
+    assert run.transaction.status.producer_epoch == EPOCH_MAX
+    assert run.end_and_bump(last, committed=True) is ErrorCode.INVALID_TXN_STATE
+    assert run.end_and_bump(last, committed=False, new_id=30) == P(30, 0)
+    run.complete()
+    assert run.end_and_bump(last, committed=False) == P(30, 0), "the answer was lost"
+    assert run.add(P(30, 0), 2) is ErrorCode.NONE
+
+
+def test_the_coordinator_aborts_in_its_own_version() -> None:
+    """Older clients share an epoch over transactions, and yet this marker has one of its own."""
+    transaction = Transaction.new("id", 7, TIMEOUT_MS, 0, version=2)
+    run = Run(transaction.status)
+    run.transaction = transaction
+    run.init()
+    run.add(FIRST)
+    assert run.transaction.status.client_version == 0
+    assert run.init() is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert run.transaction.status.client_version == 2
+
+
+@pytest.mark.parametrize(("version", "written"), [(0, 0), (1, 1), (2, 1)])
+def test_the_version_of_a_record(version: int, written: int) -> None:
+    """Kafka 3.9 writes version 0 alone."""
+    run = Run()
+    run.init()
+    _, value = encode_record("id", run.transaction.status, version)
+    assert value is not None and int.from_bytes(value[:2], "big") == written
