@@ -39,7 +39,8 @@ from storage.time_index import TimeIndex
 from storage.txn_index import AbortedTxn, decode, encode
 
 WRITE_BYTES = 1024 * 1024
-THROTTLE_BYTES = 64 * 1024
+PUT_RECORDS = 1000
+"""Records are put into the map in at least so many at once, which costs less than one by one."""
 
 Throttle = Callable[[int], None]
 """Called with every number of bytes read or written; it takes its time."""
@@ -159,33 +160,32 @@ class _Cleaning:
 
     def _batches(self, segment: SegmentSource) -> Iterator[ScannedBatch]:
         file = self._filesystem.open(self._path(segment.base_offset, LOG_SUFFIX))
-        read_bytes = 0
-        for batch in scan_batches(file, 0, segment.size_bytes, segment.base_offset):
-            read_bytes += len(batch.data)
-            if read_bytes >= THROTTLE_BYTES:
-                self._throttle(read_bytes)
-                read_bytes = 0
-            yield batch
-        self._throttle(read_bytes)
+        return scan_batches(_Throttled(file, self._throttle), 0, segment.size_bytes, segment.base_offset)
 
     def build_map(self) -> OffsetMap:
         """The last offset of each key in the dirty part, or in as much of it as has room."""
         job = self._job
         found = OffsetMap(job.dedupe_buffer_bytes, job.load_factor, job.first_dirty_offset)
         transactions = Transactions(self._aborted)
+        keys: list[bytes] = []
+        offsets: list[int] = []
         for segment in job.segments:
             if segment.end_offset <= job.first_dirty_offset:
                 continue
-            for batch in self._batches(segment):
-                header, data = batch.header, batch.data
+            for _, header, data in self._batches(segment):
                 discarded = header.magic == 2 and transactions.discards(header, data)
                 if not discarded and header.last_offset >= job.first_dirty_offset:
-                    keys, offsets = _keys(header, data, job.first_dirty_offset)
-                    if not found.put(keys, offsets):
-                        return found
-                found.latest_offset = header.last_offset
+                    _add_keys(header, data, job.first_dirty_offset, keys, offsets)
+                    if len(keys) >= PUT_RECORDS:
+                        if not found.put(keys, offsets):
+                            return found
+                        found.latest_offset = header.last_offset
+                        keys, offsets = [], []
+            if not found.put(keys, offsets):
+                return found
             # Offsets between two segments may be gone already.
             found.latest_offset = segment.end_offset - 1
+            keys, offsets = [], []
         return found
 
     def clean_groups(
@@ -230,6 +230,19 @@ class _Cleaning:
                 left = cleaner.clean(batch.header, batch.data)
                 if left is not None:
                     writer.append(batch.header, left)
+
+
+class _Throttled:
+    """A file that is read no faster than allowed."""
+
+    def __init__(self, file: File, throttle: Throttle) -> None:
+        self._file = file
+        self._throttle = throttle
+
+    def pread(self, size_bytes: int, position: int) -> bytes:
+        content = self._file.pread(size_bytes, position)
+        self._throttle(len(content))
+        return content
 
 
 class _CleanedSegment:
@@ -308,22 +321,29 @@ class _CleanedSegment:
         return self._size_bytes
 
 
-def _keys(header: BatchHeader, data: memoryview, first_offset: int) -> tuple[list[bytes], list[int]]:
-    """The keys of a batch's records from `first_offset` on, and their offsets."""
+def _add_keys(
+    header: BatchHeader, data: memoryview, first_offset: int, keys: list[bytes], offsets: list[int]
+) -> None:
+    """Add the keys of a batch's records from `first_offset` on, and their offsets."""
     if header.magic < 2:
-        pairs = [(message.key, message.offset) for message in _messages(data)]
-        known = [(key, offset) for key, offset in pairs if key is not None and offset >= first_offset]
-        return [key for key, _ in known], [offset for _, offset in known]
+        for message in _messages(data):
+            if message.key is not None and message.offset >= first_offset:
+                keys.append(message.key)
+                offsets.append(message.offset)
+        return
     if header.attributes & CONTROL_FLAG or not header.record_count:
-        return [], []
+        return
     found = read_keys(header, records_body(data, header))
     base = header.base_offset
-    keys, offsets = found.keys, [base + delta for delta in found.offset_deltas]
-    if found.keyless or base < first_offset:
-        without = set(found.keyless)
-        wanted = [i for i, offset in enumerate(offsets) if offset >= first_offset and i not in without]
-        return [keys[index] for index in wanted], [offsets[index] for index in wanted]
-    return keys, offsets
+    if base >= first_offset and not found.keyless:
+        keys += found.keys
+        offsets += [base + delta for delta in found.offset_deltas]
+        return
+    keyless = set(found.keyless)
+    for index, (key, delta) in enumerate(zip(found.keys, found.offset_deltas, strict=True)):
+        if base + delta >= first_offset and index not in keyless:
+            keys.append(key)
+            offsets.append(base + delta)
 
 
 def _messages(data: memoryview) -> list[Message]:

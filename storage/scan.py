@@ -9,9 +9,18 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from storage.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, BatchHeader, crc_ok
+from storage.batch import (
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    BatchHeader,
+    crc_ok,
+)
+from storage.crc import crc32c
 from storage.errors import CorruptRecord
 from storage.filesystem import File
 
@@ -31,6 +40,9 @@ class ScannedBatch(NamedTuple):
 
 def header_at(buffer: bytes | memoryview, position: int) -> BatchHeader:
     """The header at `position`, of any format, missing bytes read as zeros."""
+    if position + HEADER_SIZE <= len(buffer) and buffer[position + MAGIC_POSITION] == 2:
+        # What `_make` does, less its check of the number of fields: walks over small batches feel it.
+        return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, position))
     padded = bytes(buffer[position : position + HEADER_SIZE]).ljust(HEADER_SIZE, b"\0")
     header = BatchHeader._make(HEADER.unpack(padded))
     if header.magic >= 2:
@@ -76,7 +88,14 @@ def scan_headers(
             return
 
 
-def scan_batches(file: File, position: int, end: int, next_offset: int = 0) -> Iterator[ScannedBatch]:
+class Readable(Protocol):
+    """What of a file a walk over its batches needs."""
+
+    def pread(self, size_bytes: int, position: int) -> bytes:
+        """At most `size_bytes` from `position`; fewer only at the end of the file."""
+
+
+def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) -> Iterator[ScannedBatch]:
     """Whole, intact batches from `position` on, with their bytes.
 
     Raises CorruptRecord at the first one that is torn, fails its CRC, or whose offset goes backwards (the
@@ -84,15 +103,23 @@ def scan_batches(file: File, position: int, end: int, next_offset: int = 0) -> I
     """
     while position < end:
         chunk = memoryview(file.pread(min(CHUNK_SIZE_BYTES, end - position), position))
-        at = 0
-        while at + LEGACY_HEADER_SIZE <= len(chunk):
+        at, size = 0, len(chunk)
+        while at + LEGACY_HEADER_SIZE <= size:
             header = header_at(chunk, at)
-            if header.size_bytes > len(chunk) - at:
+            stop = at + LOG_OVERHEAD + header.batch_length
+            if stop > size:
                 break
-            _check_intact(chunk, at, header, next_offset)
-            next_offset = header.next_offset
-            yield ScannedBatch(position + at, header, chunk[at : at + header.size_bytes])
-            at += header.size_bytes
+            if (
+                header.magic != 2
+                or stop < at + HEADER_SIZE
+                or header.base_offset < next_offset
+                or crc32c(chunk[at + CRC_START : stop]) != header.crc
+                or header.last_offset_delta < 0
+            ):
+                _check_intact(chunk, at, header, next_offset)
+            next_offset = header.base_offset + header.last_offset_delta + 1
+            yield ScannedBatch(position + at, header, chunk[at:stop])
+            at = stop
         if at == 0:
             # A batch larger than the chunk, or one whose length is a lie.
             header = header_at(chunk, 0)
