@@ -1,10 +1,15 @@
 """`python -m tests.transactions.copier CLIENT ADDRESS TOTAL`: copy TOTAL records of `source` to `target`,
 exactly once, in transactions of some records each, of which every seventh is aborted. It may be killed and
 started again at any time: it goes on where the last committed transaction ended.
+
+An alarm ends a process whose client makes no step. When a broker is killed and comes back, both clients may
+wait without end in a transactional call: librdkafka 2.16 for the group's coordinator after AddOffsetsToTxn
+(against genuine Kafka 3.9.1 just so), kafka-python 3.0.12 for a request that it forgot when a connection failed.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -15,6 +20,7 @@ TRANSACTIONAL_ID = "copier"
 SIZE = 50
 ABORT_EVERY = 7
 PATIENCE_S = 12
+ALARM_S = 20
 
 
 class Client(Protocol):
@@ -144,6 +150,7 @@ def copy_all(new_client: Callable[[str], Client], address: str, total: int) -> N
     transactions = 0
     end = time.monotonic() + 600
     while time.monotonic() < end:
+        signal.alarm(ALARM_S)
         try:
             client = new_client(address)
             position = client.position()
@@ -151,6 +158,7 @@ def copy_all(new_client: Callable[[str], Client], address: str, total: int) -> N
                 values = client.take()
                 if not values:
                     continue
+                signal.alarm(ALARM_S)
                 transactions += 1
                 commit = transactions % ABORT_EVERY != 0
                 client.copy(values, position + len(values), commit)
