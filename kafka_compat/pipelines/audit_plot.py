@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .plot_page import page
+from .plot_page import save
 
 if TYPE_CHECKING:
     from .audit import Bucket, Count, Difference
@@ -50,11 +50,7 @@ def plot(
     below.set_ylabel(f"more or fewer than {next(iter(counts))}")
     below.axhline(0, color="black", linewidth=0.5)
     above.legend(loc="upper right")
-    png, file = path.with_suffix(".png"), path.with_suffix(".html")
-    png.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(png, dpi=110)
-    file.write_text(_page(png.read_bytes(), counts, differences), encoding="utf-8")
-    return png, file
+    return _save(path, figure, counts, differences)
 
 
 def _by_time(tier: Mapping["Bucket", "Count"]) -> dict[int, int]:
@@ -80,9 +76,12 @@ def _length(bucket_ms: int) -> str:
     return f"{bucket_ms} ms"
 
 
-def _page(
-    png: bytes, counts: Mapping[str, Mapping["Bucket", "Count"]], differences: Sequence["Difference"]
-) -> str:
+def _save(
+    path: Path,
+    figure: Any,
+    counts: Mapping[str, Mapping["Bucket", "Count"]],
+    differences: Sequence["Difference"],
+) -> tuple[Path, Path]:
     from .audit import utc
 
     totals = [
@@ -95,9 +94,10 @@ def _page(
     ]
     head = ("Tier", "Partition", "Bucket", "Expected", "Found", "Verdict")
     verdict = "" if differences else "All tiers hold the same."
-    return page(
+    return save(
+        path,
+        figure,
         "Kafka audit",
-        png,
         "Records by tier over time",
         [("", [("Tier", "Records", "Buckets"), *totals])],
         [(verdict, [head, *lines])],

@@ -24,6 +24,7 @@ from .job_folder import JobFolder
 from .kafka_options import named_values
 from .stream_job import Process, StreamJob, StreamRun, run_stream
 from .versions import Versions
+from .watermark import latest_time
 
 _COUNTS = ("kept", "repeated", "late", "without_id")
 
@@ -189,7 +190,7 @@ def _dedupe(
     kept = kept.unionByName(in_time.where("id IS NULL")).persist()
     try:
         without_id = f.col("id").isNull() & ~late
-        sums = (f.count("*"), f.count_if(late), f.count_if(without_id), f.max("at_ms"))
+        sums = (f.count("*"), f.count_if(late), f.count_if(without_id), latest_time(f.col("at_ms")))
         count, late_count, without_count, latest = given.agg(*sums).collect()[0]
         latest = max(filter(lambda at: at is not None, (latest, before["max_ms"])), default=None)
         version = versions.new(batch_id)

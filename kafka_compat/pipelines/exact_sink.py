@@ -117,10 +117,13 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a batch did: rows written now, and rows that an earlier attempt of it had written."""
+    """What a batch did: rows written now, rows that an earlier attempt of it had written, and rows that have
+    no topic to go to.
+    """
 
     written: int
     found: int
+    left_out: int = 0
 
 
 def write_exactly_once(rows: Any, target: Target, job_id: str, begun: Ends, folder: Path) -> Written:
@@ -143,7 +146,7 @@ def write_exactly_once(rows: Any, target: Target, job_id: str, begun: Ends, fold
     )
     write = partial(exact_sink_writer.write_rows, plan=plan)
     done = sorted_rows.mapInArrow(write, exact_sink_writer.DONE_SCHEMA).collect()
-    return Written(sum(row["written"] for row in done), sum(row["found"] for row in done))
+    return Written(*(sum(row[name] for row in done) for name in ("written", "found", "left_out")))
 
 
 def producer_properties(pairs: Mapping[str, str]) -> dict[str, str]:

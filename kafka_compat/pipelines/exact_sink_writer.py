@@ -22,9 +22,11 @@ COLUMNS = (
     "partition_from",
     "offset_from",
 )
-"""As in the archive; a null timestamp lets the producer set it. The origin must be unique in the batch."""
+"""As in the archive; a null timestamp lets the producer set it. The origin must be unique in the batch. A row
+without to_topic goes nowhere, and is counted.
+"""
 
-DONE_SCHEMA = "written long, found long"
+DONE_SCHEMA = "written long, found long, left_out long"
 JOB_HEADER = "kafka-compat-job"
 ORIGIN_HEADER = "kafka-compat-origin"
 """topic/partition/offset of the record that this one was made from; the last header of that name counts."""
@@ -65,7 +67,7 @@ def write_rows(batches: Iterator[Any], plan: Plan) -> Iterator[Any]:
     failed: list[str] = []
     target: _Partition | None = None
     owner = ("", -1)
-    written = found = 0
+    written = found = left_out = 0
     job_header = (JOB_HEADER, plan.job_id.encode())
 
     def acknowledged(error: Any, _: Any) -> None:
@@ -77,6 +79,9 @@ def write_rows(batches: Iterator[Any], plan: Plan) -> Iterator[Any]:
             stamps = batch.column("timestamp").cast(pa.int64()).to_pylist()
             columns = [batch.column(name).to_pylist() for name in COLUMNS if name != "timestamp"]
             for stamp, to, part, key, value, headers, *origin in zip(stamps, *columns, strict=True):
+                if to is None:
+                    left_out += 1
+                    continue
                 if (to, part) != owner:
                     _finish(producer, failed)
                     if target is not None:
@@ -97,7 +102,7 @@ def write_rows(batches: Iterator[Any], plan: Plan) -> Iterator[Any]:
     finally:
         if target is not None:
             target.close()
-    yield pa.RecordBatch.from_pydict({"written": [written], "found": [found]})
+    yield pa.RecordBatch.from_pydict({"written": [written], "found": [found], "left_out": [left_out]})
 
 
 def origin_name(topic: str, partition: int, offset: int) -> str:

@@ -77,7 +77,7 @@ class MirrorReport:
 
 
 def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
-    """The source's rows → those of exact_sink, without records that came from the target."""
+    """The source's rows → those of exact_sink; records that came from the target have no topic to go to."""
     from pyspark.sql import functions as f
 
     empty = f.array().cast("array<struct<key: string, value: binary>>")
@@ -86,8 +86,8 @@ def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
     came_from_target = f.exists(
         headers, lambda h: (h["key"] == CLUSTER_HEADER) & (h["value"].cast("string") == target_name)
     )
-    return rows.where(~came_from_target).select(
-        f.col("topic").alias("to_topic"),
+    return rows.select(
+        f.when(~came_from_target, f.col("topic")).alias("to_topic"),
         f.col("partition").alias("to_partition"),
         *("key", "value"),
         f.concat(headers, f.array(own)).alias("headers"),
@@ -131,13 +131,13 @@ def _mirror(
     _write_map(folder.directory / "offset_map" / f"{batch_id:012d}.csv", start, begun)
     chosen = mirror_rows(rows, job.source_name, job.target_name)
     done = write_exactly_once(chosen, target, job_id, begun, folder.directory)
-    mirrored, count = done.written + done.found, rows.count()
+    mirrored = done.written + done.found
     last = folder.last()
     before = last[1] if last else {"mirrored_total": 0, "looped_total": 0}
     return {
-        "rows": count,
+        "rows": mirrored + done.left_out,
         "mirrored_total": before["mirrored_total"] + mirrored,
-        "looped_total": before["looped_total"] + count - mirrored,
+        "looped_total": before["looped_total"] + done.left_out,
     }
 
 

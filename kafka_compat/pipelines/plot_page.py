@@ -2,10 +2,38 @@
 
 import base64
 import html
+import io
+import os
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 Table = tuple[str, Sequence[Sequence[str]]]
 """A heading, and lines of cells; the first line is the head."""
+
+
+def save(
+    path: Path,
+    figure: Any,
+    title: str,
+    alt: str,
+    before: Sequence[Table],
+    after: Sequence[Table],
+) -> tuple[Path, Path]:
+    """Write a matplotlib figure as `path`.png, and `path`.html with it; returns both names.
+
+    A reader sees each file whole, or as it was before.
+    """
+    png = io.BytesIO()
+    figure.savefig(png, format="png", dpi=110)
+    text = page(title, png.getvalue(), alt, before, after)
+    files = (path.with_suffix(".png"), path.with_suffix(".html"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for file, content in zip(files, (png.getvalue(), text.encode()), strict=True):
+        scratch = file.with_name(file.name + ".new")
+        scratch.write_bytes(content)
+        os.replace(scratch, file)
+    return files
 
 
 def page(title: str, png: bytes, alt: str, before: Sequence[Table], after: Sequence[Table]) -> str:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .plot_page import page
+from .plot_page import save
 
 if TYPE_CHECKING:
     from .report import LogReport
@@ -44,13 +44,7 @@ def plot(path: Path, report: "LogReport") -> tuple[Path, Path]:
     sizes.legend()
     for axes in (rows, keys, sizes):
         axes.tick_params(axis="x", rotation=60, labelsize=8)
-    png, file = path.with_suffix(".png"), path.with_suffix(".html")
-    png.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(png, dpi=110)
     partitions, skew, hottest = report.tables()
     alt = "Records, hot keys and sizes by partition"
-    text = page(
-        "Kafka log report", png.read_bytes(), alt, [("Skew", skew)], [("", partitions), ("Hot keys", hottest)]
-    )
-    file.write_text(text, encoding="utf-8")
-    return png, file
+    after = [("", partitions), ("Hot keys", hottest)]
+    return save(path, figure, "Kafka log report", alt, [("Skew", skew)], after)

@@ -3,8 +3,9 @@
     DIR/versions/N-RUN/open   the windows that are not closed yet, as of batch N
 
 After each batch the windows that it changed go to the result topic, keyed by window and group: of
-several records with one key the last counts. The watermark is the latest time of earlier batches. A window
-is closed when the watermark is its lateness behind its end; rows that come after that go to the dead letters.
+several records with one key the last counts. The watermark is the latest time of earlier batches (see
+watermark.py). A window is closed when it is its lateness behind its end; rows that come after that go to the
+dead letters.
 Every row that was read is in exactly one of both: the sums are compared at every commit.
 """
 
@@ -21,6 +22,7 @@ from .job_folder import JobFolder
 from .kafka_options import named_values
 from .stream_job import Process, StreamJob, StreamRun, run_stream
 from .versions import Versions
+from .watermark import latest_time
 from .windows_rows import Question, count_by_window, dead_letters, judge, merge, results
 
 _NOTHING: dict[str, Any] = {
@@ -174,7 +176,9 @@ def _summed(judged: Any) -> Any:
     """reason, count and latest time of the judged rows."""
     from pyspark.sql import functions as f
 
-    return judged.groupBy("reason").agg(f.count("*").alias("count"), f.max("at_ms").alias("latest"))
+    return judged.groupBy("reason").agg(
+        f.count("*").alias("count"), latest_time(f.col("at_ms")).alias("latest")
+    )
 
 
 def _closed(question: Question, watermark_ms: int) -> Any:

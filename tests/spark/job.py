@@ -86,6 +86,11 @@ def run_here(name: str, *arguments: str, exit_code: int = 0) -> Any:
     return json.loads(output.getvalue())
 
 
+def kills_of_a_campaign() -> int:
+    """Ten, or KAFKA_COMPAT_SPARK_KILLS."""
+    return int(os.environ.get("KAFKA_COMPAT_SPARK_KILLS", "10"))
+
+
 def kill_and_finish(
     name: str,
     arguments: Sequence[str],
@@ -101,7 +106,7 @@ def kill_and_finish(
     KAFKA_COMPAT_SPARK_KILLS times), and the server after that, under a job that must get over it by itself.
     """
     if enabled():
-        kills = int(os.environ.get("KAFKA_COMPAT_SPARK_KILLS", "10"))
+        kills = kills_of_a_campaign()
         hit = kill_repeatedly(lambda: Job(name, *arguments), kills, longest_s, killed)
         print(f"{name}: killed {hit} times at its work")
         job = Job(name, *arguments, "--json")
@@ -123,8 +128,11 @@ def kill_repeatedly(
     kills: int,
     longest_s: float = 3.0,
     killed: Callable[[], None] = lambda: None,
+    began: str = "offsets to read",
 ) -> int:
     """Start the job and kill it -9 at a random moment of its work, `kills` times, or until its work is done.
+
+    Its work begins with the message `began`.
 
     Returns how often it was alive when it was killed.
 
@@ -133,7 +141,7 @@ def kill_repeatedly(
     """
     for kill in range(kills):
         job = start()
-        job.await_message("offsets to read")
+        job.await_message(began)
         if kill % 2 == 1 and not job.await_message(": batch ", or_end=True):
             return kill
         threading.Event().wait(random.uniform(0, longest_s))

@@ -3,7 +3,9 @@
 import os
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as dataset
@@ -90,8 +92,8 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[int]:
     """Raise Killed at the `step`-th operation on the file system; returns the count of operations so far."""
     count = [0]
 
-    def counted(original):
-        def operation(*args, **kwargs):
+    def counted(original: Callable[..., Any]) -> Callable[..., Any]:
+        def operation(*args: Any, **kwargs: Any) -> Any:
             count[0] += 1
             if count[0] > step:
                 raise Killed

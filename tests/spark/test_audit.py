@@ -16,6 +16,7 @@ from kafka_compat.pipelines.audit import AuditJob, AuditReport, Tier, count_rows
 from kafka_compat.pipelines.errors import NotStarted
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
+from tests.spark.job import Job, kill_repeatedly, kills_of_a_campaign
 from tests.support.campaign import enabled
 
 SAMPLE = FLIGHTS if enabled() else 16_000
@@ -93,6 +94,37 @@ def test_a_loss_and_a_duplicate_are_named_by_the_hour(
     assert (tmp_path / "plots" / "audit.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "plots" / "audit.html").read_text()
     assert "data:image/png;base64," in page and named(LOST)[1] in page and "lost" in page
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+def test_killed_with_9_and_run_again(
+    kafka: Cluster, source: str, damaged: str, connector_jars: Path, tmp_path: Path
+) -> None:
+    """Each run starts afresh: what is planted is found, and no picture is ever seen half drawn."""
+    arguments = ["--jars", str(connector_jars), "--master", "local[2]", "--plot", str(tmp_path / "audit")]
+    for name, topic in (("broker", source), ("mirror", damaged)):
+        arguments += ["--tier", f"{name}=kafka:{kafka.address}/{topic}"]
+    png, page = tmp_path / "audit.png", tmp_path / "audit.html"
+    png.write_bytes(b"\x89PNG of an earlier run IEND")
+    page.write_text("<!doctype html> of an earlier run </html>")
+
+    def whole() -> None:
+        assert png.read_bytes().startswith(b"\x89PNG") and b"IEND" in png.read_bytes()[-12:]
+        assert page.read_text().startswith("<!doctype html>") and page.read_text().rstrip().endswith(
+            "</html>"
+        )
+
+    hit = kill_repeatedly(
+        lambda: Job("audit", *arguments), kills_of_a_campaign(), 5.0, whole, began="tiers to count"
+    )
+    print(f"audit: killed {hit} times at its work")
+    job = Job("audit", *arguments, "--json")
+    job.await_message("tiers to count")
+    kafka.server.restart(kill=True)
+    found = {(d["partition"], d["bucket"]): d["verdict"] for d in json.loads(job.finish(1))["differences"]}
+    assert found == {named(LOST): "lost", named(TWICE): "duplicated", named(CHANGED): "changed"}
+    whole()
 
 
 def named(number: int) -> tuple[int, str]:

@@ -69,15 +69,17 @@ def test_within_a_length_of_time_over_several_runs(
         names = ("kept", "repeated", "late", "without_id", "remembered")
         return tuple(report[name] for name in names)
 
-    # In one batch: an hour after the first one is a repetition still, more than an hour is not.
-    assert run((0, b"a"), (60, b"a"), (61, b"a"), (30, b"b"), (0, None), (0, None)) == (5, 1, 0, 2, 3)
+    # In one batch: an hour after the first one is a repetition still, more than an hour is not. A record from
+    # a clock that runs 190 years ahead is remembered, and makes no other late.
+    ahead = (100_000_000, b"z")
+    assert run(ahead, (0, b"a"), (60, b"a"), (61, b"a"), (30, b"b"), (0, None), (0, None)) == (6, 1, 0, 2, 4)
     # The watermark stands at minute 1 now: minute 0 is late. b is remembered from minute 30.
-    assert run((0, b"a"), (1, b"a"), (90, b"b"), (91, b"b"), (62, b"c")) == (7, 3, 1, 2, 5)
+    assert run((0, b"a"), (1, b"a"), (90, b"b"), (91, b"b"), (62, b"c")) == (8, 3, 1, 2, 6)
     # At minute 400, everything before minute 280 is forgotten.
-    assert run((400, b"d")) == (8, 3, 1, 2, 1)
-    assert run((300, b"a"), (340, b"a"), (341, b"d")) == (9, 4, 2, 2, 2)
-    assert run() == (9, 4, 2, 2, 2)
-    assert kafka.ends(f"{topic}-once") == Counter({0: 9})
+    assert run((400, b"d")) == (9, 3, 1, 2, 2)
+    assert run((300, b"a"), (340, b"a"), (341, b"d"), ahead) == (10, 5, 2, 2, 3)
+    assert run() == (10, 5, 2, 2, 3)
+    assert kafka.ends(f"{topic}-once") == Counter({0: 10})
 
 
 def test_rows_against_a_plain_loop() -> None:

@@ -1,5 +1,6 @@
 """What surrounds the jobs, without Spark: the machine, options, the state of the cluster, progress."""
 
+import importlib.util
 import io
 import json
 from pathlib import Path
@@ -43,9 +44,9 @@ def test_with_a_java_that_is_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 def test_without_a_package(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], package: str
 ) -> None:
-    find_spec = environment.importlib.util.find_spec
+    find_spec = importlib.util.find_spec
     monkeypatch.setattr(
-        environment.importlib.util, "find_spec", lambda name: None if name == package else find_spec(name)
+        importlib.util, "find_spec", lambda name: None if name == package else find_spec(name)
     )
     assert main([*ARCHIVE, "--to", str(tmp_path / "archive")]) == 2
     message = capsys.readouterr().err

@@ -1,6 +1,8 @@
 """Spark's lag, as a client that is not Spark sees it in the consumer group."""
 
 import json
+import random
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ from kafka_compat.pipelines import lag
 from kafka_compat.pipelines.errors import JobFailed, NotStarted
 from kafka_compat.pipelines.lag import LagJob, run_lag, show_lag
 from tests.spark.conftest import Cluster
-from tests.spark.job import Job
+from tests.spark.flights import FLIGHTS
+from tests.spark.job import Job, kills_of_a_campaign
 from tests.support import java
 from tests.support.campaign import enabled
 from tests.support.ports import free_port
@@ -126,6 +129,37 @@ def test_from_the_checkpoint_of_another_process(spark: Any, kafka: Cluster, tmp_
         (e["partition"], e["committed_offset"], e["end_offset"], e["lag"]) for e in report["partitions"]
     ] == [(partition, 101, 103, 2) for partition in range(PARTITIONS)]
     assert committed(kafka, "outside", topic) == {0: 101, 1: 101, 2: 101}
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+def test_killed_with_9_and_run_again(spark: Any, kafka: Cluster, tmp_path: Path) -> None:
+    """Beside a query at its work, and a broker that is killed too: the group goes on, to the end."""
+    topic = kafka.create_topic(partitions=PARTITIONS)
+    fill(kafka, topic, FLIGHTS)
+    query = start(spark, kafka, topic, tmp_path, maxOffsetsPerTrigger="1000")
+    arguments = ["--bootstrap-server", kafka.address, "--checkpoint", str(tmp_path), "--group", "chased"]
+    shown = [-1001]
+    kills = kills_of_a_campaign()
+    wait_until(lambda: any((tmp_path / "commits").glob("[0-9]*")), 60, "a batch")
+    for kill in range(kills + 1):
+        job = Job("lag", *arguments, "--continuous", "--interval-s", "0.05")
+        before = shown[-1]
+        wait_until(lambda: committed(kafka, "chased", topic)[0] > before, 120, "more shown")  # noqa: B023
+        if kill == kills // 2:
+            kafka.server.restart(kill=True)
+        threading.Event().wait(random.uniform(0, 1))
+        job.kill(whole_group=True)
+        shown.append(committed(kafka, "chased", topic)[0])
+        assert query.isActive
+    assert shown == sorted(shown)
+    query.processAllAvailable()
+    query.stop()
+    fill(kafka, topic, 6)
+    report = json.loads(Job("lag", *arguments, "--json").finish())
+    assert [entry["lag"] for entry in report["partitions"]] == [2] * PARTITIONS
+    ends = kafka.ends(topic)
+    assert committed(kafka, "chased", topic) == {p: end - 2 for p, end in ends.items()}
 
 
 def test_what_is_wrong_is_said(kafka: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

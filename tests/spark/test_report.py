@@ -19,6 +19,7 @@ from storage.checkpoints import encode_offsets
 from storage.records import Record, build_batch
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
+from tests.spark.job import Job, kill_repeatedly, kills_of_a_campaign, run_here
 from tests.support.campaign import enabled
 from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
@@ -97,6 +98,34 @@ def test_the_report_against_the_files(spark: Any, folder: Path, tmp_path: Path) 
     assert report.as_text().splitlines()[1].split()[:2] == ["flights", "0"]
     assert (tmp_path / "report.png").read_bytes().startswith(b"\x89PNG")
     assert top[0][0] in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
+def test_killed_with_9_and_run_again(spark: Any, folder: Path, tmp_path: Path) -> None:
+    """It leaves the folder as it is, and no picture is ever seen half drawn."""
+
+    def files() -> dict[Path, tuple[int, int]]:
+        return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.rglob("*")}
+
+    def whole() -> None:
+        for file, end in ((tmp_path / "report.png", b"IEND"), (tmp_path / "report.html", b"</html>")):
+            assert not file.exists() or end in file.read_bytes()[-12:]
+        assert files() == before
+
+    before = files()
+    arguments = ["--log-dir", str(folder), "--topic", "flights", "--plot", str(tmp_path / "report")]
+    hit = kill_repeatedly(
+        lambda: Job("report", *arguments, "--master", "local[2]"),
+        kills_of_a_campaign(),
+        6.0,
+        whole,
+        began="segments to read",
+    )
+    print(f"report: killed {hit} times at its work")
+    partitions = run_here("report", *arguments)["partitions"]
+    assert [line["rows"] for line in partitions] == [SAMPLE // PARTITIONS] * PARTITIONS
+    whole()
 
 
 def test_a_folder_in_use_is_frozen_at_its_high_watermark(spark: Any, tmp_path: Path) -> None:

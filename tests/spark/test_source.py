@@ -54,7 +54,7 @@ def test_all_flights_with_all_columns(flights_topic: str, kafka: Cluster, read_b
 
 def test_headers_keep_order_duplicates_and_nulls(kafka: Cluster, read_batch: ReadBatch) -> None:
     topic = kafka.create_topic()
-    headers = [("b", b"1"), ("a", None), ("b", b"1"), ("b", b"2"), ("a", b""), ("é", b"\x00\xff")]
+    headers: list[Any] = [("b", b"1"), ("a", None), ("b", b"1"), ("b", b"2"), ("a", b""), ("é", b"\x00\xff")]
     producer = kafka.producer()
     producer.produce(topic, b"v", headers=headers)
     producer.produce(topic, None, b"only a key")

@@ -36,7 +36,7 @@ def submit(jars: Path, *arguments: str) -> Any:
         timeout=900,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return json.loads(done.stdout[done.stdout.index("{") :])
 
 

@@ -107,15 +107,18 @@ def test_reasons_and_late_rows_over_several_runs(
         names = ("read_total", "closed_rows", "open_rows", "open_windows", "dead_letters")
         return tuple(report[name] for name in names)
 
-    def row(minute: int, km: Any = 1.5, carrier: str | None = "AA") -> bytes:
-        return json.dumps({"carrier": carrier, "at": f"2013-01-01T10:{minute:02}:00Z", "km": km}).encode()
+    def row(minute: int, km: Any = 1.5, carrier: str | None = "AA", year: int = 2013) -> bytes:
+        at = f"{year}-01-01T10:{minute:02}:00Z"
+        return json.dumps({"carrier": carrier, "at": at, "km": km}).encode()
 
     bad = [b"no json", None, row(1, "far"), row(1, -2), b'{"km": 1, "at": "soon"}', b'{"km": 1}']
     assert run(row(0), row(9), row(9, 2, None), row(10), *bad) == (10, 0, 4, 3, 6)
     # The latest time is 10:10: no window is closed before 10:20. Then both of 10:00 are, and they only.
-    assert run(row(3), row(20)) == (12, 4, 2, 2, 6)
-    assert run(row(3), row(19)) == (14, 4, 3, 2, 7)
+    # A row from far in the future has its window, and makes no other late.
+    assert run(row(3), row(20), row(0, year=9000)) == (13, 4, 3, 3, 6)
+    assert run(row(3), row(19)) == (15, 4, 4, 3, 7)
     found = table_in(kafka, results)
+    assert found.pop(("9000-01-01T10:00:00.000Z", "AA"))["rows"] == 1
     assert {(key[0][11:16], key[1]): (v["rows"], v["sum_km"], v["min_km"]) for key, v in found.items()} == {
         ("10:00", "AA"): (3, 4.5, 1.5),
         ("10:00", None): (1, 2.0, 2.0),

@@ -4,7 +4,7 @@ started again at any time: it goes on where the last committed transaction ended
 
 An alarm ends a process whose client makes no step. When a broker is killed and comes back, both clients may
 wait without end in a transactional call: librdkafka 2.16 for the group's coordinator after AddOffsetsToTxn
-(against genuine Kafka 3.9.1 just so), kafka-python 3.0.12 for a request that it forgot when a connection failed.
+(against genuine Kafka 3.9.1 just so), kafka-python 3.0.12 for a request that it forgot with a connection.
 """
 
 from __future__ import annotations
