@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from coordination import znodes
 from coordination.metadata_store import MetadataStore, NoNode
 from kafka_compat.client_quotas import node_name
+from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode, KafkaError
 
 _MECHANISMS = {1: ("SCRAM-SHA-256", "sha256"), 2: ("SCRAM-SHA-512", "sha512")}
@@ -85,11 +86,12 @@ class ScramCredentials:
         outcomes: dict[str, KafkaError | None] = {}
         for user in users:
             try:
-                await self._alter_one(
-                    user,
-                    [item for item in deletions if item.user == user],
-                    [item for item in upsertions if item.user == user],
-                )
+                with store_failures_told():
+                    await self._alter_one(
+                        user,
+                        [item for item in deletions if item.user == user],
+                        [item for item in upsertions if item.user == user],
+                    )
                 outcomes[user] = None
             except KafkaError as error:
                 outcomes[user] = error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kafka_compat.client_quotas import Change
 from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_client_quotas import (
@@ -30,7 +31,8 @@ async def _alter(
     entity = {item.entity_type: item.entity_name for item in entry.entity}
     changes = [Change(item.key, None if item.remove else item.value) for item in entry.ops]
     try:
-        await ctx.broker.client_quotas.alter(entity, changes, validate_only)
+        with store_failures_told():
+            await ctx.broker.client_quotas.alter(entity, changes, validate_only)
     except KafkaError as error:
         answer.error_code, answer.error_message = error.code, error.message
     return answer

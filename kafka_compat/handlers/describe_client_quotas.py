@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kafka_compat.client_quotas import Condition
 from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_client_quotas import (
@@ -29,7 +30,8 @@ async def describe_client_quotas(
         name = component.match if component.match_type == _EXACT else None
         conditions.append(Condition(component.entity_type, name, component.match_type == _ANY))
     try:
-        found = await ctx.broker.client_quotas.describe(conditions, request.strict)
+        with store_failures_told():
+            found = await ctx.broker.client_quotas.describe(conditions, request.strict)
     except KafkaError as error:
         return _refused(error)
     return DescribeClientQuotasResponse(

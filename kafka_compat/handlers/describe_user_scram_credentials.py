@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.errors import KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_user_scram_credentials import (
     CredentialInfo,
@@ -17,8 +19,15 @@ async def describe_user_scram_credentials(
     ctx: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
     users = [item.name for item in request.users or ()]
+    try:
+        with store_failures_told():
+            found = await ctx.broker.scram_credentials.describe(users)
+    except KafkaError as error:
+        return DescribeUserScramCredentialsResponse(
+            error_code=error.code, error_message=error.message, results=[]
+        )
     results = []
-    for user, iterations, error in await ctx.broker.scram_credentials.describe(users):
+    for user, iterations, refused in found:
         result = DescribeUserScramCredentialsResult(
             user=user,
             error_message=None,
@@ -27,7 +36,7 @@ async def describe_user_scram_credentials(
                 for mechanism, count in iterations.items()
             ],
         )
-        if error is not None:
-            result.error_code, result.error_message = error.code, error.message
+        if refused is not None:
+            result.error_code, result.error_message = refused.code, refused.message
         results.append(result)
     return DescribeUserScramCredentialsResponse(error_message=None, results=results)

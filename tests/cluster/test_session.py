@@ -21,6 +21,7 @@ from coordination.metadata_store import (
     Stat,
 )
 from coordination.model import BrokerInfo, Endpoint
+from kafka_compat.client_quotas import ClientQuotas
 from kafka_compat.cluster import broker as cluster_broker
 from kafka_compat.cluster.controller_link import ControllerLink
 from kafka_compat.cluster.controller_reign import ReignSettings
@@ -29,8 +30,21 @@ from kafka_compat.cluster.registration import register
 from kafka_compat.cluster.session import CurrentSession
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
 from kafka_compat.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kafka_compat.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+)
+from kafka_compat.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
+from kafka_compat.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from kafka_compat.protocol.messages.metadata import MetadataRequest
+from kafka_compat.scram_credentials import ScramCredentials
 from tests.cluster.embedded import EmbeddedCluster, until
 from tests.cluster.test_broker_client import frame_of, read_request
 
@@ -136,6 +150,29 @@ async def test_what_was_meant_for_the_life_before_is_not_obeyed(tmp_path: Path) 
     await life_before.expire()
     await starting
     await until(lambda: cluster.isr("t") == {1, 2, 3})
+    await cluster.stop()
+
+
+async def test_quotas_and_credentials_while_the_session_is_over(tmp_path: Path) -> None:
+    """Each entry is told to try again; the connection stays."""
+    cluster = EmbeddedCluster(tmp_path, 1)
+    await cluster.start()
+    over = cluster.tree.connect()
+    await over.expire()
+    one = cluster.brokers[1]
+    one.client_quotas = ClientQuotas(over, lambda _: None)
+    one.scram_credentials = ScramCredentials(over, lambda _: None)
+    entity = [EntityData(entity_type="user", entity_name="u")]
+    entry = EntryData(entity=entity, ops=[OpData(key="producer_byte_rate", value=1.0)])
+    altered = await cluster.send(1, ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest(entries=[entry]))
+    described = await cluster.send(1, ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, DescribeClientQuotasRequest())
+    deletions = AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion(name="u", mechanism=1)])
+    deleted = await cluster.send(1, ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions)
+    listed = await cluster.send(
+        1, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, DescribeUserScramCredentialsRequest()
+    )
+    answers = [*altered.entries, described, *deleted.results, listed]
+    assert [answer.error_code for answer in answers] == [ErrorCode.REQUEST_TIMED_OUT] * 4
     await cluster.stop()
 
 
