@@ -1,7 +1,8 @@
 """What a broker does by the clock: retention, compaction, rolling, timed flushes, checkpoints, deletions, and
 the collector of garbage.
 
-One timer, one short look each second; work that a disk could hold up goes to the flusher's thread.
+One timer, one short look each second, or as often as log.cleaner.backoff.ms asks for; work that a disk could
+hold up goes to the flusher's thread.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TICK_S = 1.0
+TICK_S_MIN = 0.05
 GC_INTERVAL_MS = 300_000
 
 
@@ -46,9 +48,12 @@ class Maintenance:
             (self._checkpoint_start_offsets, config.int("log.flush.start.offset.checkpoint.interval.ms")),
             (self._collect_garbage, GC_INTERVAL_MS),
         ]
+        self._tick_s = TICK_S
         self._cleaner: LogCleaner | None = None
         if config.bool("log.cleaner.enable"):
-            self._jobs.append((self._clean, config.int("log.cleaner.backoff.ms")))
+            backoff_ms = config.int("log.cleaner.backoff.ms")
+            self._jobs.append((self._clean, backoff_ms))
+            self._tick_s = max(min(TICK_S, backoff_ms / 1000), TICK_S_MIN)
         now_ms = broker.clock.now_ms()
         self._due_ms = [now_ms + interval_ms for _, interval_ms in self._jobs]
         # The first look at retention comes soon after the start (Kafka: log.initial.task.delay.ms).
@@ -57,7 +62,7 @@ class Maintenance:
         self._checkpointed: dict[tuple[str, int], int] = {}
 
     def start(self) -> None:
-        self._timer = self._broker.loop.call_later(TICK_S, self._tick)
+        self._timer = self._broker.loop.call_later(self._tick_s, self._tick)
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -74,7 +79,7 @@ class Maintenance:
                     job(now_ms)
                 except Exception:
                     log.exception("%s failed; it is tried again in %d ms", job.__name__, interval_ms)
-        self._timer = self._broker.loop.call_later(TICK_S, self._tick)
+        self._timer = self._broker.loop.call_later(self._tick_s, self._tick)
 
     def _flush_due(self, now_ms: int) -> None:
         for partition in self._broker.replicas:

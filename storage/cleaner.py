@@ -196,7 +196,7 @@ class BatchCleaner:
             kept = []
             for index, (key, delta) in enumerate(zip(found.keys, found.offset_deltas, strict=True)):
                 last = last_offset(key)
-                if last is None or last <= base + delta or delta > mapped:
+                if last is None or last <= base + delta:
                     kept.append(index)
         if gone:
             kept = [index for index in kept if index not in gone or found.offset_deltas[index] > mapped]

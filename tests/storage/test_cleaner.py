@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage import cleaner_job, log_cleaning
+from storage import cleaner, cleaner_job, log_cleaning
 from storage.batch import CompressionType
 from storage.cleaner import group_segments
 from storage.cleaner_job import SegmentSource
@@ -27,6 +28,7 @@ from storage.records import (
 )
 from tests.storage.cleaning_support import batches, clean, clean_all, records
 from tests.storage.log_support import START_MS, Harness, append
+from tests.support import campaign
 
 DELETE_RETENTION_MS = 1_000
 DUE_MS = START_MS + DELETE_RETENTION_MS
@@ -50,7 +52,13 @@ def harness(tmp_path: Path) -> Harness:
 Pair = tuple[bytes | None, bytes | None]
 
 
-def put(log: Log, *pairs: Pair, producer: tuple[int, int] | None = None, transactional: bool = False) -> None:
+def put(
+    log: Log,
+    *pairs: Pair,
+    producer: tuple[int, int] | None = None,
+    transactional: bool = False,
+    codec: CompressionType = CompressionType.NONE,
+) -> None:
     """Append one batch; `producer` is an id and the sequence of the first record."""
     producer_id, sequence = producer or (-1, -1)
     batch = build_batch(
@@ -59,6 +67,7 @@ def put(log: Log, *pairs: Pair, producer: tuple[int, int] | None = None, transac
         producer_epoch=0 if producer else -1,
         base_sequence=sequence,
         transactional=transactional,
+        compression=codec,
     )
     append(log, memoryview(bytearray(batch)))
 
@@ -199,6 +208,23 @@ def test_an_open_transaction_holds_the_cleaner_back(harness: Harness) -> None:
     assert shown(log) == [(1, b"k", b"1"), (2, b"k", b"open"), (3, b"k", b"3")]
 
 
+@pytest.mark.parametrize("flags_max", [1, cleaner.FLAGS_MAX])
+def test_records_without_a_key_go_wherever_they_are(tmp_path: Path, flags_max: int) -> None:
+    # Such records are from before the topic was compacted.
+    harness = Harness(tmp_path, config=config(cleanup_policy=frozenset({"delete"})))
+    log = harness.log()
+    put(log, (None, b"0"), (b"a", b"1"), (None, None), (b"b", None))
+    put(log, (None, b"4"), (None, b"5"))
+    log.roll(START_MS)
+    with patch.object(cleaner, "FLAGS_MAX", flags_max):
+        clean(log, None, START_MS)
+    assert shown(log) == [(1, b"a", b"1"), (3, b"b", None)]
+    put(log, (b"", b"6"), (None, b"7"))
+    log.roll(START_MS)
+    clean(log, 6, DUE_MS)
+    assert shown(log) == [(1, b"a", b"1"), (6, b"", b"6")]
+
+
 def test_min_and_max_compaction_lag(harness: Harness) -> None:
     log = harness.log()
     put(log, (b"k", b"0"))
@@ -326,7 +352,9 @@ ROLL = st.just(("roll", list[Pair](), 0))
 HISTORIES = st.lists(PLAIN | TXN | ROLL, min_size=1, max_size=25)
 
 
-def _write(log: Log, history: list[tuple[str, list[Pair], int]]) -> list[tuple[int, bytes, bytes | None]]:
+def _write(
+    log: Log, history: list[tuple[str, list[Pair], int]], codec: CompressionType
+) -> list[tuple[int, bytes, bytes | None]]:
     """Write all of it; the committed (offset, key, value)."""
     committed = []
     sequences = {1: 0, 2: 0, 9: 0}
@@ -338,7 +366,7 @@ def _write(log: Log, history: list[tuple[str, list[Pair], int]]) -> list[tuple[i
             continue
         producer_id = number or (9 if kind != "plain" else 0)
         producer = (producer_id, sequences[producer_id]) if producer_id else None
-        put(log, *rows, producer=producer, transactional=kind != "plain")
+        put(log, *rows, producer=producer, transactional=kind != "plain", codec=codec)
         if producer_id:
             sequences[producer_id] += len(rows)
         if kind != "plain":
@@ -350,15 +378,25 @@ def _write(log: Log, history: list[tuple[str, list[Pair], int]]) -> list[tuple[i
     return committed
 
 
-@settings(deadline=None, max_examples=30)
-@given(HISTORIES, st.sampled_from([1, 700, 1 << 20]), st.sampled_from([500, 1_000, 1 << 20]))
+@settings(deadline=None, max_examples=campaign.rounds(40, 300))
+@given(
+    HISTORIES,
+    st.sampled_from([1, 700, 1 << 20]),
+    st.sampled_from([500, 1_000, 1 << 20]),
+    st.sampled_from([1, 3, cleaner.FLAGS_MAX]),
+    st.sampled_from([CompressionType.NONE, CompressionType.LZ4]),
+)
 def test_what_stays_is_the_last_value_of_each_key_at_its_old_offset(
-    history: list[tuple[str, list[Pair], int]], dedupe_buffer_bytes: int, segment_bytes: int
+    history: list[tuple[str, list[Pair], int]],
+    dedupe_buffer_bytes: int,
+    segment_bytes: int,
+    flags_max: int,
+    codec: CompressionType,
 ) -> None:
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, patch.object(cleaner, "FLAGS_MAX", flags_max):
         harness = Harness(directory, config=config(segment_bytes=segment_bytes))
         log = harness.log()
-        committed = _write(log, history)
+        committed = _write(log, history, codec)
         end_offset, sequences = log.log_end_offset, _sequences(log)
         last = {key: (offset, key, value) for offset, key, value in committed}
 
@@ -369,7 +407,7 @@ def test_what_stays_is_the_last_value_of_each_key_at_its_old_offset(
         clean_all(log, START_MS)
         assert list(batches(log)) == settled, "a cleaning finds something in a clean log"
 
-        clean_all(log, DUE_MS)
+        clean_all(log, DUE_MS, dedupe_buffer_bytes=dedupe_buffer_bytes)
         assert shown(log) == sorted(row for row in last.values() if row[2] is not None)
         after = list(batches(log))
         assert (log.log_end_offset, _sequences(log)) == (end_offset, sequences)
