@@ -159,9 +159,7 @@ class Broker:
 
     def _marker_writer(self) -> MarkerWriter:
         """What the coordinator ends its transactions with."""
-        from kafka_compat.transactions.marker_writer import MarkersAfterAnswers
-
-        return MarkersAfterAnswers(self.markers, self.loop.call_soon)
+        return self.markers
 
     @cached_property
     def verifications(self) -> Verifications:

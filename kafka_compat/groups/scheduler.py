@@ -21,7 +21,9 @@ class Scheduler(Protocol):
         """Milliseconds on a clock of unknown origin."""
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> TimerHandle:
-        """Call once, no sooner than after `delay_ms`, and never before this returns."""
+        """Call once, no sooner than after `delay_ms`, and never before this returns. With 0 it is called
+        before any request that is not read yet.
+        """
 
 
 class LoopScheduler:
@@ -34,7 +36,9 @@ class LoopScheduler:
         return int(self._loop.time() * 1000)
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> TimerHandle:
-        return self._loop.call_later(delay_ms / 1000, callback)
+        return (
+            self._loop.call_later(delay_ms / 1000, callback) if delay_ms else self._loop.call_soon(callback)
+        )
 
 
 def run_in_steps(

@@ -352,7 +352,8 @@ class TransactionCoordinator:
                 out.markers.bumped_epoch,
             )
             hosted.awaiting = set(out.markers.partitions)
-            self._send(hosted, marker)
+            # The producer waits for the decision only: its answer leaves first.
+            self._scheduler.call_later(0, partial(self._send, hosted, marker))
         if out.retry_completion:
             self._scheduler.call_later(_RETRY_MS, partial(self._complete, hosted))
         if transaction.state is TransactionState.DEAD:

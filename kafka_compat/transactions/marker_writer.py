@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import NamedTuple, Protocol
 
 from kafka_compat.errors import ErrorCode
@@ -33,19 +32,3 @@ class MarkerWriter(Protocol):
         """Write the marker to each partition, and call back exactly once for each: when its marker is
         committed, or with an error.
         """
-
-
-class MarkersAfterAnswers:
-    """A marker writer of a coordinator that is alone: the producer's answer, which waits for the decision
-    only, leaves before the markers are written. They still come before any request that is not read yet.
-    """
-
-    def __init__(self, markers: MarkerWriter, call_soon: Callable[[Callable[[], None]], object]) -> None:
-        self._markers = markers
-        self._call_soon = call_soon
-
-    def exists(self, partition: TopicPartition) -> bool:
-        return self._markers.exists(partition)
-
-    def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:
-        self._call_soon(partial(self._markers.write, marker, list(partitions), done))

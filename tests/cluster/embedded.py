@@ -135,6 +135,17 @@ class EmbeddedCluster:
         }
         return set(known.pop()) if len(known) == 1 else set()
 
+    def is_at_rest(self, topic: str, partitions: int) -> bool:
+        """Whether all that these partitions were given is committed, and no transaction is open there: the
+        markers come after the producer is told.
+        """
+        for index in range(partitions):
+            broker = self.brokers.get(self.leader(topic, index))
+            held = broker.replicas.get(topic, index) if broker is not None else None
+            if held is None or held.last_stable_offset < held.log.log_end_offset:
+                return False
+        return True
+
     # --- requests
 
     async def send(self, broker_id: int, key: ApiKey, version: int, request: Any) -> Any:

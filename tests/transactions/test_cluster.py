@@ -57,6 +57,12 @@ async def committed(cluster: EmbeddedCluster) -> list[str]:
     return sorted(await client(read_all, addresses(cluster), "topic", partitions=PARTITIONS))
 
 
+async def ended(cluster: EmbeddedCluster) -> list[str]:
+    """What is committed once every transaction has its markers, which come after its producer is told."""
+    await until(lambda: cluster.is_at_rest("topic", PARTITIONS))
+    return await committed(cluster)
+
+
 async def test_a_transaction_spans_brokers(cluster: EmbeddedCluster) -> None:
     producer = await client(transactional_producer, addresses(cluster), "id")
     kept = [f"kept-{index}" for index in range(PARTITIONS)]
@@ -65,7 +71,7 @@ async def test_a_transaction_spans_brokers(cluster: EmbeddedCluster) -> None:
     await client(producer.commit_transaction, PATIENCE_S)
     await client(begin, producer, ["dropped"] * PARTITIONS)
     await client(producer.abort_transaction, PATIENCE_S)
-    assert await committed(cluster) == kept
+    assert await ended(cluster) == kept
     assert {cluster.leader("topic", index) for index in range(PARTITIONS)} == {1, 2, 3}
     assert cluster.isr(TRANSACTIONS_TOPIC) == {1, 2, 3}
 
@@ -81,6 +87,7 @@ async def test_offsets_of_a_group_of_another_broker(cluster: EmbeddedCluster) ->
         group = f"group-{number}"
         await client(programs.copy, address, "source", "target", group, f"copier-{number}", abort_every=3)
         assert await client(programs.committed_offset, address, group, "source") == 30
+    await until(lambda: cluster.is_at_rest("target", 1))
     assert await client(read_all, address, "target") == 2 * [f"{number}'" for number in range(30)]
 
 
@@ -94,11 +101,11 @@ async def test_the_coordinator_is_lost_in_mid_transaction(cluster: EmbeddedClust
     end = producer.commit_transaction if outcome == "commit" else producer.abort_transaction
     await client(end, PATIENCE_S)
     expected = values if outcome == "commit" else []
-    assert await committed(cluster) == expected
+    assert await ended(cluster) == expected
     await cluster.start_broker(lost)
     await client(begin, producer, ["more"])
     await client(producer.commit_transaction, PATIENCE_S)
-    assert await committed(cluster) == sorted([*expected, "more"])
+    assert await ended(cluster) == sorted([*expected, "more"])
 
 
 async def test_what_was_decided_is_completed_by_the_next_coordinator(cluster: EmbeddedCluster) -> None:
@@ -124,7 +131,7 @@ async def test_what_was_decided_is_completed_by_the_next_coordinator(cluster: Em
             if held.topic == "topic":
                 held.min_insync_replicas = 1
     await committing
-    assert await committed(cluster) == values
+    assert await ended(cluster) == values
 
 
 async def test_a_zombie_is_fenced_on_every_broker(cluster: EmbeddedCluster) -> None:
@@ -139,4 +146,4 @@ async def test_a_zombie_is_fenced_on_every_broker(cluster: EmbeddedCluster) -> N
     assert fenced.value.args[0].fatal()
     await client(begin, heir, ["kept"])
     await client(heir.commit_transaction, PATIENCE_S)
-    assert await committed(cluster) == ["kept"]
+    assert await ended(cluster) == ["kept"]

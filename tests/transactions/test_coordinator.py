@@ -82,6 +82,9 @@ def test_every_partition_gets_a_marker_with_the_coordinators_epoch() -> None:
     coordinator = Coordinator(MemoryLog(2))
     identity = coordinator.begin()
     assert coordinator.commit(identity) is ErrorCode.NONE
+    assert coordinator.partitions.written == [], "the answer comes first"
+    assert coordinator.state() is TransactionState.PREPARE_COMMIT
+    coordinator.scheduler.advance()
     marker = Marker(identity, True, 3)
     assert coordinator.partitions.written == [(partition, marker) for partition in PARTITIONS]
     assert coordinator.state() is TransactionState.COMPLETE_COMMIT
@@ -105,6 +108,7 @@ def test_a_deleted_topic_needs_no_marker() -> None:
     identity = coordinator.begin()
     coordinator.partitions.answers = dict.fromkeys(PARTITIONS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     coordinator.commit(identity)
+    coordinator.scheduler.advance()
     assert coordinator.state() is TransactionState.PREPARE_COMMIT
     coordinator.partitions.gone = set(PARTITIONS)
     coordinator.scheduler.advance(SECOND_MS)
@@ -118,6 +122,7 @@ def test_a_newer_coordinator_completes_what_an_older_one_began() -> None:
     identity = first.begin()
     first.partitions.answers = dict.fromkeys(PARTITIONS, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
     first.commit(identity)
+    first.scheduler.advance()
     second = Coordinator(log)
     assert second.state() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     second.scheduler.advance()
@@ -136,6 +141,7 @@ def test_an_open_transaction_survives_loading() -> None:
     heir.scheduler.advance()
     assert heir.verify("id", identity, PARTITIONS) is ErrorCode.NONE
     assert heir.commit(identity) is ErrorCode.NONE
+    heir.scheduler.advance()
     assert heir.state() is TransactionState.COMPLETE_COMMIT
 
 
