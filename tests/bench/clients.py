@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -191,9 +192,20 @@ def confluent_one_by_one(address: str, topic: str, records: int, size_bytes: int
 
 
 def bare_at_500(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
+    """The latencies of `bare_times`. The rate is given, so there is no throughput to compare."""
+    times = bare_times(address, topic, records, size_bytes)
+    found = _measurement(
+        records, times[-1][0] - times[0][0], [latency for _, latency in times[records // 10 :]]
+    )
+    return {name: value for name, value in found.items() if name != "throughput"}
+
+
+def bare_times(
+    address: str, topic: str, records: int, size_bytes: int, stopping: threading.Event | None = None
+) -> list[tuple[float, float]]:
     """A bare socket: Produce requests of one record with acks=all, one after the other and at most 500 per
-    second, to each partition in turn. No threads and queues of a library are in these times. The rate is
-    given, so there is no throughput to compare.
+    second, to each partition in turn, until it is time to stop. No threads and queues of a library are in
+    these times: for each request when it was sent, in seconds since 1970, and its latency in ms.
     """
     from confluent_kafka.admin import AdminClient
     from kafka.record.default_records import DefaultRecordBatchBuilder
@@ -225,23 +237,36 @@ def bare_at_500(address: str, topic: str, records: int, size_bytes: int) -> dict
             leaders[partition.leader] = socket.create_connection((broker.host, broker.port), 10)
             leaders[partition.leader].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         ways.append((leaders[partition.leader], len(payload).to_bytes(4, "big") + payload))
-    latencies_ms: list[float] = []
+    times: list[tuple[float, float]] = []
     answer = b""
     began = time.perf_counter()
     for number in range(records):
+        if stopping is not None and stopping.is_set():
+            break
         time.sleep(max(began + number / 500 - time.perf_counter(), 0))
         connection, frame = ways[number % len(ways)]
-        sent = time.perf_counter()
+        sent_at, sent = time.time(), time.perf_counter()
         connection.sendall(frame)
         answer = connection.recv(65536)
         while len(answer) < 4 or len(answer) < 4 + int.from_bytes(answer[:4], "big"):
             answer += connection.recv(65536)
-        latencies_ms.append((time.perf_counter() - sent) * 1000)
+        times.append((sent_at, (time.perf_counter() - sent) * 1000))
     last = codec.decode(ProduceResponse, 9, answer, 9).responses[0].partition_responses[0]
-    if last.error_code or last.base_offset < records // len(ways) - 1:
+    if last.error_code or last.base_offset < len(times) // len(ways) - 1:
         raise RuntimeError(f"the records were not appended: {last}")
-    found = _measurement(records, time.perf_counter() - began, latencies_ms[records // 10 :])
-    return {name: value for name, value in found.items() if name != "throughput"}
+    return times
+
+
+def bare_until_told(address: str, topic: str, records: int, size_bytes: int) -> dict[str, Any]:
+    """`bare_times` until standard input ends, as {"times": …}."""
+    stopping = threading.Event()
+
+    def listen() -> None:
+        sys.stdin.read()
+        stopping.set()
+
+    threading.Thread(target=listen, daemon=True).start()
+    return {"times": bare_times(address, topic, records, size_bytes, stopping)}
 
 
 def _consume(records: int, poll: Callable[[], int], close: Callable[[], object]) -> dict[str, float]:
@@ -273,7 +298,7 @@ def _measurement(records: int, elapsed_s: float, latencies_ms: Sequence[float]) 
     return found
 
 
-_CLIENTS = {
+_CLIENTS: dict[str, Callable[[str, str, int, int], dict[str, Any]]] = {
     "confluent-produce": confluent_produce,
     "confluent-idempotent": confluent_idempotent,
     "confluent-transactions": confluent_transactions,
@@ -281,6 +306,7 @@ _CLIENTS = {
     "confluent-echo": confluent_echo,
     "confluent-one-by-one": confluent_one_by_one,
     "bare-at-500": bare_at_500,
+    "bare-until-told": bare_until_told,
     "kafka-python-produce": kafka_python_produce,
     "kafka-python-consume": kafka_python_consume,
 }

@@ -3,15 +3,17 @@ feel of it.
 
     python -m tests.bench.compaction [--records 1000000] [--keys 100000] [--pairs 3] [--json]
 
-Each leg fills a compacted topic that is not cleaned yet, times producers of another topic, then lowers
-min.cleanable.dirty.ratio and times the same producers while the cleaning runs. Both brokers note how far a
-log is clean in cleaner-offset-checkpoint, and that file says when the cleaning is over.
+Each leg fills a compacted topic that is not cleaned yet, starts a producer of another topic, and after a
+while lowers min.cleanable.dirty.ratio: the times of this producer are compared from before that and from then
+until the log is clean. Both brokers note how far a log is clean in cleaner-offset-checkpoint.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -23,14 +25,14 @@ from typing import Any
 from tests.bench import report, sides
 from tests.bench.report import Pairs
 from tests.bench.sides import Side
-from tests.bench.workloads import Measurement, python_client
+from tests.bench.workloads import PROJECT
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
 TOPIC = "compacted"
 PROBE = "probe"
-PROBE_RECORDS = 1_500
-"""At 500 a second: three seconds."""
+WARM_S = 5
+BEFORE_S = 3
 VALUE_BYTES = 100
 CLEAN_WITHIN_S = 300
 SETTINGS = {"log.cleaner.backoff.ms": "100", "auto.create.topics.enable": "false"}
@@ -43,6 +45,8 @@ COLUMNS = {
     "clean_s": "time to clean",
     "cpu_s": "CPU time of it",
     "memory_bytes": "highest memory",
+    "p50_ms": "p50 during",
+    "p99_ms": "p99 during",
     "p50_ratio": "p50 during / before",
     "p99_ratio": "p99 during / before",
 }
@@ -50,19 +54,20 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """One cleaning, and the producers beside it."""
+    """One cleaning, and the latencies in ms of a producer beside it."""
 
     clean_s: float
     cpu_s: float
     memory_bytes: float
-    before: Measurement
-    during: Measurement
+    before_ms: Sequence[float]
+    during_ms: Sequence[float]
 
     def figures(self) -> dict[str, float]:
         found = {"clean_s": self.clean_s, "cpu_s": self.cpu_s, "memory_bytes": self.memory_bytes}
-        for name in ("p50_ms", "p99_ms"):
-            before, during = getattr(self.before, name), getattr(self.during, name)
-            found[name.replace("_ms", "_ratio")] = during / before
+        before, during = sorted(self.before_ms), sorted(self.during_ms)
+        for name, share in (("p50", 0.5), ("p99", 0.99)):
+            found[f"{name}_ms"] = during[int(len(during) * share)]
+            found[f"{name}_ratio"] = found[f"{name}_ms"] / before[int(len(before) * share)]
         return found
 
 
@@ -71,22 +76,49 @@ def measure(side: Side, records: int, keys: int) -> Cleaning:
     side.create_topic(PROBE, 1)
     _create_compacted(side)
     end = _fill(side, records, keys)
-    _probe(side)
-    before = _probe(side)
-    cpu_before_s = side.cpu_seconds()
-    began = time.perf_counter()
+    probe = _Probe(side)
+    time.sleep(WARM_S)
+    warm_at = time.time()
+    time.sleep(BEFORE_S)
+    began_at = time.time()
+    memory, cpu_before_s = _Memory(side), side.cpu_seconds()
     _configure(side, {"min.cleanable.dirty.ratio": "0.01"})
-    memory = _Memory(side)
-    during: list[Measurement] = []
-    prober = threading.Thread(target=lambda: during.append(_probe(side)))
-    prober.start()
+    asked_at = time.time()
     wait_until(lambda: _clean_up_to(side) >= end, CLEAN_WITHIN_S, f"{side.label}: a clean log")
-    clean_s = time.perf_counter() - began
-    prober.join()
-    memory.stop()
+    clean_at = time.time()
     # The CPU time of a child counts once it has ended.
     wait_until(lambda: not _children(side.servers[0].pid), CLEAN_WITHIN_S, "the end of the child")
-    return Cleaning(clean_s, side.cpu_seconds() - cpu_before_s, memory.highest_bytes, before, during[0])
+    cpu_s = side.cpu_seconds() - cpu_before_s
+    memory.stop()
+    times = probe.stop()
+    return Cleaning(
+        clean_at - began_at,
+        cpu_s,
+        memory.highest_bytes,
+        [latency_ms for sent_at, latency_ms in times if warm_at <= sent_at < began_at],
+        [latency_ms for sent_at, latency_ms in times if asked_at <= sent_at < clean_at],
+    )
+
+
+class _Probe:
+    """A producer in a process of its own."""
+
+    def __init__(self, side: Side) -> None:
+        arguments = ["bare-until-told", side.address, PROBE, str(500 * CLEAN_WITHIN_S), str(VALUE_BYTES)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.bench.clients", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=PROJECT,
+        )
+
+    def stop(self) -> list[tuple[float, float]]:
+        """When each request was sent, in seconds since 1970, and its latency in ms."""
+        found, _ = self._process.communicate(timeout=30)
+        if self._process.returncode:
+            raise RuntimeError("the producer beside the cleaning failed")
+        times: list[tuple[float, float]] = json.loads(found)["times"]
+        return times
 
 
 class _Memory(threading.Thread):
@@ -172,10 +204,6 @@ def _fill(side: Side, records: int, keys: int) -> int:
         raise RuntimeError(f"{side.label} did not acknowledge the last record")
     _configure(side, {"segment.ms": "604800000"})
     return records
-
-
-def _probe(side: Side) -> Measurement:
-    return python_client("bare-at-500", side.address, PROBE, PROBE_RECORDS, VALUE_BYTES)
 
 
 def _clean_up_to(side: Side) -> int:
