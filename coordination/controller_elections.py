@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from coordination.controller_context import ControllerContext, Procedure
 from coordination.controller_model import ControllerError, ElectionType, Outcome, TopicPartition
 from coordination.controller_partitions import Partitions, Strategy
+from coordination.controller_refusals import election_failed
 from coordination.election import elect_preferred
 
 
@@ -38,19 +39,13 @@ class Elections:
             elif partitions is not None:
                 error = ControllerError.ELECTION_NOT_NEEDED
                 outcomes[partition] = Outcome(error, "Leader election not needed for topic partition.")
-        preferred = election is ElectionType.PREFERRED
-        strategy = Strategy.PREFERRED if preferred else Strategy.UNCLEAN
+        strategy = Strategy.PREFERRED if election is ElectionType.PREFERRED else Strategy.UNCLEAN
         elected = yield from self._partitions.elect(electable, strategy)
         for partition in electable:
             if partition in elected:
                 outcomes[partition] = Outcome(ControllerError.NONE)
             else:
-                error = (
-                    ControllerError.PREFERRED_LEADER_NOT_AVAILABLE
-                    if preferred
-                    else ControllerError.ELIGIBLE_LEADERS_NOT_AVAILABLE
-                )
-                outcomes[partition] = Outcome(error, f"Failed to elect {strategy.value} for {partition}")
+                outcomes[partition] = election_failed(election, partition)
         return outcomes
 
     def rebalance(self) -> Procedure[None]:

@@ -30,6 +30,7 @@ from coordination.controller_model import (
     WriteReassignments,
 )
 from coordination.controller_partitions import Partitions, Strategy
+from coordination.controller_refusals import refused_target
 from coordination.controller_replicas import Replicas
 
 _UNKNOWN = Outcome(ControllerError.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
@@ -110,19 +111,14 @@ class Reassignments:
         return {partition: each for partition, each in assignments.items() if each.being_reassigned}
 
     def _refusal(self, partition: TopicPartition, target: tuple[int, ...]) -> Outcome | None:
-        invalid = ControllerError.INVALID_REPLICA_ASSIGNMENT
-        if not target:
-            return Outcome(invalid, "The list of replicas is empty.")
-        if len(set(target)) != len(target):
-            return Outcome(invalid, f"A replica is named twice: {list(target)}")
-        if min(target) < 0:
-            return Outcome(invalid, f"A broker id is negative: {list(target)}")
-        assignment = self._context.assignment(partition).reassign_to(target)
-        dead = sorted(set(assignment.adding) - self._context.live_brokers())
-        if dead:
-            return Outcome(invalid, f"Brokers of the assignment {list(target)} are not alive: {dead}")
+        present = self._context.assignment(partition)
+        refused = refused_target(target, present.origin, self._context.live_brokers())
+        if refused is not None:
+            return refused
+        assignment = present.reassign_to(target)
         state = self._context.states.get(partition)
         if state is not None and not set(state.isr) & set(assignment.replicas):
+            invalid = ControllerError.INVALID_REPLICA_ASSIGNMENT
             return Outcome(invalid, f"None of the replicas {list(assignment.replicas)} is in sync")
         return None
 

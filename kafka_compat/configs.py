@@ -31,6 +31,7 @@ from kafka_compat.config.synonyms import (
     broker_entry,
     broker_entry_names,
     default_broker_entry,
+    known_key,
     topic_entry,
 )
 from kafka_compat.error_mapping import store_failures_told
@@ -47,10 +48,17 @@ BrokerListener = Callable[[set[str]], None]
 
 _THREAD_COUNTS = (
     "background.threads",
+    "log.cleaner.threads",
     "num.io.threads",
     "num.network.threads",
     "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
+)
+_BOUNDS = ("should be at least 1", "should be at least half", "should not be greater than double")
+_CLEANERS_BOUNDS = (
+    "should be at least 1",
+    "cannot be reduced to less than half",
+    "cannot be increased to more than double",
 )
 
 
@@ -250,7 +258,7 @@ class ConfigManager:
         try:
             new = self._config.with_dynamic(*layers)
         except ConfigError as error:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+            raise KafkaError(ErrorCode.INVALID_REQUEST, _refusal(error)) from error
         _check_thread_counts(self._config, new)
         secrets = [item for item in settings if _is_password(item)]
         if secrets:
@@ -374,7 +382,7 @@ def check_dynamic(settings: Mapping[str, str], *, per_broker: bool) -> None:
             f"HashSet({', '.join(bare)})",
         )
     for name, value in settings.items():
-        key = keys.get(name) or dynamic_only_keys().get(name)
+        key = known_key(name)
         if key:
             try:
                 key.parse(value)
@@ -394,20 +402,32 @@ def check_dynamic(settings: Mapping[str, str], *, per_broker: bool) -> None:
             )
 
 
+def _refusal(error: ConfigError) -> str:
+    """What Kafka says of settings that do not go together; other words than at a start."""
+    if error.name in ("listeners", "advertised.listeners"):
+        return f"Error creating broker listeners from '{error.value}': {error.reason}"
+    return f"requirement failed: {error.name} {error.reason}"
+
+
 def _check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
     """KafkaError when a number of threads changes by more than a factor of two at once."""
     for name in _THREAD_COUNTS:
         before, after = old.int(name), new.int(name)
-        if after < 1:
-            bound = "should be at least 1"
-        elif after < before // 2:
-            bound = f"should be at least half the current value {before}"
-        elif after > 2 * before:
-            bound = f"should not be greater than double the current value {before}"
-        else:
+        place = 0 if after < 1 else 1 if after < before // 2 else 2 if after > 2 * before else None
+        if place is None:
             continue
-        problem = f"Dynamic thread count update validation failed for {name}={after}, value {bound}"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, problem)
+        if name == "log.cleaner.threads":
+            problem = f"Log cleaner threads {_CLEANERS_BOUNDS[place]}"
+        else:
+            failed = f"Dynamic thread count update validation failed for {name}={after}"
+            problem = f"{failed}, value {_BOUNDS[place]}"
+        if place:
+            problem += f" the current value {before}"
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Invalid value org.apache.kafka.common.config.ConfigException: {problem} "
+            "for configuration Invalid dynamic configuration",
+        )
 
 
 def _check_names(names: Sequence[str], nulls: Sequence[str]) -> None:

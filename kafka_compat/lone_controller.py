@@ -22,6 +22,7 @@ from coordination.controller_model import (
     ReplyValue,
     TopicPartition,
 )
+from coordination.controller_refusals import election_failed, refused_target
 from kafka_compat.metadata_cache import MetadataCache
 
 _UNKNOWN = Outcome(ControllerError.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
@@ -66,7 +67,7 @@ class LoneController:
             if known is None:
                 outcomes[partition] = _UNKNOWN
             elif known.leader < 0:
-                outcomes[partition] = _failed(election, partition)
+                outcomes[partition] = election_failed(election, partition)
             elif partitions is not None:
                 not_needed = ControllerError.ELECTION_NOT_NEEDED
                 outcomes[partition] = Outcome(not_needed, "Leader election not needed for topic partition.")
@@ -74,27 +75,11 @@ class LoneController:
 
     def _reassign(self, partition: TopicPartition, target: tuple[int, ...] | None) -> Outcome:
         """A move to where the replica is: done. There is nowhere else."""
-        invalid = ControllerError.INVALID_REPLICA_ASSIGNMENT
         if target is None:
             nothing = ControllerError.NO_REASSIGNMENT_IN_PROGRESS
             return Outcome(nothing, "No partition reassignment is in progress.")
-        if not target:
-            return Outcome(invalid, "The list of replicas is empty.")
-        if len(set(target)) != len(target):
-            return Outcome(invalid, f"A replica is named twice: {list(target)}")
-        if min(target) < 0:
-            return Outcome(invalid, f"A broker id is negative: {list(target)}")
-        others = sorted(set(target) - {self._metadata.local_id})
-        if others:
-            return Outcome(invalid, f"Brokers of the assignment {list(target)} are not alive: {others}")
+        here = {self._metadata.local_id}
+        refused = refused_target(target, here if self._metadata.partition(*partition) else (), here)
+        if refused is not None:
+            return refused
         return Outcome(ControllerError.NONE) if self._metadata.partition(*partition) else _UNKNOWN
-
-
-def _failed(election: ElectionType, partition: TopicPartition) -> Outcome:
-    is_preferred = election is ElectionType.PREFERRED
-    error = (
-        ControllerError.PREFERRED_LEADER_NOT_AVAILABLE
-        if is_preferred
-        else ControllerError.ELIGIBLE_LEADERS_NOT_AVAILABLE
-    )
-    return Outcome(error, f"Failed to elect a leader for {partition}")

@@ -23,11 +23,13 @@ def check_topic_name(topic: str) -> None:
     if not topic:
         problem = "the empty string is not allowed"
     elif topic in (".", ".."):
-        problem = '"." and ".." are not allowed'
+        problem = f"'{topic}' is not allowed"
     elif len(topic) > NAME_LENGTH_MAX:
-        problem = f"the length of {topic!r} is longer than {NAME_LENGTH_MAX} characters"
+        problem = f"the length of '{topic}' is longer than the max allowed length {NAME_LENGTH_MAX}"
     elif not _LEGAL.fullmatch(topic):
-        problem = f"{topic!r} holds characters other than ASCII letters and digits, '.', '_' and '-'"
+        problem = (
+            f"'{topic}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+        )
     else:
         return
     raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")

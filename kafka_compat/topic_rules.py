@@ -5,7 +5,7 @@ Every refusal is a KafkaError with the code and message that the client gets.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafka_compat.assignment import assign_replicas
@@ -159,21 +159,50 @@ def added_replicas(
             racks, added, len(present[0]), start=start, shift=start, first_partition=len(present)
         )
     else:
-        if len(assignments) != added:
-            raise KafkaError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"Increasing the number of partitions by {added} but {len(assignments)} assignments "
-                "provided.",
-            )
-        _check_assignments(dict(enumerate(assignments)), brokers)
-        if len(assignments[0]) != len(present[0]):
-            raise KafkaError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"Inconsistent replication factor between partitions: partition 0 has {len(present[0])}, "
-                f"the new ones have {len(assignments[0])}.",
-            )
+        _check_added(present, added, assignments, brokers)
         new = [tuple(replicas) for replicas in assignments]
     return dict(enumerate(new, len(present)))
+
+
+def _check_added(
+    present: Sequence[tuple[int, ...]],
+    added: int,
+    assignments: Sequence[Sequence[int]],
+    brokers: Collection[int],
+) -> None:
+    def refuse(problem: str) -> KafkaError:
+        return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+
+    unknown = sorted({replica for replicas in assignments for replica in replicas} - set(brokers))
+    if unknown:
+        raise refuse(f"Unknown broker(s) in replica assignment: {_listed(unknown)}.")
+    if len(assignments) != added:
+        raise refuse(
+            f"Increasing the number of partitions by {added} but {len(assignments)} assignments provided."
+        )
+    for index, replicas in enumerate(assignments, len(present)):
+        if not replicas:
+            raise refuse(f"Cannot have replication factor of 0 for partition id {index}.")
+        if len(set(replicas)) != len(replicas):
+            raise refuse(
+                f"Duplicate brokers not allowed in replica assignment: {_listed(replicas)} "
+                f"for partition id {index}."
+            )
+    wanted = len(present[0])
+    sizes = {
+        index: len(replicas)
+        for index, replicas in enumerate(assignments, len(present))
+        if len(replicas) != wanted
+    }
+    if sizes:
+        raise refuse(
+            f"Inconsistent replication factor between partitions, partition 0 has {wanted} while partitions "
+            f"[{_listed(sizes)}] have replication factors [{_listed(sizes.values())}], respectively."
+        )
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def _check_assignments(assignments: Mapping[int, Sequence[int]], brokers: Collection[int] | None) -> None:

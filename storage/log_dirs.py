@@ -34,6 +34,8 @@ DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 NAME_BYTES_MAX = 255
+PREFERRED_MAX = 10_000
+"""Directories that are remembered for logs to come; beyond, the oldest are forgotten."""
 
 THREADS = 16
 """For what waits for the disk at start and stop; fewer logs than this are done one after the other."""
@@ -131,6 +133,7 @@ class LogDirs:
         self._filesystem: Filesystem = filesystem or RealFilesystem()
         self.clean_offsets: dict[TopicPartition, int] = {}
         """The partitions that were compacted, with the offsets up to which they are clean."""
+        self._preferred: dict[TopicPartition, str] = {}
         self._broker_id = broker_id
         self._cluster_id = cluster_id
         self._clock = clock
@@ -333,8 +336,15 @@ class LogDirs:
 
     # --- create and delete
 
+    def prefer(self, topic: str, partition: int, directory: str) -> None:
+        """Have a log that does not exist yet be created in this directory, if that is online then (KIP-113)."""
+        while len(self._preferred) >= PREFERRED_MAX:
+            del self._preferred[next(iter(self._preferred))]
+        self._preferred[topic, partition] = directory
+
     def create(self, topic: str, partition: int, topic_id: UUID) -> Log:
-        """A new, empty log in the directory with space that holds the fewest. Durable with its first flush.
+        """A new, empty log: in its preferred directory, or in that with space that holds the fewest. Durable
+        with its first flush.
 
         Raises LogDirFailure when no directory is online, DiskFull when there is no space for it.
         """
@@ -347,7 +357,8 @@ class LogDirs:
         counts = dict.fromkeys((directory.path for directory in online), 0)
         for log in self.logs.values():
             counts[log.disk.path] += 1
-        online.sort(key=lambda candidate: counts[candidate.path])
+        preferred = self._preferred.pop(key, None)
+        online.sort(key=lambda candidate: (candidate.path != preferred, counts[candidate.path]))
         for directory in online[:-1]:
             with contextlib.suppress(DiskFull):
                 return self._create(directory, key, topic_id)

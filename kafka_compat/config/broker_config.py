@@ -23,6 +23,8 @@ _Str: TypeAlias = str
 _Bool: TypeAlias = bool
 _Strings: TypeAlias = list[str]
 
+_CLEANER_BYTES = 1024 * 1024
+
 _UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
 
 #: Settings that KRaft configurations carry. A ZooKeeper-mode broker has no use for them.
@@ -267,7 +269,16 @@ class BrokerConfig:
         if self.duration_ms("log.roll.ms") < 1:
             raise ConfigError("log.roll.ms", self._text("log.roll.ms"), "must be greater than or equal to 1")
         if self.duration_ms("log.roll.jitter.ms") < 0:
-            raise ConfigError("log.roll.jitter.ms", self._text("log.roll.jitter.ms"), "must not be negative")
+            raise ConfigError(
+                "log.roll.jitter.ms", self._text("log.roll.jitter.ms"), "must be greater than or equal to 0"
+            )
+        threads = max(self.int("log.cleaner.threads"), 1)
+        if self.int("log.cleaner.dedupe.buffer.size") // threads <= _CLEANER_BYTES:
+            raise ConfigError(
+                "log.cleaner.dedupe.buffer.size",
+                self._text("log.cleaner.dedupe.buffer.size"),
+                "must be at least 1MB per cleaner thread.",
+            )
         if self.duration_ms("log.retention.ms") == 0:
             raise ConfigError(
                 "log.retention.ms",

@@ -33,6 +33,7 @@ class ConfigError(Exception):
         super().__init__(reason if whole else f"Invalid value {value} for configuration {name}: {reason}")
         self.name = name
         self.value = value
+        self.reason = reason
         self.expected = expected
 
 

@@ -1,6 +1,7 @@
 """Where a setting's value comes from, as DescribeConfigs tells it: every place that gives one, the strongest
 first."""
 
+import re
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
@@ -21,6 +22,8 @@ class ConfigSource(IntEnum):
     DEFAULT = 5
     DYNAMIC_BROKER_LOGGER = 6
 
+
+_OF_LISTENER = re.compile(r"listener\.name\.[^.]+\.(.+)")
 
 _TYPES = {
     "boolean": 1,
@@ -74,21 +77,21 @@ def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -
 
 def broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
     """A broker's setting. One that is unknown may be anything, so its value is not shown."""
-    key = _key(name)
+    key = known_key(name)
     synonyms = _places(config, name, sensitive=key is None or key.sensitive)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
     if key is None:
         return ConfigEntry(name, None, True, source, True, synonyms, 0)
-    if name in dynamic_only_keys():
+    if name not in broker_keys():
         value = synonyms[0].value if synonyms else key.default
-        return ConfigEntry(name, value, True, source, False, synonyms, _TYPES[key.type])
+        return ConfigEntry(name, value, True, source, key.sensitive, synonyms, _TYPES[key.type])
     shown = None if key.sensitive else key.show(config.get(name))
     return ConfigEntry(name, shown, key.read_only, source, key.sensitive, synonyms, _TYPES[key.type])
 
 
 def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
     """A setting that was given to all brokers at once."""
-    key = _key(name)
+    key = known_key(name)
     sensitive = key is None or key.sensitive
     value = None if sensitive else config.dynamic_default[name]
     synonym = Synonym(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER)
@@ -106,8 +109,10 @@ def broker_entry_names(config: BrokerConfig) -> list[str]:
     return names + [name for name in given if name not in broker_keys()]
 
 
-def _key(name: str) -> ConfigKey | None:
-    return broker_keys().get(name) or dynamic_only_keys().get(name)
+def known_key(name: str) -> ConfigKey | None:
+    """The broker setting of that name, also one of a listener alone (listener.name.X.max.connections)."""
+    of_listener = _OF_LISTENER.fullmatch(name)
+    return broker_keys().get(of_listener[1] if of_listener else name) or dynamic_only_keys().get(name)
 
 
 def _places(config: BrokerConfig, name: str, *, sensitive: bool) -> tuple[Synonym, ...]:

@@ -1,9 +1,11 @@
-"""DescribeProducers (key 61): the producers that partitions know, with their open transactions (KIP-664)."""
+"""DescribeProducers (key 61): the producers that partitions know, with their open transactions (KIP-664).
+
+A follower answers as well as the leader: tools ask a broker for what it holds.
+"""
 
 from __future__ import annotations
 
 from kafka_compat.dispatch import RequestContext, handler
-from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -31,8 +33,6 @@ def _describe(ctx: RequestContext, topic: str, index: int) -> PartitionResponse:
     held = ctx.broker.replicas.get(topic, index)
     if held is None:
         return PartitionResponse(partition_index=index, error_code=ctx.broker.replicas.missing(topic, index))
-    if not held.is_leader:
-        return PartitionResponse(partition_index=index, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     return PartitionResponse(
         partition_index=index,
         active_producers=[

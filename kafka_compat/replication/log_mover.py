@@ -48,7 +48,10 @@ class LogMover:
                 self._run(key)
 
     def move(self, topic: str, partition: int, directory: str) -> None:
-        """Have the log be in `directory` some time from now. Raises KafkaError, StorageError."""
+        """Have the log be in `directory` some time from now. Raises KafkaError, StorageError.
+
+        REPLICA_NOT_AVAILABLE says that there is no log yet, and that it will be created there.
+        """
         key = (topic, partition)
         if directory not in self._log_dirs.directories:
             raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND)
@@ -56,7 +59,12 @@ class LogMover:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         held = self._replicas.get(topic, partition)
         if held is None:
-            raise KafkaError(self._replicas.missing(topic, partition))
+            reason = self._replicas.missing(topic, partition)
+            if reason == ErrorCode.KAFKA_STORAGE_ERROR:
+                raise KafkaError(reason)
+            self._log_dirs.prefer(topic, partition, directory)
+            is_known = reason == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE if is_known else reason)
         future = self._log_dirs.futures.get(key)
         if held.log.disk.path == directory:
             self._cancel(key)

@@ -25,7 +25,6 @@ OURS_ELSEWHERE = {
     ApiKey.EXPIRE_DELEGATION_TOKEN,
     ApiKey.DESCRIBE_DELEGATION_TOKEN,
     ApiKey.ALTER_PARTITION,
-    ApiKey.UPDATE_FEATURES,
     ApiKey.ENVELOPE,
     ApiKey.ALLOCATE_PRODUCER_IDS,
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
@@ -88,6 +87,16 @@ def test_describe_cluster(pair: Pair) -> None:
     pair.same(ApiKey.DESCRIBE_CLUSTER, {"include_cluster_authorized_operations": True})
     for endpoint_type in (2, 9):
         pair.same(ApiKey.DESCRIBE_CLUSTER, {"endpoint_type": endpoint_type}, (1,))
+
+
+def test_features_cannot_be_changed(pair: Pair) -> None:
+    updates = (1, 1, "metadata.version"), (0, 1, "a"), (0, 2, "a"), (-3, 3, "a"), (2, 0, "a")
+    for level, kind, name in updates:
+        update = {"feature": name, "max_version_level": level, "upgrade_type": kind}
+        pair.same(ApiKey.UPDATE_FEATURES, {"feature_updates": [update]}, (1,))
+    for downgrade, name in ((True, "a"), (False, "a"), (False, "")):
+        update = {"feature": name, "max_version_level": 0, "allow_downgrade": downgrade}
+        pair.same(ApiKey.UPDATE_FEATURES, {"feature_updates": [update]}, (0,))
 
 
 def test_describe_log_dirs(pair: Pair) -> None:

@@ -174,6 +174,17 @@ def test_new_logs_go_where_the_fewest_are(tmp_path: Path) -> None:
     assert len(harness.dirs.logs) == 6
 
 
+def test_a_new_log_goes_where_it_was_asked_for(tmp_path: Path) -> None:
+    harness = Harness(tmp_path / "a", tmp_path / "b")
+    for partition in range(4):
+        harness.dirs.prefer("t", partition, str(tmp_path / "b"))
+        harness.dirs.create("t", partition, TOPIC_ID)
+    assert len(list((tmp_path / "b").glob("t-*"))) == 4
+    harness.dirs.delete("t", 0)
+    harness.dirs.create("t", 0, TOPIC_ID)
+    assert (tmp_path / "a" / "t-0").exists()
+
+
 def test_a_broken_disk_takes_its_logs_with_it_and_the_others_go_on() -> None:
     disk = SimulatedFilesystem(random.Random(4))
     harness = Harness("/a", "/b", filesystem=disk)

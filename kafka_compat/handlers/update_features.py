@@ -1,0 +1,51 @@
+"""UpdateFeatures (key 57): as with Kafka 3.9 on ZooKeeper there is no feature to finalize (KIP-584), so every
+change is refused, for the reason that Kafka gives. Answered by the controller alone.
+"""
+
+from __future__ import annotations
+
+from kafka_compat.cluster.handling import NOT_THE_CONTROLLER
+from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+_UPGRADE = 1
+_KINDS = (1, 2, 3)
+
+
+@handler(ApiKey.UPDATE_FEATURES)
+def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+    if ctx.broker.metadata.controller_id != ctx.broker.broker_id:
+        return UpdateFeaturesResponse(error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_THE_CONTROLLER)
+    return UpdateFeaturesResponse(
+        error_message=None,
+        results=[
+            UpdatableFeatureResult(
+                feature=update.feature,
+                error_code=ErrorCode.INVALID_REQUEST,
+                error_message=_problem(update),
+            )
+            for update in request.feature_updates
+        ],
+    )
+
+
+def _problem(update: FeatureUpdateKey) -> str:
+    if not update.feature:
+        return "Feature name can not be empty."
+    if update.upgrade_type not in _KINDS:
+        return "Received unknown upgrade type."
+    if update.max_version_level < 1:
+        if update.allow_downgrade or update.upgrade_type != _UPGRADE:
+            return "Can not delete non-existing finalized feature."
+        return (
+            f"Can not provide versionLevel: {update.max_version_level} less than 1 without setting the SAFE "
+            "downgradeType in the request."
+        )
+    return "Could not apply finalized feature update because the provided feature is not supported."
