@@ -138,7 +138,11 @@ class BatchCleaner:
         flags = None
         if not discarded and not is_control:
             flags = self._flags_of(header)
-            discarded = flags is not None and 1 not in flags
+        if flags is not None:
+            count = flags.count(1)
+            discarded = not count
+            if count == header.record_count != 0 and not self._map.may_hold_tombstones(header.base_offset):
+                return data
         if discarded or not header.record_count:
             return _without_records(header) if self._must_stay(header) else None
         body = records_body(data, header)

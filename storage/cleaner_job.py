@@ -175,7 +175,7 @@ class _Cleaning:
             for _, header, data in self._batches(segment):
                 discarded = header.magic == 2 and transactions.discards(header, data)
                 if not discarded and header.last_offset >= job.first_dirty_offset:
-                    _add_keys(header, data, job.first_dirty_offset, keys, offsets)
+                    _add_keys(header, data, found, keys, offsets)
                     if len(keys) >= PUT_RECORDS:
                         if not found.put(keys, offsets):
                             return found
@@ -322,9 +322,10 @@ class _CleanedSegment:
 
 
 def _add_keys(
-    header: BatchHeader, data: memoryview, first_offset: int, keys: list[bytes], offsets: list[int]
+    header: BatchHeader, data: memoryview, found: OffsetMap, keys: list[bytes], offsets: list[int]
 ) -> None:
-    """Add the keys of a batch's records from `first_offset` on, and their offsets."""
+    """Add the keys of a batch's records from the first offset of `found` on, and their offsets."""
+    first_offset = found.first_offset
     if header.magic < 2:
         for message in _messages(data):
             if message.key is not None and message.offset >= first_offset:
@@ -333,14 +334,16 @@ def _add_keys(
         return
     if header.attributes & CONTROL_FLAG or not header.record_count:
         return
-    found = read_keys(header, records_body(data, header))
+    records = read_keys(header, records_body(data, header))
     base = header.base_offset
-    if base >= first_offset and not found.keyless:
-        keys += found.keys
-        offsets += [base + delta for delta in found.offset_deltas]
+    if records.tombstones:
+        found.note_tombstones(base)
+    if base >= first_offset and not records.keyless:
+        keys += records.keys
+        offsets += [base + delta for delta in records.offset_deltas]
         return
-    keyless = set(found.keyless)
-    for index, (key, delta) in enumerate(zip(found.keys, found.offset_deltas, strict=True)):
+    keyless = set(records.keyless)
+    for index, (key, delta) in enumerate(zip(records.keys, records.offset_deltas, strict=True)):
         if base + delta >= first_offset and index not in keyless:
             keys.append(key)
             offsets.append(base + delta)

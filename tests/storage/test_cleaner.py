@@ -172,8 +172,13 @@ def test_the_last_batch_of_each_producer_stays_without_records(harness: Harness)
     for snapshot in Path(log.directory).glob("*.snapshot"):
         snapshot.unlink()
     harness.crash()
-    assert harness.log().producers.entries[7].last_sequence == 2
-    put(harness.log(), (b"k", b"6"), producer=(7, 3))
+    log = harness.log()
+    assert log.producers.entries[7].last_sequence == 2
+    # When the producer has gone on, the empty batch goes.
+    put(log, (b"k", b"6"), producer=(7, 3))
+    log.roll(START_MS)
+    clean_all(log, START_MS)
+    assert [(header.base_offset, header.record_count) for header, _ in batches(log)] == [(3, 0), (5, 1)]
 
 
 def test_aborted_records_go_first_and_their_marker_when_it_is_due(harness: Harness) -> None:
