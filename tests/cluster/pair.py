@@ -18,8 +18,8 @@ from typing import TypeVar
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from tests.cluster.tools import Printed, Tools
 from tests.support import java
+from tests.support.java_tools import JavaTools, Printed
 from tests.support.process import Process, wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server, ZooKeeper
 
@@ -60,17 +60,20 @@ class _LightKafka(GenuineKafka):
 
 
 class Side:
-    """One of the clusters."""
+    """One of the clusters. "{folder}" in a setting is the folder of each broker."""
 
     def __init__(self, name: str, zookeeper: ZooKeeper, directory: Path, settings: Mapping[str, str]) -> None:
         self.name = name
         self.brokers: dict[int, Server] = {}
-        self.tools = Tools()
+        self.tools = JavaTools()
         self._zookeeper = zookeeper
-        self._directory = directory / name
+        self.folder = directory / name
         self._settings = settings
-        self._ports: dict[str, str] = {}
+        self.ports: dict[str, str] = {}
+        """What is shown for each broker's port."""
         self._chroot = f"/{name}"
+        self.store = zookeeper.address + self._chroot
+        """Its zookeeper.connect."""
         self._client = KazooClient(zookeeper.address)
         self._client.start(20)
         for broker_id in (1, 2, 3):
@@ -78,19 +81,19 @@ class Side:
 
     def add_broker(self, broker_id: int, configured_id: int | None = None) -> Server:
         """One more broker, to be started; `configured_id` is what its settings say, unless the id itself."""
+        folder = self.folder / str(broker_id)
         settings = {
             "broker.id": str(broker_id if configured_id is None else configured_id),
-            "zookeeper.connect": f"{self._zookeeper.address}/{self.name}",
-            **self._settings,
+            "zookeeper.connect": self.store,
+            **{name: value.replace("{folder}", str(folder)) for name, value in self._settings.items()},
         }
-        folder = self._directory / str(broker_id)
         broker: Server
         if self.name == "ours":
             broker = KafkaCompatBroker(folder, settings)
         else:
             broker = _LightKafka(folder, settings, zookeeper=self._zookeeper)
         self.brokers[broker_id] = broker
-        self._ports[str(broker.port)] = f"PORT-{broker_id}"
+        self.ports[str(broker.port)] = f"PORT-{broker_id}"
         return broker
 
     def start(self) -> None:
@@ -119,7 +122,7 @@ class Side:
 
     def run(self, tool: str, *arguments: str, stdin: str = "") -> Printed:
         """A tool on this cluster; it must succeed."""
-        printed = self.tools(tool, "--bootstrap-server", self.alive, *arguments, stdin=stdin)
+        printed = self.tools.run(tool, "--bootstrap-server", self.alive, *arguments, stdin=stdin)
         assert printed.code == 0, f"{self.name}: {tool} {arguments}: {printed}"
         return printed
 
@@ -185,18 +188,19 @@ class Side:
         state = json.loads(data)
         return state["leader"], state["isr"]
 
-    def fully_in_sync(self) -> bool:
-        """Whether all replicas that registered brokers hold are in sync."""
+    def fully_in_sync(self, *, led_only: bool = False) -> bool:
+        """Whether all replicas that registered brokers hold are in sync; of partitions with leaders alone."""
         brokers = {int(name) for name in self.children("/brokers/ids")}
         for topic in self.children("/brokers/topics"):
             replicas = json.loads(self.node(f"/brokers/topics/{topic}") or b"{}")["partitions"]
             for index, holders in replicas.items():
-                if not set(holders) & brokers <= set(self.partition(topic, int(index))[1]):
+                leader, in_sync = self.partition(topic, int(index))
+                if not set(holders) & brokers <= set(in_sync) and (leader >= 0 or not led_only):
                     return False
         return True
 
     def _neutral(self, text: str) -> str:
-        for port, name in self._ports.items():
+        for port, name in self.ports.items():
             text = re.sub(rf"\b{port}\b", name, text)
         return neutral(text)
 

@@ -205,6 +205,27 @@ def test_settings_of_brokers(pair: Pair) -> None:
     )
 
 
+def test_settings_of_brokers_that_are_refused(pair: Pair) -> None:
+    given = """
+        background.threads=100 background.threads=4 background.threads=0 log.cleaner.threads=3
+        num.io.threads=3 num.network.threads=9 num.replica.fetchers=3 num.recovery.threads.per.data.dir=5
+        log.retention.ms=0 log.roll.ms=0 log.roll.jitter.ms=-1 producer.id.expiration.ms=-1
+        log.cleaner.dedupe.buffer.size=1000 min.insync.replicas=0 max.connections.per.ip=-1
+        unclean.leader.election.enable=maybe log.cleanup.policy=burn compression.type=best
+        message.max.bytes=-1 log.message.timestamp.type=Never listeners=nonsense advertised.listeners=X://a:1
+        log.segment.bytes=1 log.flush.interval.messages=0 follower.replication.throttled.rate=-1
+        leader.replication.throttled.rate=many ssl.keystore.type=JKS log.message.format.version=2.0
+        transaction.partition.verification.enable=perhaps listener.name.plaintext.max.connections=-2
+        log.local.retention.bytes=-7 zookeeper.connect=a
+        listener.name.plaintext.ssl.keystore.location=/nowhere
+    """
+    words = "--alter --entity-type brokers --entity-name 1 --add-config"
+    same(pair, "kafka-configs", "\n".join(f"{words} {item}" for item in given.split()))
+    words = "--alter --entity-type brokers --entity-default --add-config"
+    same(pair, "kafka-configs", f"{words} listeners=PLAINTEXT://:1\n{words} num.io.threads=99")
+    same(pair, "kafka-configs", "--describe --entity-type brokers")
+
+
 def test_quotas_and_users(pair: Pair) -> None:
     of_bob = "--entity-type users --entity-name bob"
     of_both = "--entity-type users --entity-name ann --entity-type clients --entity-name app"

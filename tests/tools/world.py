@@ -7,9 +7,8 @@ What tools change has topics and groups of its own, so that tests do not see eac
 
 from __future__ import annotations
 
-import difflib
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,12 +22,13 @@ from tests.conformance.wire import Connection
 from tests.support.java_tools import JavaTools, Printed
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
-from tests.tools.neutral import neutral_lines
+from tests.tools.neutral import differences, neutral_output
 
 FIRST_MS = 1_700_000_000_000
 """Timestamp of every first record; the topics keep their records for ever."""
 
 TOPICS = {"alpha": 3, "beta": 1, "ledger": 2, "hanging": 1, "lost": 1, "cut": 3, "moved": 2, "set": 1}
+HANGING = ("hanging", "lost")
 KEPT = {"retention.ms": "-1"}
 
 SETTINGS = {
@@ -40,27 +40,18 @@ SETTINGS = {
 }
 
 
-class Side:
-    """One broker with its tools."""
+class Content:
+    """What the tools are asked about, made on the brokers at `address`; topics of KEPT are there already.
 
-    def __init__(self, name: str, server: Server, folder: Path) -> None:
-        self.name = name
-        self.server = server
-        self.address = server.address
-        self.folder = folder
-        self.files = folder / "files"
-        """For the files that tools are given."""
-        self._tools = JavaTools()
-        self.log_dirs = [Path(item) for item in _log_dirs(server).split(",")]
+    A member of a group and a transaction stay until `close`.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
         self._kept: list[object] = []
-        self.files.mkdir()
 
-    def prepare(self) -> None:
-        """Make what the tools are asked about."""
-        admin = AdminClient({"bootstrap.servers": self.address})
-        new = [NewTopic(name, count, 1, config=KEPT) for name, count in TOPICS.items()]
-        for future in admin.create_topics(new).values():
-            future.result(60)
+    def make(self, leaders: Mapping[str, str]) -> None:
+        """`leaders` are the addresses of the leaders of the topics HANGING."""
         producer = Producer({"bootstrap.servers": self.address, "linger.ms": 0, "log_level": 0})
         for number in range(30):
             for topic in ("alpha", "cut", "moved") if number < 12 else ("alpha",):
@@ -74,6 +65,8 @@ class Side:
         self._commit("deleted", {("alpha", 2): 0})
         self._join("busy")
         self._transactions()
+        for topic, leader in leaders.items():
+            self._hang(topic, leader)
 
     def _commit(self, group: str, offsets: dict[tuple[str, int], int]) -> None:
         consumer = Consumer({"bootstrap.servers": self.address, "group.id": group, "log_level": 0})
@@ -106,7 +99,11 @@ class Side:
         self._kept.append(member)
 
     def _transactions(self) -> None:
-        """Some that ended, one with offsets, one that is open, and one that no coordinator knows of."""
+        """Some that ended, one with offsets, and one that is open."""
+        opened = self._transactional("open")
+        opened.begin_transaction()
+        opened.produce("ledger", "open", partition=1, timestamp=FIRST_MS)
+        assert opened.flush(30) == 0
         done = self._transactional("done")
         for number in range(3):
             done.begin_transaction()
@@ -119,23 +116,21 @@ class Side:
         done.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 30)
         done.commit_transaction(30)
         consumer.close()
-        opened = self._transactional("open")
-        opened.begin_transaction()
-        opened.produce("ledger", "open", partition=1, timestamp=FIRST_MS)
-        assert opened.flush(30) == 0
         self._kept += [done, opened]
-        with Connection(self.address) as connection:
-            for topic in ("hanging", "lost"):
-                records = build_batch(
-                    [Record(timestamp=FIRST_MS, value=b"nobody ends it")],
-                    producer_id=4711,
-                    producer_epoch=0,
-                    base_sequence=0,
-                    transactional=True,
-                )
-                request = produce_request(topic, records, transactional_id="nobody")
-                (answer,) = connection.ask(ApiKey.PRODUCE, 9, request)["responses"]
-                assert answer["partition_responses"][0]["error_code"] == 0, answer
+
+    def _hang(self, topic: str, leader: str) -> None:
+        """A transaction that no coordinator knows of."""
+        records = build_batch(
+            [Record(timestamp=FIRST_MS, value=b"nobody ends it")],
+            producer_id=4711,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
+        )
+        request = produce_request(topic, records, transactional_id="nobody")
+        with Connection(leader) as connection:
+            (answer,) = connection.ask(ApiKey.PRODUCE, 9, request)["responses"]
+        assert answer["partition_responses"][0]["error_code"] == 0, answer
 
     def _transactional(self, name: str) -> Producer:
         settings = {
@@ -147,6 +142,34 @@ class Side:
         producer = Producer({"bootstrap.servers": self.address, **settings})
         producer.init_transactions(60)
         return producer
+
+    def close(self) -> None:
+        """The member leaves."""
+        self._kept.clear()
+
+
+class Side:
+    """One broker with its tools."""
+
+    def __init__(self, name: str, server: Server, folder: Path) -> None:
+        self.name = name
+        self.server = server
+        self.address = server.address
+        self.folder = folder
+        self.files = folder / "files"
+        """For the files that tools are given."""
+        self._tools = JavaTools()
+        self.log_dirs = [Path(item) for item in _log_dirs(server).split(",")]
+        self._content = Content(self.address)
+        self.files.mkdir()
+
+    def prepare(self) -> None:
+        """Make what the tools are asked about."""
+        admin = AdminClient({"bootstrap.servers": self.address})
+        new = [NewTopic(name, count, 1, config=KEPT) for name, count in TOPICS.items()]
+        for future in admin.create_topics(new).values():
+            future.result(60)
+        self._content.make(dict.fromkeys(HANGING, self.address))
 
     def run(self, tool: str, *arguments: str) -> Printed:
         """A tool on this broker; DumpLogSegments on its files that match the last argument."""
@@ -165,7 +188,7 @@ class Side:
         return names <= second and not names & first
 
     def close(self) -> None:
-        self._kept.clear()
+        self._content.close()
         self._tools.close()
         self.server.stop()
 
@@ -202,8 +225,7 @@ class Pair:
             ours, genuine = (
                 found.result() for found in [both.submit(_lines, s, tool, given) for s in self.sides]
             )
-        title = f"{tool} {' '.join(given)}"
-        return list(difflib.unified_diff(genuine, ours, f"{title}: genuine", "ours", lineterm="", n=1))
+        return differences(f"{tool} {' '.join(given)}", genuine, ours)
 
     def write(self, name: str, text: str) -> None:
         """A file for the tools, on both sides; {disk} in it is the side's second log directory."""
@@ -222,6 +244,4 @@ class Pair:
 
 
 def _lines(side: Side, tool: str, arguments: list[str]) -> list[str]:
-    printed = side.run(tool, *arguments)
-    shown = [neutral_lines(text, str(side.folder), side.address) for text in (printed.out, printed.err)]
-    return [f"exit code {printed.code}", *shown[0], "on stderr:", *shown[1]]
+    return neutral_output(side.run(tool, *arguments), str(side.folder), {str(side.server.port): "PORT"})

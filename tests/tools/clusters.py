@@ -1,0 +1,167 @@
+"""Two clusters of three brokers in the same state, ours and genuine Kafka 3.9.1: what Kafka's tools are asked
+about when there is more than one broker.
+
+Every replica has its place, those of the internal topics too, so that coordinators are the same on both.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from tests.cluster.pair import Pair, Side, running
+from tests.tools.neutral import differences, neutral_output
+from tests.tools.world import HANGING, KEPT, SETTINGS, Content
+
+PLACES = {
+    "alpha": "1:2:3,2:3:1,3:1:2",
+    "beta": "2:3",
+    "ledger": "3:1:2,1:2:3",
+    "hanging": "2:1:3",
+    "lost": "3:2",
+    "cut": "1:2:3,2:3:1,3:1:2",
+    "moved": "1:2,2:1",
+    "set": "3",
+    "heavy": "1",
+    "few": "3:2",
+    "__consumer_offsets": "1:2:3,2:3:1,3:1:2",
+    "__transaction_state": "2:3:1,3:1:2,1:2:3",
+}
+"""The brokers of each partition's replicas, the first leader first."""
+
+CLUSTER_SETTINGS = {
+    **SETTINGS,
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "log.dirs": "{folder}/disk-1,{folder}/disk-2",
+    "replica.fetch.max.bytes": "8192",
+    "replica.fetch.response.max.bytes": "8192",
+    # A broker that is gone stays gone until the test says otherwise.
+    "replica.lag.time.max.ms": "10000",
+}
+
+READS = {"--describe", "--list", "--verify", "list", "describe", "describe-producers", "find-hanging"}
+"""Words of commands that change nothing."""
+SETTLE_S = 10.0
+HEAVY_RECORDS = 40
+_HEAVY_SIZE_BYTES = 8000
+
+
+class Clusters:
+    """Both clusters, asked the same."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self._contents = {side.name: Content(side.alive) for side in pair.sides}
+        for side in pair.sides:
+            files = side.folder / "files"
+            files.mkdir()
+            (files / "impatient").write_text("default.api.timeout.ms=3000\nrequest.timeout.ms=2000\n")
+        pair.both(self._prepare)
+
+    def _prepare(self, side: Side) -> None:
+        for topic, places in PLACES.items():
+            config = [f"{name}={value}" for name, value in KEPT.items()]
+            if topic.startswith("__"):
+                config = ["cleanup.policy=compact", "segment.bytes=1048576"]
+            settings = [item for given in config for item in ("--config", given)]
+            side.run("kafka-topics", "--create", "--topic", topic, "--replica-assignment", places, *settings)
+        leaders = {topic: side.brokers[int(PLACES[topic][0])].address for topic in HANGING}
+        self._contents[side.name].make(leaders)
+        producer = Producer({"bootstrap.servers": side.alive, "linger.ms": 0, "log_level": 0})
+        for _ in range(HEAVY_RECORDS):
+            producer.produce("heavy", bytes(_HEAVY_SIZE_BYTES), partition=0)
+            producer.flush(30)
+
+    def same(self, tool: str, commands: str, *, but: str = "$^") -> None:
+        """Run each line's arguments; AssertionError with all differences, but for lines that match `but`."""
+        lines = [line for line in commands.splitlines() if line.strip()]
+        found = [line for command in lines for line in self._differences(tool, command.split(), but)]
+        assert not found, "\n".join(found)
+
+    def _differences(self, tool: str, words: Sequence[str], but: str) -> list[str]:
+        """Where the outputs differ; of what is only read, at the end of what is on its way."""
+        deadline = time.monotonic() + (SETTLE_S if READS & set(words) else 0)
+        while True:
+            found = self.pair.both(lambda side: self._output(side, tool, words))
+            ours, genuine = ([line for line in lines if not re.match(but, line)] for lines in found)
+            if ours == genuine or time.monotonic() > deadline:
+                return differences(f"{tool} {' '.join(words)}", genuine, ours)
+            time.sleep(0.2)
+
+    def _output(self, side: Side, tool: str, words: Sequence[str]) -> list[str]:
+        given = [
+            word.replace("{files}", str(side.folder / "files")).replace("{store}", side.store)
+            for word in words
+        ]
+        if tool == "kafka-cluster":
+            given += ["--bootstrap-server", side.alive]
+        elif "--zookeeper" not in given:
+            given = ["--bootstrap-server", side.alive, *given]
+        printed = side.tools.run(tool, *given)
+        return neutral_output(printed, str(side.folder), side.ports)
+
+    def same_files(self, arguments: str, pattern: str) -> None:
+        """kafka-dump-log prints the same of the files that match, broker by broker."""
+
+        def dump(side: Side, broker_id: int) -> list[str]:
+            found = sorted((side.folder / str(broker_id)).glob(f"disk-*/{pattern}"), key=_place)
+            names = ",".join(map(str, found))
+            printed = side.tools.run("kafka-dump-log", *arguments.split(), "--files", names)
+            return neutral_output(printed, str(side.folder), side.ports)
+
+        found = []
+        for broker_id in (1, 2, 3):
+            ours, genuine = self.pair.both(functools.partial(dump, broker_id=broker_id))
+            found += differences(f"{arguments} {broker_id}/{pattern}", genuine, ours)
+        assert not found, "\n".join(found)
+
+    def write(self, name: str, content: object) -> None:
+        """A JSON file for the tools, on both sides; {folder} in it is the side's."""
+        for side in self.pair.sides:
+            text = json.dumps(content).replace("{folder}", str(side.folder))
+            (side.folder / "files" / name).write_text(text)
+
+    def until(self, topic: str, leader: int, isr: Sequence[int], partition: int = 0) -> None:
+        """Wait until a partition has this leader and these in-sync replicas, on both sides."""
+
+        def reached(side: Side) -> bool:
+            found, in_sync = side.partition(topic, partition)
+            return found == leader and sorted(in_sync) == sorted(isr)
+
+        self.pair.until(reached, f"leader {leader}, in sync {isr} of {topic}-{partition}")
+
+    def stop(self, broker_id: int) -> None:
+        self.pair.both(lambda side: side.brokers[broker_id].stop())
+
+    def start(self, broker_id: int, *, led_only: bool = False) -> None:
+        """Start a broker again, and wait until whatever lives (and has a leader) is in sync."""
+        self.pair.both(lambda side: side.brokers[broker_id].start())
+        self.pair.until(lambda side: side.fully_in_sync(led_only=led_only), "all in sync")
+
+    def close(self) -> None:
+        for content in self._contents.values():
+            content.close()
+
+
+@contextmanager
+def both_clusters(directory: Path) -> Iterator[Clusters]:
+    """Both, with all brokers up."""
+    with running(directory, CLUSTER_SETTINGS) as pair:
+        clusters = Clusters(pair)
+        yield clusters
+        clusters.close()
+
+
+def _place(file: Path) -> str:
+    """Partition and segment: on which of its disks a broker keeps a partition is its own affair."""
+    return f"{file.parent.name}/{file.name}"

@@ -1,0 +1,461 @@
+"""Kafka's own tools print the same for three brokers of ours as for three of genuine Kafka 3.9.1.
+
+Save ids, sizes and times. The tests are chapters of one story on the clusters of tests/tools/clusters.py, and
+each leaves all brokers up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.tools.clusters import Clusters, both_clusters
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
+    with both_clusters(tmp_path_factory.mktemp("clusters")) as found:
+        yield found
+
+
+def partitions(*places: tuple[str, int, dict[str, Any]]) -> dict[str, Any]:
+    listed = [{"topic": topic, "partition": partition, **more} for topic, partition, more in places]
+    return {"version": 1, "partitions": listed}
+
+
+DESCRIPTIONS = """
+    --describe
+    --describe --under-replicated-partitions
+    --describe --unavailable-partitions
+    --describe --at-min-isr-partitions
+    --describe --under-min-isr-partitions
+"""
+"""For kafka-topics, whatever happened before."""
+
+
+IMPATIENT = "--command-config {files}/impatient"
+
+
+def test_what_is_there(clusters: Clusters) -> None:
+    clusters.same(
+        "kafka-topics",
+        f"""
+        --list
+        --list --exclude-internal
+        --describe --topics-with-overrides
+        --describe --topic alpha|beta
+        --describe --topic absent
+        {DESCRIPTIONS}
+        """,
+    )
+    clusters.same(
+        "kafka-log-dirs",
+        """
+        --describe
+        --describe --broker-list 2,3 --topic-list alpha,beta
+        --describe --broker-list 1,4
+        """,
+    )
+    clusters.same_files("--deep-iteration --print-data-log", "alpha-*/*.log")
+    clusters.same_files("--deep-iteration --print-data-log", "ledger-*/*.log")
+    clusters.same_files("--offsets-decoder", "__consumer_offsets-*/*.log")
+    clusters.same_files("--transaction-log-decoder", "__transaction_state-*/*.log")
+
+
+def test_offsets(clusters: Clusters) -> None:
+    clusters.same(
+        "kafka-get-offsets",
+        """
+        --topic alpha
+        --topic-partitions alpha:1-,beta:0,ledger
+        --topic __transaction_state
+        --topic alpha --time -2
+        --topic alpha --time -3
+        --topic alpha --time 1700000000010
+        --topic absent
+        """,
+    )
+
+
+def test_cluster_tools(clusters: Clusters) -> None:
+    clusters.same("kafka-cluster", "cluster-id\nunregister --id 9")
+    clusters.same("kafka-features", "describe\nupgrade --feature a=1")
+    clusters.same("kafka-metadata-quorum", "describe --status\ndescribe --replication")
+    clusters.same("kafka-broker-api-versions", "--version")
+
+
+def test_topics_command(clusters: Clusters) -> None:
+    clusters.same(
+        "kafka-topics",
+        f"""
+        --create --topic new --replica-assignment 1:2,2:3
+        --create --topic new --replica-assignment 1:2
+        --create --topic new --replica-assignment 1:2 --if-not-exists
+        --create --topic bad --replica-assignment 1:2,3
+        --create --topic bad --replica-assignment 1:1
+        --create --topic bad --replica-assignment 1:9
+        --create --topic bad --partitions 1 --replication-factor 4
+        --create --topic bad --partitions 0 --replication-factor 1
+        --create --topic bad --partitions 1 --replication-factor 0
+        --create --topic bad --partitions 2 --replication-factor 3 --config nonsense=1
+        --create --topic bad --replica-assignment 1 --config retention.ms=never
+        --create --topic a.b --replica-assignment 1
+        --create --topic a_b --replica-assignment 1
+        --create --topic sp$ce --replica-assignment 1
+        --create --topic wide --replica-assignment 1:2:3 --config min.insync.replicas=3
+        --create --topic two --replica-assignment 2:3:1 --config min.insync.replicas=2
+        --alter --topic new --partitions 1
+        --alter --topic new --partitions 2
+        --alter --topic new --partitions 4 --replica-assignment 1:2,2:3,3:1,1:3
+        --alter --topic new --partitions 6 --replica-assignment 1:2,2:3,3:1,1:3,2:1
+        --alter --topic new --partitions 5 --replica-assignment 1:2,2:3,3:1,1:3,2:1:3
+        --alter --topic new --partitions 5 --replica-assignment 1:2,2:3,3:1,1:3,2:2
+        --alter --topic new --partitions 5 --replica-assignment 1:2,2:3,3:1,1:3,2:9
+        --alter --topic absent --partitions 3
+        --alter --topic absent --partitions 3 --if-exists
+        {DESCRIPTIONS}
+        --delete --topic new
+        --delete --topic a.b
+        --delete --topic absent
+        --delete --topic absent --if-exists
+        --list
+        """,
+    )
+
+
+def test_settings_of_brokers(clusters: Clusters) -> None:
+    clusters.same(
+        "kafka-configs",
+        """
+        --describe --entity-type brokers
+        --describe --entity-type brokers --entity-name 2
+        --alter --entity-type brokers --entity-name 2 --add-config log.cleaner.threads=2
+        --alter --entity-type brokers --entity-default --add-config log.retention.ms=7200000
+        --alter --entity-type brokers --entity-name 3 --add-config log.retention.ms=7300000
+        --describe --entity-type brokers
+        --describe --entity-type brokers --entity-default
+        --describe --entity-type brokers --entity-name 1
+        --describe --entity-type brokers --entity-name 3
+        --alter --entity-type brokers --entity-name 3 --delete-config log.retention.ms
+        --alter --entity-type brokers --entity-default --add-config listeners=PLAINTEXT://127.0.0.1:9
+        --alter --entity-type brokers --entity-name 2 --delete-config log.cleaner.threads
+        --alter --entity-type brokers --entity-default --delete-config log.retention.ms
+        --describe --entity-type brokers
+        --alter --entity-type broker-loggers --entity-name 2 --add-config kafka.nonsense=DEBUG
+        --alter --entity-type broker-loggers --entity-name 2 --add-config root=LOUD
+        --alter --entity-type broker-loggers --entity-name 2 --delete-config root
+        --alter --entity-type topics --entity-name alpha --add-config flush.ms=100
+        --describe --entity-type topics --entity-name alpha
+        --describe --entity-type topics --entity-name alpha --all
+        --alter --entity-type topics --entity-name alpha --delete-config flush.ms
+        """,
+    )
+
+
+def test_all_settings_of_a_broker(clusters: Clusters) -> None:
+    """But for settings of our own, and defaults that let a broker start on a bare machine."""
+    own = r"kafka\.compat|(broker\.id|node\.id|listeners|log\.dir|zookeeper\.connect)="
+    clusters.same("kafka-configs", "--describe --entity-type brokers --entity-name 2 --all", but=own)
+
+
+def test_quotas_and_users(clusters: Clusters) -> None:
+    zoe = "--zookeeper {store} --entity-type users --entity-name zoe"
+    clusters.same(
+        "kafka-configs",
+        f"""
+        --alter --entity-type clients --entity-name app --add-config consumer_byte_rate=1000
+        --alter --entity-type users --entity-default --add-config producer_byte_rate=2000
+        --alter --entity-type users --entity-name ann --client-defaults --add-config producer_byte_rate=9
+        --describe --entity-type clients
+        --describe --entity-type users
+        --describe --entity-type users --entity-type clients
+        --describe --user ann --client-defaults
+        --alter --entity-type ips --entity-default --add-config connection_creation_rate=1000
+        --alter --entity-type ips --entity-name 127.0.0.9 --add-config connection_creation_rate=10
+        --alter --entity-type ips --entity-name nowhere.invalid --add-config connection_creation_rate=10
+        --describe --entity-type ips
+        --alter --entity-type ips --entity-default --delete-config connection_creation_rate
+        --alter --entity-type users --entity-name bob --add-config SCRAM-SHA-256=[iterations=8192,password=a]
+        --describe --entity-type users --entity-name bob
+        --describe --entity-type users
+        --alter --entity-type users --entity-name bob --delete-config SCRAM-SHA-256
+        {zoe} --alter --add-config SCRAM-SHA-256=[iterations=4096,password=x]
+        {zoe} --describe
+        --describe --entity-type users --entity-name zoe
+        {zoe} --alter --delete-config SCRAM-SHA-256
+        --describe --entity-type users --entity-name zoe
+        --zookeeper {{store}} --alter --entity-type brokers --entity-name 2 --add-config log.cleaner.threads=2
+        """,
+    )
+
+
+def test_groups(clusters: Clusters) -> None:
+    clusters.same(
+        "kafka-consumer-groups",
+        """
+        --list
+        --list --state
+        --list --type classic --state Empty
+        --describe --group busy
+        --describe --group busy --members --verbose
+        --describe --group busy --state
+        --describe --group idle
+        --describe --group idle --state
+        --describe --group absent --state
+        --describe --all-groups
+        --describe --all-groups --state
+        --describe --all-groups --members
+        --group reset --reset-offsets --topic alpha --to-earliest --execute
+        --group reset --reset-offsets --all-topics --to-latest --dry-run
+        --group reset --reset-offsets --topic alpha:0,1 --to-offset 5 --execute
+        --group reset --reset-offsets --topic alpha:1 --shift-by -2 --execute
+        --group fresh --reset-offsets --topic alpha --to-datetime 2023-11-14T22:13:20.010 --execute
+        --describe --group reset
+        --describe --group fresh
+        --group busy --delete-offsets --topic alpha
+        --group reset --delete-offsets --topic alpha:0
+        --describe --group reset
+        --delete --group busy
+        --delete --group deleted --group absent
+        --delete --group fresh --group reset
+        --list
+        """,
+    )
+
+
+def test_transactions(clusters: Clusters) -> None:
+    clusters.same(
+        "kafka-transactions",
+        """
+        list
+        list --duration-filter 3600000
+        describe --transactional-id open
+        describe --transactional-id done
+        describe --transactional-id absent
+        describe-producers --topic ledger --partition 1
+        describe-producers --topic ledger --partition 0 --broker-id 1
+        describe-producers --topic ledger --partition 0 --broker-id 3
+        describe-producers --topic beta --partition 0 --broker-id 1
+        describe-producers --topic hanging --partition 0
+        find-hanging --broker-id 1
+        find-hanging --broker-id 2
+        find-hanging --broker-id 3
+        find-hanging --topic lost
+        find-hanging --topic ledger --partition 1
+        abort --topic ledger --partition 0 --start-offset 500
+        abort --topic hanging --partition 0 --start-offset 0
+        describe-producers --topic hanging --partition 0
+        find-hanging --topic hanging
+        abort --topic lost --partition 0 --producer-id 4711 --producer-epoch 0 --coordinator-epoch 0
+        find-hanging --broker-id 3
+        force-terminate --transactional-id open
+        """,
+    )
+
+
+def test_delete_records(clusters: Clusters) -> None:
+    offsets = ("cut", 0, {"offset": 3}), ("cut", 1, {"offset": -1}), ("cut", 2, {"offset": 999})
+    clusters.write("cut.json", partitions(*offsets, ("beta", 0, {"offset": 0})))
+    internal = ("__consumer_offsets", 0, {"offset": 2})
+    clusters.write("again.json", partitions(("cut", 0, {"offset": 2}), internal))
+    clusters.same(
+        "kafka-delete-records",
+        """
+        --offset-json-file {files}/cut.json
+        --offset-json-file {files}/again.json
+        """,
+    )
+    clusters.same("kafka-get-offsets", "--topic cut --time earliest")
+
+
+def test_reassignments(clusters: Clusters) -> None:
+    clusters.write("topics.json", {"topics": [{"topic": "alpha"}, {"topic": "wide"}], "version": 1})
+    clusters.write("one.json", {"topics": [{"topic": "heavy"}, {"topic": "set"}], "version": 1})
+    clusters.write("heavy.json", partitions(("heavy", 0, {"replicas": [2]})))
+    clusters.write("back.json", partitions(("heavy", 0, {"replicas": [1]})))
+    moves = ("moved", 0, {"replicas": [3, 2]}), ("moved", 1, {"replicas": [3, 1, 2]})
+    clusters.write("moved.json", partitions(*moves))
+    clusters.write("both.json", partitions(("heavy", 0, {"replicas": [2]}), *moves))
+    clusters.same(
+        "kafka-reassign-partitions",
+        """
+        --generate --topics-to-move-json-file {files}/topics.json --broker-list 1,2,3
+        --generate --topics-to-move-json-file {files}/topics.json --broker-list 1,2
+        --generate --topics-to-move-json-file {files}/one.json --broker-list 3
+        --list
+        --execute --reassignment-json-file {files}/heavy.json --throttle 1
+        --list
+        --verify --reassignment-json-file {files}/heavy.json
+        --execute --reassignment-json-file {files}/moved.json
+        """,
+    )
+    throttles = """
+        --describe --entity-type brokers
+        --describe --entity-type topics --entity-name heavy
+        --describe --entity-type topics --entity-name moved
+    """
+    clusters.same("kafka-configs", throttles)
+    clusters.same("kafka-topics", "--describe --topic heavy\n--describe --under-replicated-partitions")
+    clusters.same("kafka-log-dirs", "--describe --topic-list beta")
+    clusters.same(
+        "kafka-reassign-partitions",
+        """
+        --execute --reassignment-json-file {files}/moved.json --additional
+        """,
+    )
+    clusters.until("moved", 3, [2, 3], 0)
+    clusters.until("moved", 2, [1, 2, 3], 1)
+    clusters.same(
+        "kafka-reassign-partitions",
+        """
+        --list
+        --verify --reassignment-json-file {files}/moved.json --preserve-throttles
+        --verify --reassignment-json-file {files}/both.json
+        --execute --reassignment-json-file {files}/heavy.json --throttle 2000 --additional
+        """,
+    )
+    clusters.same("kafka-configs", throttles)
+    clusters.same(
+        "kafka-reassign-partitions",
+        """
+        --cancel --reassignment-json-file {files}/moved.json --preserve-throttles
+        --cancel --reassignment-json-file {files}/heavy.json
+        --list
+        """,
+    )
+    clusters.same("kafka-configs", throttles)
+    clusters.same("kafka-topics", "--describe --topic heavy")
+    clusters.same(
+        "kafka-reassign-partitions",
+        """
+        --execute --reassignment-json-file {files}/heavy.json
+        """,
+    )
+    clusters.until("heavy", 2, [2])
+    clusters.same(
+        "kafka-reassign-partitions",
+        """
+        --verify --reassignment-json-file {files}/heavy.json
+        --execute --reassignment-json-file {files}/back.json --throttle 100000000
+        """,
+    )
+    clusters.until("heavy", 1, [1])
+    clusters.same("kafka-configs", throttles)
+    clusters.same("kafka-reassign-partitions", "--verify --reassignment-json-file {files}/back.json")
+    clusters.same("kafka-configs", throttles)
+    clusters.same("kafka-topics", "--describe")
+
+
+def test_reassignments_to_disks(clusters: Clusters) -> None:
+    def to(disk: str, *brokers: int) -> dict[str, Any]:
+        return {"replicas": list(brokers), "log_dirs": [f"{{folder}}/{broker}/{disk}" for broker in brokers]}
+
+    for disk in ("disk-1", "disk-2"):
+        clusters.write(f"{disk}.json", partitions(("set", 0, to(disk, 3)), ("beta", 0, to(disk, 2, 3))))
+    clusters.write("mixed.json", partitions(("set", 0, {"replicas": [3], "log_dirs": ["any"]})))
+    clusters.write("move.json", partitions(("set", 0, to("disk-2", 1))))
+    clusters.write("nowhere.json", partitions(("set", 0, {"replicas": [1], "log_dirs": ["/nowhere"]})))
+    clusters.write("unknown.json", partitions(("beta", 0, {"replicas": [2, 7]})))
+    clusters.write("twice.json", partitions(("beta", 0, {"replicas": [2, 2]})))
+    clusters.write("empty.json", partitions(("beta", 0, {"replicas": []})))
+    clusters.write(
+        "absent.json", partitions(("absent", 0, {"replicas": [2]}), ("beta", 9, {"replicas": [2]}))
+    )
+    for disk in ("disk-1", "disk-2"):
+        throttle = "--throttle 10000000 --replica-alter-log-dirs-throttle 10000000"
+        clusters.same(
+            "kafka-reassign-partitions",
+            f"--execute --reassignment-json-file {{files}}/{disk}.json {throttle}",
+        )
+        clusters.same("kafka-configs", "--describe --entity-type brokers")
+        clusters.same("kafka-reassign-partitions", f"--verify --reassignment-json-file {{files}}/{disk}.json")
+    clusters.same(
+        "kafka-reassign-partitions",
+        """
+        --execute --reassignment-json-file {files}/mixed.json
+        --verify --reassignment-json-file {files}/mixed.json
+        --execute --reassignment-json-file {files}/move.json
+        """,
+    )
+    clusters.until("set", 1, [1])
+    clusters.same(
+        "kafka-reassign-partitions",
+        """
+        --verify --reassignment-json-file {files}/move.json
+        --execute --reassignment-json-file {files}/nowhere.json --timeout 3000
+        --execute --reassignment-json-file {files}/unknown.json
+        --execute --reassignment-json-file {files}/twice.json
+        --execute --reassignment-json-file {files}/empty.json
+        --execute --reassignment-json-file {files}/absent.json
+        --verify --reassignment-json-file {files}/absent.json
+        --verify --reassignment-json-file {files}/unknown.json
+        --cancel --reassignment-json-file {files}/absent.json
+        """,
+    )
+    clusters.same("kafka-configs", "--describe --entity-type brokers")
+    clusters.same("kafka-topics", "--describe")
+
+
+def test_brokers_that_are_away(clusters: Clusters) -> None:
+    clusters.write(
+        "elect.json", partitions(("alpha", 1, {}), ("absent", 0, {}), ("beta", 0, {}), ("few", 0, {}))
+    )
+    clusters.stop(2)
+    clusters.until("beta", 3, [3])
+    clusters.until("alpha", 3, [1, 3], 1)
+    clusters.same("kafka-topics", DESCRIPTIONS)
+    elections = """
+        --election-type preferred --topic alpha --partition 1
+        --election-type preferred --topic alpha --partition 0
+        --election-type unclean --topic alpha --partition 1
+        --election-type preferred --path-to-json-file {files}/elect.json
+        --election-type unclean --path-to-json-file {files}/elect.json
+        --election-type preferred --all-topic-partitions
+        --election-type unclean --all-topic-partitions
+    """
+    clusters.same("kafka-leader-election", elections)
+    clusters.same("kafka-get-offsets", f"--topic alpha|beta|few|ledger {IMPATIENT}")
+    clusters.same("kafka-log-dirs", "--describe\n--describe --broker-list 1,2")
+    clusters.same("kafka-consumer-groups", "--describe --all-groups --state\n--describe --group idle")
+    clusters.same("kafka-transactions", "list\nfind-hanging --broker-id 1\ndescribe --transactional-id done")
+    clusters.write("away.json", partitions(("set", 0, {"replicas": [2]})))
+    clusters.same("kafka-reassign-partitions", "--execute --reassignment-json-file {files}/away.json")
+    clusters.same(
+        "kafka-topics",
+        """
+        --create --topic away --replica-assignment 1:2
+        --create --topic bad --replication-factor 3 --partitions 1
+        --alter --topic wide --partitions 2 --replica-assignment 1:2:3,1:3:2
+        """,
+    )
+    clusters.stop(3)
+    clusters.until("few", -1, [3])
+    clusters.until("alpha", 1, [1], 1)
+    clusters.same("kafka-topics", DESCRIPTIONS)
+    clusters.same("kafka-leader-election", elections)
+    clusters.same("kafka-get-offsets", f"--topic alpha|beta|few|ledger {IMPATIENT}")
+    clusters.start(2, led_only=True)
+    clusters.same("kafka-topics", DESCRIPTIONS)
+    clusters.same(
+        "kafka-leader-election",
+        """
+        --election-type preferred --topic few --partition 0
+        --election-type unclean --topic few --partition 0
+        --election-type unclean --topic few --partition 0
+        --election-type unclean --all-topic-partitions
+    """,
+    )
+    clusters.start(3)
+    clusters.same("kafka-topics", DESCRIPTIONS)
+    clusters.same(
+        "kafka-leader-election",
+        """
+        --election-type preferred --topic alpha --partition 1
+        --election-type preferred --path-to-json-file {files}/elect.json
+        --election-type preferred --all-topic-partitions
+        --election-type preferred --all-topic-partitions
+    """,
+    )
+    clusters.same("kafka-topics", DESCRIPTIONS)
