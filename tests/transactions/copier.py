@@ -2,9 +2,8 @@
 exactly once, in transactions of some records each, of which every seventh is aborted. It may be killed and
 started again at any time: it goes on where the last committed transaction ended.
 
-An alarm ends a process whose client makes no step. When a broker is killed and comes back, both clients may
-wait without end in a transactional call: librdkafka 2.16 for the group's coordinator after AddOffsetsToTxn
-(against genuine Kafka 3.9.1 just so), kafka-python 3.0.12 for a request that it forgot with a connection.
+An alarm ends a process whose client makes no step: when a broker is killed and comes back, kafka-python
+3.0.12 may wait without end in a transactional call, for a request that it forgot with a connection.
 """
 
 from __future__ import annotations
@@ -44,7 +43,14 @@ class Librdkafka:
         from confluent_kafka import Consumer, Producer, TopicPartition
 
         self._partition = TopicPartition
-        settings = {"bootstrap.servers": address, "reconnect.backoff.max.ms": 500, "log_level": 2}
+        settings = {
+            "bootstrap.servers": address,
+            "reconnect.backoff.max.ms": 500,
+            "log_level": 2,
+            # Otherwise 2.16 drops all brokers when none is alive, and waits without end for the coordinator
+            # of the group on the one that it dropped; against genuine Kafka 3.9.1 just so.
+            "metadata.recovery.strategy": "none",
+        }
         self._producer = Producer(
             {
                 **settings,

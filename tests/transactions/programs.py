@@ -78,6 +78,23 @@ def read_all(address: str, topic: str, isolation: str = "read_committed", partit
     return values
 
 
+def await_markers(address: str, topic: str, partitions: int = 1) -> None:
+    """Wait until no transaction is open in the topic: markers come after their producer is told."""
+    readers = [
+        new_consumer(address, "reader", isolation) for isolation in ("read_committed", "read_uncommitted")
+    ]
+    end = time.monotonic() + PATIENCE_S
+    try:
+        for index in range(partitions):
+            partition = TopicPartition(topic, index)
+            while len({reader.get_watermark_offsets(partition, PATIENCE_S)[1] for reader in readers}) > 1:
+                assert time.monotonic() < end, partition
+                time.sleep(0.02)
+    finally:
+        for reader in readers:
+            reader.close()
+
+
 def next_messages(consumer: Consumer, count: int) -> list[Message]:
     """Up to `count` records; fewer only at the end of the partition."""
     found: list[Message] = []

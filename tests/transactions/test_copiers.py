@@ -21,7 +21,7 @@ from tests.faults.cluster import FaultCluster
 from tests.support import campaign, java
 from tests.support.servers import PROJECT, KafkaCompatBroker
 from tests.transactions.copier import CLIENTS, GROUP, TRANSACTIONAL_ID
-from tests.transactions.programs import create_topic, read_all
+from tests.transactions.programs import await_markers, create_topic, read_all
 
 JAVA_COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
 RUN_S = 500
@@ -173,6 +173,7 @@ def test_copying_while_brokers_and_copiers_are_killed(tmp_path: Path, count: int
             copier.kill()
             progress.close()
         seconds = time.monotonic() - begun
+        await_markers(brokers.addresses, "target")
         copied = read_all(brokers.addresses, "target")
         everything = read_all(brokers.addresses, "target", "read_uncommitted")
     assert kills == faults

@@ -19,7 +19,7 @@ from tests.cluster.embedded import EmbeddedCluster
 from tests.support import campaign, java
 from tests.support.ports import free_port
 from tests.transactions.late_proxy import LateProxy
-from tests.transactions.programs import read_all
+from tests.transactions.programs import await_markers, read_all
 
 PROGRAM = Path(__file__).parent / "java" / "Pausing.java"
 PARTITIONS = 3
@@ -96,6 +96,7 @@ async def test_late_requests_of_version_2_change_nothing(tmp_path: Path) -> None
         ends = [line for line in said if not line.startswith("open")]
         assert ends == [f"{'abort' if n % 3 == 2 else 'commit'} {n}" for n in range(transactions)]
         kept = [f"{n}-{part}" for n in range(transactions) if n % 3 != 2 for part in ("before", "after")]
+        await asyncio.to_thread(await_markers, address, "topic", PARTITIONS)
         seen = await asyncio.to_thread(read_all, address, "topic", partitions=PARTITIONS)
         everything = await asyncio.to_thread(read_all, address, "topic", "read_uncommitted", PARTITIONS)
     assert Counter(seen) == Counter(PARTITIONS * kept)
