@@ -154,4 +154,4 @@ def kill_repeatedly(
 
 def batch_of(records: int) -> int:
     """--offsets-per-batch that leaves work for every kill."""
-    return records // (60 if enabled() else 4)
+    return records // (6 * kills_of_a_campaign() if enabled() else 4)
