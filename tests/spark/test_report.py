@@ -31,7 +31,7 @@ DAY_MS = 86_400_000
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The data folder of a broker that held the sample in small segments, and was closed in order."""
     directory = tmp_path_factory.mktemp("report")
-    settings = {"log.segment.bytes": "40000", "log.retention.ms": "-1"}
+    settings = {"log.segment.bytes": str(SAMPLE * 10 // 3), "log.retention.ms": "-1"}
     server = (GenuineKafka if request.param == "genuine" else KafkaCompatBroker)(directory, settings)
     server.start()
     cluster = Cluster(server)
