@@ -14,12 +14,13 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from storage.batch import Buffer
+
 DICT_ENTRY_BYTES = 176
 """Memory of a dictionary's entry beside its key, at the worst moment of the table's growth."""
 SLOT_BYTES = 24
 TOMBSTONES_MAX = 1 << 20
 """For how many batches it is noted that there are tombstones in them; eight bytes each."""
-Buffer = bytes | bytearray
 _DIGEST = struct.Struct("<QQ")
 
 
