@@ -337,7 +337,7 @@ class LogDirs:
     # --- create and delete
 
     def prefer(self, topic: str, partition: int, directory: str) -> None:
-        """Have a log that does not exist yet be created in this directory, if that is online then (KIP-113)."""
+        """Have a log that does not exist yet be created in this directory, if it is online then (KIP-113)."""
         while len(self._preferred) >= PREFERRED_MAX:
             del self._preferred[next(iter(self._preferred))]
         self._preferred[topic, partition] = directory

@@ -85,7 +85,7 @@ def test_every_aborted_record_in_the_fetched_range_is_covered(
 ) -> None:
     index = TransactionIndex(RealFilesystem(), str(tmp_path_factory.mktemp("index") / "0.txnindex"))
     offset = 0
-    aborted = {}
+    aborted: dict[int, AbortedTransaction] = {}
     for producer_id, length in enumerate(lengths):
         index.append(AbortedTxn(producer_id, offset, offset + length, offset + length + 1))
         aborted |= {
