@@ -31,13 +31,14 @@ def refused_target(
     if not target:
         problem = "Empty replica list specified in partition reassignment."
     elif len(set(target)) != len(target):
-        problem = f"Duplicate replica ids in partition reassignment replica list: {_scala('Buffer', target)}"
+        twice = _scala("ArrayBuffer", target)
+        problem = f"Duplicate replica ids in partition reassignment replica list: {twice}"
     elif min(target) < 0:
-        problem = f"Invalid broker id in replica list: {_scala('Buffer', target)}"
+        problem = f"Invalid broker id in replica list: {_scala('ArrayBuffer', target)}"
     elif not set(added) <= set(live_brokers):
         problem = (
             "Replica assignment has brokers that are not alive. "
-            f"Replica list: {_scala('Buffer', added)}, live broker list: {_scala('Set', live_brokers)}"
+            f"Replica list: {_scala('ArrayBuffer', added)}, live broker list: {_scala('Set', live_brokers)}"
         )
     return None if problem is None else Outcome(ControllerError.INVALID_REPLICA_ASSIGNMENT, problem)
 

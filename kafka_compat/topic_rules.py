@@ -209,13 +209,13 @@ def _check_assignments(assignments: Mapping[int, Sequence[int]], brokers: Collec
     if sorted(assignments) != list(range(len(assignments))):
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "Partitions should be a consecutive 0-based integer sequence.",
+            "partitions should be a consecutive 0-based integer sequence",
         )
     sizes = {len(replicas) for replicas in assignments.values()}
     if len(sizes) != 1 or 0 in sizes:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "All partitions should have the same number of replicas.",
+            "All partitions should have the same number of replicas",
         )
     for index, replicas in assignments.items():
         if len(set(replicas)) != len(replicas):
@@ -226,5 +226,6 @@ def _check_assignments(assignments: Mapping[int, Sequence[int]], brokers: Collec
         if unknown:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"Unknown broker(s) {unknown} are assigned to partition {index}.",
+                f"The manual partition assignment includes broker {unknown[0]}, "
+                "but no such broker is registered.",
             )

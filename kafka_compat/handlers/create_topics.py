@@ -20,6 +20,7 @@ from kafka_compat.protocol.messages.create_topics import (
 )
 
 _FIRST_VERSION_WITH_DEFAULTS = 4
+_OF_KRAFT = "__cluster_metadata"
 PARTITIONS_PER_REQUEST_MAX = 10_000
 """As KRaft's controller has it: one request must not keep the broker from everyone else's."""
 
@@ -35,7 +36,10 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
 
     async def created(topic: CreatableTopic) -> CreatableTopicResult:
         if counts[topic.name] > 1:
-            problem = "The topic occurs more than once in the request."
+            problem = "Found multiple entries for this topic."
+            return _failure(topic, ErrorCode.INVALID_REQUEST, problem)
+        if topic.name == _OF_KRAFT:
+            problem = f"Creation of internal topic {_OF_KRAFT} is prohibited."
             return _failure(topic, ErrorCode.INVALID_REQUEST, problem)
         try:
             return await _create(ctx, topic, request)

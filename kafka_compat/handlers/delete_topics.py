@@ -44,7 +44,9 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
                 )
             known = ctx.broker.metadata.topics.get(resolved)
             if known is None:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no such topic.")
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+                )
             result.topic_id = known.topic_id
             await ctx.broker.topics.delete(resolved, request.timeout_ms)
         except KafkaError as error:

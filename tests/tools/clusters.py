@@ -43,9 +43,10 @@ CLUSTER_SETTINGS = {
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
     "log.dirs": "{folder}/disk-1,{folder}/disk-2",
+    # What the cleaners of genuine Kafka take at once; its heap is small.
+    "log.cleaner.dedupe.buffer.size": "8388608",
     "replica.fetch.max.bytes": "8192",
     "replica.fetch.response.max.bytes": "8192",
-    # A broker that is gone stays gone until the test says otherwise.
     "replica.lag.time.max.ms": "10000",
 }
 

@@ -1,7 +1,7 @@
 """Kafka's own tools print the same for three brokers of ours as for three of genuine Kafka 3.9.1.
 
 Save ids, sizes and times. The tests are chapters of one story on the clusters of tests/tools/clusters.py, and
-each leaves all brokers up.
+each leaves all brokers up. Everyday a few chapters are told, with --campaign all.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.support import campaign
 from tests.tools.clusters import Clusters, both_clusters
+
+long_only = pytest.mark.skipif(not campaign.enabled(), reason="three brokers of each, in full: --campaign")
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +67,7 @@ def test_what_is_there(clusters: Clusters) -> None:
     clusters.same_files("--transaction-log-decoder", "__transaction_state-*/*.log")
 
 
+@long_only
 def test_offsets(clusters: Clusters) -> None:
     clusters.same(
         "kafka-get-offsets",
@@ -79,6 +83,7 @@ def test_offsets(clusters: Clusters) -> None:
     )
 
 
+@long_only
 def test_cluster_tools(clusters: Clusters) -> None:
     clusters.same("kafka-cluster", "cluster-id\nunregister --id 9")
     clusters.same("kafka-features", "describe\nupgrade --feature a=1")
@@ -86,6 +91,7 @@ def test_cluster_tools(clusters: Clusters) -> None:
     clusters.same("kafka-broker-api-versions", "--version")
 
 
+@long_only
 def test_topics_command(clusters: Clusters) -> None:
     clusters.same(
         "kafka-topics",
@@ -125,6 +131,7 @@ def test_topics_command(clusters: Clusters) -> None:
     )
 
 
+@long_only
 def test_settings_of_brokers(clusters: Clusters) -> None:
     clusters.same(
         "kafka-configs",
@@ -154,12 +161,14 @@ def test_settings_of_brokers(clusters: Clusters) -> None:
     )
 
 
+@long_only
 def test_all_settings_of_a_broker(clusters: Clusters) -> None:
     """But for settings of our own, and defaults that let a broker start on a bare machine."""
     own = r"kafka\.compat|(broker\.id|node\.id|listeners|log\.dir|zookeeper\.connect)="
     clusters.same("kafka-configs", "--describe --entity-type brokers --entity-name 2 --all", but=own)
 
 
+@long_only
 def test_quotas_and_users(clusters: Clusters) -> None:
     zoe = "--zookeeper {store} --entity-type users --entity-name zoe"
     clusters.same(
@@ -191,6 +200,7 @@ def test_quotas_and_users(clusters: Clusters) -> None:
     )
 
 
+@long_only
 def test_groups(clusters: Clusters) -> None:
     clusters.same(
         "kafka-consumer-groups",
@@ -390,7 +400,6 @@ def test_reassignments_to_disks(clusters: Clusters) -> None:
         --execute --reassignment-json-file {files}/empty.json
         --execute --reassignment-json-file {files}/absent.json
         --verify --reassignment-json-file {files}/absent.json
-        --verify --reassignment-json-file {files}/unknown.json
         --cancel --reassignment-json-file {files}/absent.json
         """,
     )
@@ -398,6 +407,112 @@ def test_reassignments_to_disks(clusters: Clusters) -> None:
     clusters.same("kafka-topics", "--describe")
 
 
+def test_elections(clusters: Clusters) -> None:
+    """The reassignment before has left one leader who is not the preferred one."""
+    clusters.write("elect.json", partitions(("alpha", 0, {}), ("absent", 0, {}), ("moved", 1, {})))
+    clusters.same(
+        "kafka-leader-election",
+        """
+        --election-type preferred --topic alpha --partition 0
+        --election-type preferred --topic absent --partition 0
+        --election-type unclean --topic alpha --partition 0
+        --election-type preferred --path-to-json-file {files}/elect.json
+        --election-type preferred --all-topic-partitions
+        --election-type unclean --all-topic-partitions
+        """,
+    )
+    clusters.until("moved", 3, [1, 2, 3], 1)
+    clusters.same("kafka-topics", DESCRIPTIONS)
+
+
+@long_only
+def test_what_is_refused(clusters: Clusters) -> None:
+    configs = """
+        min.insync.replicas=0 cleanup.policy=burn compression.gzip.level=99 retention.ms=-2 segment.bytes=1
+        leader.replication.throttled.replicas=a remote.storage.enable=true local.retention.ms=-1
+        message.format.version=0.9 nonsense=1
+    """
+    create = "--create --topic refused --replica-assignment 1"
+    for item in configs.split():
+        clusters.same("kafka-topics", f"{create} --config {item}")
+    clusters.same(
+        "kafka-topics",
+        f"""
+        {create} --config max.compaction.lag.ms=1 --config min.compaction.lag.ms=2
+        --create --topic __cluster_metadata --replica-assignment 1
+        --describe --topic-id AAAAAAAAAAAAAAAAAAAAAA
+        """,
+    )
+    of_alpha = "--alter --entity-type topics --entity-name alpha"
+    of_ann = "--alter --entity-type users --entity-name ann"
+    clusters.same(
+        "kafka-configs",
+        f"""
+        {of_alpha} --add-config retention.ms=-5
+        {of_alpha} --add-config nonsense=1
+        {of_alpha} --delete-config nonsense
+        {of_alpha} --add-config leader.replication.throttled.replicas=0:a
+        {of_alpha} --add-config leader.replication.throttled.replicas=[0:1,1:2]
+        {of_alpha} --add-config max.message.bytes=-1
+        --describe --entity-type topics --entity-name alpha
+        --alter --entity-type topics --entity-name al$pha --add-config retention.ms=1
+        --describe --entity-type brokers --entity-name x
+        --alter --entity-type groups --entity-name idle --add-config consumer.session.timeout.ms=50000
+        --describe --entity-type groups --entity-name idle
+        --describe --entity-type groups
+        {of_ann} --add-config producer_byte_rate=-1
+        {of_ann} --add-config producer_byte_rate=x
+        {of_ann} --add-config controller_mutation_rate=1.5
+        {of_ann} --add-config SCRAM-SHA-256=[iterations=99999,password=a]
+        {of_ann} --add-config SCRAM-SHA-1=[iterations=9999,password=a]
+        {of_ann} --delete-config SCRAM-SHA-256
+        --describe --entity-type users --entity-name ann
+        --alter --entity-type users --entity-default --add-config SCRAM-SHA-256=[password=a]
+        --alter --entity-type clients --entity-name a --add-config connection_creation_rate=1
+        --alter --entity-type ips --entity-name 1.2.3.4 --add-config producer_byte_rate=1
+        """,
+    )
+    clusters.same("kafka-client-metrics", "--list\n--describe\n--alter --name a --metrics x --interval 1000")
+    clusters.same("kafka-delegation-tokens", "--describe\n--create --max-life-time-period -1")
+    clusters.same("kafka-acls", "--list\n--add --allow-principal User:a --operation Read --topic alpha")
+    clusters.same(
+        "kafka-transactions",
+        """
+        find-hanging
+        find-hanging --topic absent
+        abort --topic ledger --partition 1 --producer-id 0 --producer-epoch 7 --coordinator-epoch 0
+        abort --topic ledger --partition 1 --start-offset 0
+        list --producer-id-filter 1
+        """,
+    )
+    clusters.same(
+        "kafka-consumer-groups",
+        """
+        --describe --group busy --group idle --state
+        --reset-offsets --all-groups --to-earliest --topic alpha --dry-run
+        --delete-offsets --group absent --topic absent
+        --list --state Dead,Stable
+        --list --state Wrong
+        --list --type share
+        --delete --group busy --group absent
+        """,
+    )
+    clusters.same(
+        "kafka-features",
+        """
+        upgrade --metadata 3.9
+        upgrade --feature a=0
+        upgrade --feature a=1 --dry-run
+        downgrade --feature a=0
+        downgrade --feature metadata.version=3 --unsafe
+        disable --feature a
+        """,
+    )
+    clusters.same("kafka-get-offsets", "--topic alpha --time soon\n--topic-partitions alpha:0-9,beta")
+    clusters.same("kafka-log-dirs", "--describe --broker-list x")
+
+
+@long_only
 def test_brokers_that_are_away(clusters: Clusters) -> None:
     clusters.write(
         "elect.json", partitions(("alpha", 1, {}), ("absent", 0, {}), ("beta", 0, {}), ("few", 0, {}))
