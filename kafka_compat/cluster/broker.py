@@ -9,6 +9,7 @@ controlled shutdown, then stop as usual. A session that expired is replaced, and
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
@@ -261,10 +262,8 @@ class ClusterBroker(Broker):
         except UnsupportedFeatures as error:
             raise StartupError(str(error)) from error
         self._schedule_shrinking()
-        try:
-            async with asyncio.timeout(FIRST_METADATA_S):
-                await self._has_metadata.wait()
-        except TimeoutError:
+        await self.await_metadata()
+        if not self._has_metadata.is_set():
             log.warning("no controller has sent metadata yet: clients are told of nothing until then")
 
     async def _enter(self) -> None:
@@ -279,6 +278,11 @@ class ClusterBroker(Broker):
         self._registered.set()
         self.controller.start(session)
         await self._config_changes.start(session)
+
+    async def await_metadata(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_METADATA_S):
+                await self._has_metadata.wait()
 
     def _session_changed(self, session: MetadataStore, state: SessionState) -> None:
         if state is SessionState.EXPIRED and not self._leaving:

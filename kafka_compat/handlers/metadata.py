@@ -32,10 +32,24 @@ CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 _NO_TOPIC_ID = UUID(int=0)
 
 
+Answer = MetadataResponse | Coroutine[Any, Any, MetadataResponse]
+
+
 @handler(ApiKey.METADATA)
-def metadata(
-    ctx: RequestContext, request: MetadataRequest
-) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:
+def metadata(ctx: RequestContext, request: MetadataRequest) -> Answer:
+    return _answer(ctx, request) if ctx.broker.metadata.brokers else _once_known(ctx, request)
+
+
+async def _once_known(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
+    """This broker has just started, and no controller has told it of the cluster. The answer waits:
+    librdkafka 2.16 forgets every broker, and its coordinators, when it is told of none.
+    """
+    await ctx.broker.await_metadata()
+    answer = _answer(ctx, request)
+    return answer if isinstance(answer, MetadataResponse) else await answer
+
+
+def _answer(ctx: RequestContext, request: MetadataRequest) -> Answer:
     cache = ctx.broker.metadata
     wanted = request.topics
     if wanted is None or (ctx.api_version == 0 and not wanted):

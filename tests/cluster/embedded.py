@@ -93,6 +93,10 @@ class EmbeddedCluster:
         self.brokers[broker_id] = broker
         return broker
 
+    def port(self, broker_id: int) -> int:
+        """Where a broker listens, or did."""
+        return self._ports[broker_id]
+
     def reserve_port(self, broker_id: int) -> int:
         """Where a broker that has yet to start will listen."""
         self._ports[broker_id] = free_port()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from coordination import znodes
 from coordination.metadata_store import ANY_VERSION
+from kafka_compat.cluster.broker_client import BrokerClient
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -88,6 +90,22 @@ async def test_clients_are_not_sent_to_a_leader_that_is_not_registered(cluster: 
     )
     (partition,) = described.topics[0].partitions
     assert (partition.error_code, partition.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+
+
+async def test_a_broker_that_has_just_started_tells_of_all_brokers(cluster: EmbeddedCluster) -> None:
+    """Its first answer waits for the controller: librdkafka would forget every broker when told of none."""
+    await cluster.stop_broker(3, controlled=False)
+    port = cluster.port(3)
+    starting = asyncio.create_task(cluster.start_broker(3))
+    response = None
+    async with asyncio.timeout(SETTLE_S):
+        while response is None:
+            client = BrokerClient("127.0.0.1", port, "test")  # another would wait before it connects again
+            with contextlib.suppress(ConnectionError):
+                response = await client.send(ApiKey.METADATA, 12, MetadataRequest(topics=[]))
+            await client.close()
+    assert {broker.node_id for broker in response.brokers} == ALL
+    await starting
 
 
 async def test_another_controller_takes_over(cluster: EmbeddedCluster) -> None:
