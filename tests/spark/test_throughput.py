@@ -16,7 +16,7 @@ from tests.spark.job import Job, run_here
 from tests.support.campaign import enabled
 from tests.support.servers import GenuineKafka
 
-PAIRS = 3
+PAIRS = 5
 pytestmark = pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
 
 
@@ -56,7 +56,7 @@ def test_no_slower_than_genuine_kafka(
     ratio = statistics.median(ratios)
     with capsys.disabled():
         print(f"{name}: {ratio:.2f} of genuine Kafka's throughput")
-    assert ratio >= 0.95
+    assert ratio >= 1.0
 
 
 @pytest.mark.timeout(1800)
