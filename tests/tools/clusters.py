@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from tests.cluster.pair import Pair, Side, running
 from tests.tools.neutral import differences, neutral_output
@@ -35,6 +36,8 @@ PLACES = {
     "__transaction_state": "2:3:1,3:1:2,1:2:3",
 }
 """The brokers of each partition's replicas, the first leader first."""
+
+INTERNAL = {"cleanup.policy": "compact", "segment.bytes": "1048576"}
 
 CLUSTER_SETTINGS = {
     **SETTINGS,
@@ -70,12 +73,18 @@ class Clusters:
         pair.both(self._prepare)
 
     def _prepare(self, side: Side) -> None:
-        for topic, places in PLACES.items():
-            config = [f"{name}={value}" for name, value in KEPT.items()]
-            if topic.startswith("__"):
-                config = ["cleanup.policy=compact", "segment.bytes=1048576"]
-            settings = [item for given in config for item in ("--config", given)]
-            side.run("kafka-topics", "--create", "--topic", topic, "--replica-assignment", places, *settings)
+        admin = AdminClient({"bootstrap.servers": side.alive})
+        new = [
+            NewTopic(
+                topic,
+                num_partitions=len(places),
+                replica_assignment=places,
+                config=INTERNAL if topic.startswith("__") else KEPT,
+            )
+            for topic, places in _replicas().items()
+        ]
+        for future in admin.create_topics(new).values():
+            future.result(60)
         leaders = {topic: side.brokers[int(PLACES[topic][0])].address for topic in HANGING}
         self._contents[side.name].make(leaders)
         producer = Producer({"bootstrap.servers": side.alive, "linger.ms": 0, "log_level": 0})
@@ -161,6 +170,13 @@ def both_clusters(directory: Path) -> Iterator[Clusters]:
         clusters = Clusters(pair)
         yield clusters
         clusters.close()
+
+
+def _replicas() -> dict[str, list[list[int]]]:
+    return {
+        topic: [[int(broker) for broker in place.split(":")] for place in places.split(",")]
+        for topic, places in PLACES.items()
+    }
 
 
 def _place(file: Path) -> str:

@@ -101,7 +101,7 @@ def test_topics_command(clusters: Clusters) -> None:
         --create --topic new --replica-assignment 1:2 --if-not-exists
         --create --topic bad --replica-assignment 1:2,3
         --create --topic bad --replica-assignment 1:1
-        --create --topic bad --replica-assignment 1:9
+        --create --topic strange --replica-assignment 1:9
         --create --topic bad --partitions 1 --replication-factor 4
         --create --topic bad --partitions 0 --replication-factor 1
         --create --topic bad --partitions 1 --replication-factor 0
@@ -176,7 +176,7 @@ def test_quotas_and_users(clusters: Clusters) -> None:
         f"""
         --alter --entity-type clients --entity-name app --add-config consumer_byte_rate=1000
         --alter --entity-type users --entity-default --add-config producer_byte_rate=2000
-        --alter --entity-type users --entity-name ann --client-defaults --add-config producer_byte_rate=9
+        --alter --user ann --client-defaults --add-config producer_byte_rate=9
         --describe --entity-type clients
         --describe --entity-type users
         --describe --entity-type users --entity-type clients
@@ -260,7 +260,6 @@ def test_transactions(clusters: Clusters) -> None:
         find-hanging --topic hanging
         abort --topic lost --partition 0 --producer-id 4711 --producer-epoch 0 --coordinator-epoch 0
         find-hanging --broker-id 3
-        force-terminate --transactional-id open
         """,
     )
 
@@ -482,7 +481,6 @@ def test_what_is_refused(clusters: Clusters) -> None:
         find-hanging --topic absent
         abort --topic ledger --partition 1 --producer-id 0 --producer-epoch 7 --coordinator-epoch 0
         abort --topic ledger --partition 1 --start-offset 0
-        list --producer-id-filter 1
         """,
     )
     clusters.same(
