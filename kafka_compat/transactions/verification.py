@@ -206,8 +206,11 @@ class Question:
 
     def _error(self, partition: TopicPartition) -> ErrorCode:
         error = self._found[partition]
-        if not error and self._leader_epoch(partition) != self._epochs[partition]:
+        if not error and self._epochs[partition] == _ENDED:
             return ErrorCode.INVALID_TXN_STATE
+        if not error and self._leader_epoch(partition) != self._epochs[partition]:
+            # Another leader may have written the marker: the client tries again, and is asked about anew.
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if error is ErrorCode.PRODUCER_FENCED:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if error is ErrorCode.TRANSACTION_ABORTABLE and not self._knows_abortable:

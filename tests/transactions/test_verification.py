@@ -85,7 +85,9 @@ async def test_another_leadership_makes_it_worthless(leader: Leader) -> None:
     question = leader.question()
     leader.answer()
     leader.partition.leader_epoch = 7
-    assert set(question.take().values()) == {ErrorCode.INVALID_TXN_STATE}
+    assert set(question.take().values()) == {ErrorCode.NOT_LEADER_OR_FOLLOWER}, "the client tries again"
+    leader.verifications.ended(PARTITION, P)
+    assert question.take()[PARTITION] is ErrorCode.INVALID_TXN_STATE
 
 
 async def test_what_is_open_already_is_not_asked_about_and_may_end_too(leader: Leader) -> None:

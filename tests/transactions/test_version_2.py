@@ -77,7 +77,7 @@ class RawProducer:
                 leader = self.cluster.leader("topic", partition)
                 response = await self.cluster.send(leader, ApiKey.PRODUCE, 12, request)
                 error = ErrorCode(response.responses[0].partition_responses[0].error_code)
-                if error is not ErrorCode.NOT_ENOUGH_REPLICAS:
+                if error not in (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_LEADER_OR_FOLLOWER):
                     self._sequences[partition] += not error
                     return error
 
