@@ -3,8 +3,10 @@
 Rules:
 - From the request on nobody leads the topic's partitions; clients are told by metadata.
 - Every replica's broker is told to delete; the nodes go when all have.
-- A topic waits (is ineligible) while one of its brokers is away, while a replica could not be deleted, or
-  while a partition is being reassigned; it goes on when the broker returns or the reassignment is over.
+- A topic waits (is ineligible) while one of its brokers is away, or while a replica could not be deleted; it
+  goes on when the broker returns.
+- A topic whose partitions are being reassigned is deleted with all the replicas that it has at that time.
+  Only a controller that finds both when its reign begins waits for the reassignment, as Kafka's does.
 """
 
 from collections.abc import Collection, Iterable
@@ -48,7 +50,6 @@ class Deletions:
         context = self._context
         deletable = self._deletable(topics)
         context.deletions.update(deletable)
-        self.halt({partition.topic for partition in context.reassigning} & deletable)
         if deletable:
             yield from self.go_on()
 
