@@ -192,7 +192,7 @@ class Side:
         """Whether all replicas that registered brokers hold are in sync; of partitions with leaders alone."""
         brokers = {int(name) for name in self.children("/brokers/ids")}
         for topic in self.children("/brokers/topics"):
-            replicas = json.loads(self.node(f"/brokers/topics/{topic}") or b"{}")["partitions"]
+            replicas = json.loads(self.node(f"/brokers/topics/{topic}") or b"{}").get("partitions", {})
             for index, holders in replicas.items():
                 leader, in_sync = self.partition(topic, int(index))
                 if not set(holders) & brokers <= set(in_sync) and (leader >= 0 or not led_only):

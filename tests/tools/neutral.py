@@ -32,6 +32,8 @@ _REPLACED = (
 )
 
 
+_LEFT_OUT = re.compile(r"^\s+(at |\.\.\. )|WARN \[AdminClient .*\] (Connection to node|Bootstrap broker)")
+"""Stack traces, and what clients that an earlier tool left open in its JVM say of a broker that is gone."""
 _PROPOSED = "Proposed partition reassignment configuration"
 """Before what kafka-reassign-partitions draws by lot: which replica is to be the first one."""
 
@@ -54,7 +56,7 @@ def _neutral_lines(text: str, directory: str, ports: Mapping[str, str]) -> list[
     text = text.replace(directory, "DIR")
     for port, name in ports.items():
         text = re.sub(rf"\b{port}\b", name, text)
-    lines = [line for line in text.splitlines() if not re.match(r"\s+(at |\.\.\. )", line)]
+    lines = [line for line in text.splitlines() if not _LEFT_OUT.search(line)]
     for before, line in enumerate(lines[1:]):
         if lines[before] == _PROPOSED:
             lines[before + 1] = _without_order(line)
@@ -73,7 +75,8 @@ def _neutral(line: str) -> str:
         return _log_dirs(json.loads(line))
     for pattern, replacement in _REPLACED:
         line = re.sub(pattern, replacement, line)
-    return line.strip()
+    elected, listed, partitions = line.strip().partition(" for partitions ")
+    return elected + listed + ", ".join(sorted(partitions.split(", ")))
 
 
 def _log_dirs(report: dict[str, Any]) -> str:

@@ -572,3 +572,79 @@ def test_brokers_that_are_away(clusters: Clusters) -> None:
     """,
     )
     clusters.same("kafka-topics", DESCRIPTIONS)
+
+
+@long_only
+def test_a_topic_is_deleted_while_it_moves(clusters: Clusters) -> None:
+    clusters.write("a.json", partitions(("heavy", 0, {"replicas": [2]}), ("cut", 0, {"replicas": [2, 3, 1]})))
+    clusters.write("b.json", partitions(("heavy", 0, {"replicas": [3, 2]})))
+    clusters.write("c.json", partitions(("heavy", 0, {"replicas": [1]})))
+    look = "kafka-topics", "--describe\n--describe --under-replicated-partitions"
+    settings = "--describe --entity-type brokers\n--describe --entity-type topics"
+    execute = "--execute --reassignment-json-file {files}"
+    verify = "--verify --reassignment-json-file {files}"
+    clusters.same("kafka-reassign-partitions", f"{execute}/a.json --throttle 1\n--list")
+    clusters.same("kafka-topics", "--alter --topic heavy --partitions 3")
+    clusters.same(*look)
+    clusters.same("kafka-reassign-partitions", f"{verify}/a.json")
+    clusters.same("kafka-configs", settings)
+    clusters.same("kafka-reassign-partitions", f"{execute}/b.json --additional --throttle 2")
+    clusters.same(*look)
+    clusters.same("kafka-reassign-partitions", f"{verify}/a.json\n{verify}/b.json")
+    clusters.same("kafka-reassign-partitions", f"{execute}/c.json --additional\n--list\n{verify}/c.json")
+    clusters.same("kafka-configs", settings)
+    clusters.same("kafka-reassign-partitions", f"{execute}/a.json --throttle 1")
+    clusters.same("kafka-topics", "--delete --topic heavy\n--list")
+    clusters.same(
+        "kafka-reassign-partitions",
+        """
+        --list
+        --cancel --reassignment-json-file {files}/a.json
+        """,
+    )
+    clusters.same(*look)
+    clusters.same("kafka-configs", settings)
+    clusters.same("kafka-log-dirs", "--describe")
+    clusters.same("kafka-leader-election", "--election-type preferred --all-topic-partitions")
+
+
+@long_only
+def test_the_controller_leaves(clusters: Clusters) -> None:
+    """And with it coordinators of groups and transactions."""
+    clusters.write("cut-alpha.json", partitions(("alpha", 0, {"offset": 5}), ("alpha", 1, {"offset": -1})))
+    clusters.stop(1)
+    clusters.until("alpha", 2, [2, 3], 0)
+    clusters.same("kafka-topics", DESCRIPTIONS)
+    clusters.same("kafka-consumer-groups", "--describe --all-groups --state\n--describe --all-groups")
+    clusters.same(
+        "kafka-transactions",
+        """
+        list
+        describe --transactional-id open
+        describe-producers --topic ledger --partition 1
+        find-hanging --broker-id 2
+        """,
+    )
+    clusters.same("kafka-delete-records", "--offset-json-file {files}/cut-alpha.json")
+    clusters.same("kafka-get-offsets", "--topic alpha --time -2")
+    every = "--entity-type brokers --entity-default"
+    clusters.same("kafka-configs", f"--alter {every} --add-config log.retention.ms=7200000")
+    clusters.same("kafka-configs", "--describe --entity-type brokers")
+    clusters.same(
+        "kafka-topics",
+        """
+        --create --topic later --replica-assignment 1:2,2:3,3:2
+        --describe --topic later
+        --delete --topic later
+        --list
+        """,
+    )
+    clusters.start(1)
+    clusters.same("kafka-topics", f"--list\n{DESCRIPTIONS}")
+    clusters.same("kafka-configs", "--describe --entity-type brokers")
+    clusters.same("kafka-log-dirs", "--describe")
+    clusters.same("kafka-leader-election", "--election-type preferred --all-topic-partitions")
+    clusters.same("kafka-topics", DESCRIPTIONS)
+    for topic in ("alpha", "hanging", "ledger"):
+        clusters.same_files("--deep-iteration --print-data-log", f"{topic}-*/*.log")
+    clusters.same_files("--transaction-log-decoder", "__transaction_state-*/*.log")
