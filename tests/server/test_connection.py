@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import statistics
 import struct
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -83,6 +85,29 @@ async def test_a_late_answer_holds_back_those_behind_it_but_not_their_work() -> 
         connection, slot = parked[0]
         connection.complete(slot, [frame(b"done")])
         assert [await read_frame(reader) for _ in range(3)] == [b"done", b"a", b"b"]
+        writer.close()
+
+
+async def test_an_answer_behind_another_one_leaves_at_once() -> None:
+    """Not when the client acknowledges the first, which takes it 40 ms when it has nothing to say."""
+
+    def dispatch(connection: Connection, body: memoryview) -> bool:
+        if body == b"late":
+            slot = connection.take_slot()
+            asyncio.get_running_loop().call_later(0.002, connection.complete, slot, [frame(b"late")])
+        else:
+            connection.respond([frame(bytes(body))])
+        return True
+
+    async with serving(dispatch) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        seconds = []
+        for _ in range(21):
+            begun = time.monotonic()
+            writer.write(frame(b"first") + frame(b"late"))
+            assert [await read_frame(reader) for _ in range(2)] == [b"first", b"late"]
+            seconds.append(time.monotonic() - begun)
+        assert statistics.median(seconds) < 0.03
         writer.close()
 
 
