@@ -181,36 +181,45 @@ class _Rows:
     def take(self) -> Any:
         """The rows as an Arrow batch; then there are none."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         records, count = self._records, len(self)
-        indexes = [index for first, end, _ in self._batches for index in range(first, end)]
-        # Column by column of what is the same in all records of a batch.
-        runs = [(end - first, values) for first, end, values in self._batches]
-        kinds, sizes, raw_sizes, codecs, producers, transactional, control = (
-            [value for length, values in runs for value in repeat(values[column], length)]
-            for column in range(7)
+
+        def same(value: Any, kind: Any) -> Any:
+            return pa.repeat(pa.scalar(value, kind), count)
+
+        def of_batches(column: int, kind: Any) -> Any:
+            """A column whose value is the same in all records of a batch."""
+            values = pa.array([values[column] for _, _, values in self._batches], kind)
+            return values.take(batch_of_record)
+
+        lengths = [end - first for first, end, _ in self._batches]
+        batch_of_record = pa.array(
+            [number for number, length in enumerate(lengths) for number in repeat(number, length)], pa.int32()
         )
-        nothing = [None] * count
+        indexes = [index for first, end, _ in self._batches for index in range(first, end)]
+        millis = pa.array(records.stamps, pa.timestamp("ms", "UTC"))
         pairs = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+        keys, values = pa.array(records.keys, pa.binary()), pa.array(records.values, pa.binary())
         columns = {
-            "topic": pa.array([self._segment.topic] * count),
-            "partition": pa.array([self._segment.partition] * count, pa.int32()),
+            "topic": same(self._segment.topic, pa.string()),
+            "partition": same(self._segment.partition, pa.int32()),
             "offset": pa.array(records.offsets, pa.int64()),
-            "timestamp": pa.array([stamp * 1000 for stamp in records.stamps], pa.timestamp("us", "UTC")),
-            "timestampType": pa.array(kinds, pa.int32()),
-            "key": pa.array(nothing if self._payload == "none" else records.keys, pa.binary()),
-            "value": pa.array(records.values if self._payload == "all" else nothing, pa.binary()),
-            "headers": pa.array(records.headers if self._payload == "all" else nothing, pairs),
-            "key_bytes": pa.array([None if k is None else len(k) for k in records.keys], pa.int32()),
-            "value_bytes": pa.array([None if v is None else len(v) for v in records.values], pa.int32()),
-            "segment": pa.array([self._segment.base_offset] * count, pa.int64()),
+            "timestamp": millis.cast(pa.timestamp("us", "UTC")),
+            "timestampType": of_batches(0, pa.int32()),
+            "key": pa.nulls(count, pa.binary()) if self._payload == "none" else keys,
+            "value": values if self._payload == "all" else pa.nulls(count, pa.binary()),
+            "headers": pa.array(records.headers, pairs) if self._payload == "all" else pa.nulls(count, pairs),
+            "key_bytes": pc.binary_length(keys),
+            "value_bytes": pc.binary_length(values),
+            "segment": same(self._segment.base_offset, pa.int64()),
             "batch_index": pa.array(indexes, pa.int32()),
-            "batch_bytes": pa.array(sizes, pa.int32()),
-            "batch_raw_bytes": pa.array(raw_sizes, pa.int32()),
-            "compression": pa.array(codecs),
-            "producer_id": pa.array(producers, pa.int64()),
-            "is_transactional": pa.array(transactional),
-            "is_control": pa.array(control),
+            "batch_bytes": of_batches(1, pa.int32()),
+            "batch_raw_bytes": of_batches(2, pa.int32()),
+            "compression": of_batches(3, pa.string()),
+            "producer_id": of_batches(4, pa.int64()),
+            "is_transactional": of_batches(5, pa.bool_()),
+            "is_control": of_batches(6, pa.bool_()),
         }
         self._clear()
         return pa.RecordBatch.from_pydict(columns)
@@ -275,22 +284,58 @@ def _records(batch: Any, *, with_headers: bool) -> tuple[str, int, _Records]:
 
 
 def _without_headers(header: Any, body: bytes, records: _Records) -> None:
-    """Records of format 2, in half of the time that storage.records takes, which looks at the headers too."""
-    from storage.records import read_varint, read_varlong
+    """Records of format 2, in a fraction of the time that storage.records takes, which looks at headers too.
 
+    Numbers of one or two bytes, and timestamps, are read in place.
+    """
+    from storage.records import read_varint
+
+    add_stamp, add_offset = records.stamps.append, records.offsets.append
+    add_key, add_value = records.keys.append, records.values.append
     append_time = header.max_timestamp if header.attributes & 8 else None
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     position = 0
     for _ in range(header.record_count):
-        length, position = read_varint(body, position)
-        end = position + length
-        delta, position = read_varlong(body, position + 1)
-        records.stamps.append(base_timestamp + delta if append_time is None else append_time)
-        delta, position = read_varint(body, position)
-        records.offsets.append(base_offset + delta)
-        size, position = read_varint(body, position)
-        records.keys.append(None if size < 0 else body[position : position + size])
-        position += max(size, 0)
-        size, position = read_varint(body, position)
-        records.values.append(None if size < 0 else body[position : position + size])
+        byte, second = body[position], body[position + 1]
+        if byte < 128:
+            position += 1
+            end = position + (byte >> 1)
+        elif second < 128:
+            position += 2
+            end = position + ((byte & 127 | second << 7) >> 1)
+        else:
+            length, position = read_varint(body, position)
+            end = position + length
+        position += 1
+        byte = body[position]
+        delta, shift = byte & 127, 7
+        while byte > 127:
+            position += 1
+            byte = body[position]
+            delta |= (byte & 127) << shift
+            shift += 7
+        position += 1
+        add_stamp(base_timestamp + ((delta >> 1) ^ -(delta & 1)) if append_time is None else append_time)
+        byte, second = body[position], body[position + 1]
+        if byte < 128:
+            add_offset(base_offset + (byte >> 1))
+            position += 1
+        elif second < 128:
+            add_offset(base_offset + ((byte & 127 | second << 7) >> 1))
+            position += 2
+        else:
+            delta, position = read_varint(body, position)
+            add_offset(base_offset + delta)
+        for add in (add_key, add_value):
+            byte = body[position]
+            if byte < 128:
+                size = (byte >> 1) ^ -(byte & 1)
+                position += 1
+            else:
+                size, position = read_varint(body, position)
+            if size < 0:
+                add(None)
+            else:
+                add(body[position : position + size])
+                position += size
         position = end

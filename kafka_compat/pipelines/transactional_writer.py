@@ -25,6 +25,7 @@ COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers
 DONE_SCHEMA = "copied long, skipped long"
 ANSWER_TIMEOUT_S = 60.0
 COMMIT_TIMEOUT_S = 240.0
+QUEUE_FULL_WAIT_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,6 @@ class _SliceWriter:
         self._producer = Producer({**defaults, **plan.properties, "transactional.id": name})
         own = {"group.id": group, "enable.auto.commit": "false", "isolation.level": "read_committed"}
         self._group = Consumer({"log_level": "2", **plan.properties, **own})
-        self._failed: list[str] = []
         self._open = False
         self.copied = 0
         self.skipped = 0
@@ -110,18 +110,24 @@ class _SliceWriter:
         """Send the rows that are not in the target yet."""
         stamps = batch.column("timestamp").cast(pa.int64()).to_pylist()
         columns = [batch.column(name).to_pylist() for name in COLUMNS if name != "timestamp"]
+        produce, to_topic, owner = self._producer.produce, self._to_topic, self._owner
         for stamp, topic, partition, offset, key, value, headers in zip(stamps, *columns, strict=True):
-            if (topic, partition) != self._owner:
-                raise JobFailed(f"Spark mixed records of {topic}-{partition} and {self._owner}.")
+            if (topic, partition) != owner:
+                raise JobFailed(f"Spark mixed records of {topic}-{partition} and {owner}.")
             if offset < self._next:
                 self.skipped += 1
                 continue
             if not self._open:
                 self._producer.begin_transaction()
                 self._open = True
-            given = [(header["key"], header["value"]) for header in headers or []]
-            record = {"topic": self._to_topic, "partition": partition, "key": key, "value": value}
-            self._produce({**record, "headers": given, "timestamp": stamp // 1000})
+            given = [(header["key"], header["value"]) for header in headers] if headers else None
+            # No delivery report: the commit fails when one record was refused.
+            while True:
+                try:
+                    produce(to_topic, value, key, partition, timestamp=stamp // 1000, headers=given)
+                    break
+                except BufferError:
+                    self._producer.poll(QUEUE_FULL_WAIT_S)
             self.copied += 1
 
     def commit(self) -> None:
@@ -146,22 +152,6 @@ class _SliceWriter:
                 # The cause is under way to the user already; the transaction's end will be the timeout's.
                 del error
         self._group.close()
-
-    def _produce(self, record: dict[str, Any]) -> None:
-        while True:
-            try:
-                self._producer.produce(**record, on_delivery=self._acknowledged)
-            except BufferError:
-                self._producer.poll(0.1)
-            else:
-                self._producer.poll(0)
-                return
-            if self._failed:
-                raise JobFailed(f"{len(self._failed)} records were not written: {self._failed[0]}")
-
-    def _acknowledged(self, error: Any, _: Any) -> None:
-        if error is not None:
-            self._failed.append(error.str())
 
 
 def committed_token(group: Any, token: Any) -> int | None:

@@ -3,12 +3,14 @@
 import itertools
 import random
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from kafka_compat.cli import main
 from kafka_compat.pipelines.errors import JobFailed
@@ -30,10 +32,11 @@ def committed_records(kafka: Cluster, topic: str, partitions: int, count: int) -
     consumer: Any = Consumer({**own, **settings, "auto.offset.reset": "earliest"})
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
     at_end: set[int] = set()
+    deadline = time.monotonic() + 30
     while len(at_end) < partitions:
-        messages = consumer.consume(10_000, 30)
-        assert messages, f"{sum(map(len, found))} of {count} records of {topic} within 30 s"
-        for message in messages:
+        assert time.monotonic() < deadline, f"{sum(map(len, found))} of {count} records of {topic}"
+        for message in consumer.consume(10_000, 0.2):
+            deadline = time.monotonic() + 30
             if message.error() is None:
                 found[message.partition()].append(message)
             else:
@@ -134,6 +137,24 @@ def test_a_writer_that_comes_back_from_the_dead_adds_nothing(kafka: Cluster) -> 
     assert again[0].to_pydict() == {"copied": [0], "skipped": [10]}
     values = [message.value() for message in committed_records(kafka, copy, 1, 10)[0]]
     assert values == [str(i).encode() for i in range(10)]
+
+
+def test_a_record_that_the_target_refuses_ends_the_job(kafka: Cluster) -> None:
+    """Nothing of its batch counts, and the position stays where it was."""
+    topic, copy = kafka.create_topic(), f"{kafka.create_topic()}-small"
+    admin = AdminClient({"bootstrap.servers": kafka.address})
+    admin.create_topics([NewTopic(copy, 1, 1, config={"max.message.bytes": "1000"})])[copy].result(30)
+    plan = Slices({"bootstrap.servers": kafka.address}, f"{copy}-group", copy, True, {topic: {0: 10}})
+    group = Consumer({"bootstrap.servers": kafka.address, "group.id": plan.group})
+    group.commit(offsets=[TopicPartition(topic, 0, 0)], asynchronous=False)
+    small = slice_of(topic, 10)
+    values = pa.array([b"v"] * 9 + [random.randbytes(5000)], pa.binary())
+    large = small.set_column(small.schema.get_field_index("value"), "value", values)
+    with pytest.raises(KafkaException, match=r"MSG_SIZE_TOO_LARGE|too large"):
+        list(write_slice(iter([large]), plan))
+    committed_records(kafka, copy, 1, 0)
+    assert group.committed([TopicPartition(topic, 0)], 30)[0].offset == 0
+    group.close()
 
 
 def test_a_batch_whose_position_is_lost_is_not_guessed(kafka: Cluster) -> None:
