@@ -30,6 +30,8 @@ class Cluster:
                     "zookeeper.connect": f"{self.zookeeper.address}/cluster",
                     "zookeeper.session.timeout.ms": "2000",
                     "replica.lag.time.max.ms": "3000",
+                    # A controller gives leadership back five seconds after it was elected, too.
+                    "auto.leader.rebalance.enable": "false",
                 },
             )
             for broker_id in sorted(ALL)
