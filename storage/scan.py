@@ -109,6 +109,7 @@ def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) 
             stop = at + LOG_OVERHEAD + header.batch_length
             if stop > size:
                 break
+            # The checks of _check_intact, which names what is wrong: walks over small batches feel the call.
             if (
                 header.magic != 2
                 or stop < at + HEADER_SIZE

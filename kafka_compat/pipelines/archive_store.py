@@ -26,6 +26,7 @@ from typing import Any
 
 from .checkpoint import Offsets
 from .errors import NotStarted, RecordsLost
+from .whole_file import sync, write_json
 
 FORMAT = {"kafka_compat_archive": 1}
 LOG_ENTRIES_KEPT = 100
@@ -93,7 +94,7 @@ class ArchiveStore:
         """
         self.check()
         self.directory.mkdir(parents=True, exist_ok=True)
-        _write_atomically(self._marker, FORMAT)
+        write_json(self._marker, FORMAT)
         self._log.mkdir(exist_ok=True)
         for entry in sorted(self._log.glob("[0-9]*.json")):
             self._publish(json.loads(entry.read_text()))
@@ -157,14 +158,14 @@ class ArchiveStore:
         state.batch_id = batch_id
         state.topic_ids |= topic_ids
         add_batch(state.topics, files, start, end)
-        _sync(staging)
+        sync(staging)
         entry = {
             "staging": staging.name,
             "files": {file.name: file.final_name for file in files},
             "topic_ids": state.topic_ids,
             "topics": {t: {str(p): asdict(v) for p, v in parts.items()} for t, parts in state.topics.items()},
         }
-        _write_atomically(self._entry(batch_id), entry)
+        write_json(self._entry(batch_id), entry)
         self._publish(entry)
         self._entry(batch_id - LOG_ENTRIES_KEPT).unlink(missing_ok=True)
         return state
@@ -190,7 +191,7 @@ class ArchiveStore:
                     "Archive to a new folder, or restore the file.",
                 )
         for folder in folders | {self.directory}:
-            _sync(folder)
+            sync(folder)
         shutil.rmtree(staging)
 
 
@@ -225,20 +226,3 @@ def add_batch(
                 known.last = runs.last[-1].as_py()
     if by_partition:
         raise RecordsLost(f"Records of partitions outside of the batch were read: {sorted(by_partition)}.")
-
-
-def _write_atomically(path: Path, value: Any) -> None:
-    """Write JSON so that the name appears with its whole content or not at all, also after a power cut."""
-    scratch = path.with_name(f"_{path.name}")
-    scratch.write_text(json.dumps(value, indent=1))
-    _sync(scratch)
-    os.replace(scratch, path)
-    _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -11,13 +11,13 @@ what the first attempt did.
 """
 
 import json
-import os
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from .errors import NotStarted
+from .whole_file import write_json
 
 BATCHES_KEPT = 100
 
@@ -100,18 +100,3 @@ class JobFolder:
                 f"{self.directory} has finished batches, but its checkpoint is gone.",
                 f"Restore {self.checkpoint}, or start in a new folder: here, batches would be skipped.",
             )
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON so that the name appears with its whole content or not at all, also after a power cut."""
-    scratch = path.with_name(f"_{path.name}.new")
-    scratch.write_text(json.dumps(value, indent=1))
-    for name in (scratch, None, path.parent):
-        if name is None:
-            os.replace(scratch, path)
-            continue
-        descriptor = os.open(name, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -17,7 +17,6 @@ import os
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -218,9 +217,9 @@ class _Rows:
             values = pa.array([values[column] for _, _, values in self._batches], kind)
             return values.take(batch_of_record)
 
-        lengths = [end - first for first, end, _ in self._batches]
         batch_of_record = pa.array(
-            [number for number, length in enumerate(lengths) for number in repeat(number, length)], pa.int32()
+            [number for number, (first, end, _) in enumerate(self._batches) for _ in range(first, end)],
+            pa.int32(),
         )
         indexes = [index for first, end, _ in self._batches for index in range(first, end)]
         millis = pa.array(records.stamps, pa.timestamp("ms", "UTC"))

@@ -7,7 +7,6 @@ the target's name in a header, and is not sent back: two mirrors in opposite dir
                            source_offset on are at target_offset or behind it
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +18,7 @@ from .exact_sink import Ends, Target, write_exactly_once
 from .job_folder import JobFolder
 from .kafka_options import named_values
 from .stream_job import Process, StreamJob, StreamRun, run_stream
+from .whole_file import write_whole
 
 CLUSTER_HEADER = "kafka-compat-cluster"
 """Name of a cluster that a mirrored record came from; one that went through several has several."""
@@ -149,6 +149,4 @@ def _write_map(path: Path, start: Offsets, begun: Ends) -> None:
         for part, offset in sorted(partitions.items()):
             if str(part) in begun.get(topic, {}):
                 lines.append(f"{topic},{part},{offset},{begun[topic][str(part)]}")
-    scratch = path.with_suffix(".new")
-    scratch.write_text("\n".join(lines) + "\n")
-    os.replace(scratch, path)
+    write_whole(path, ("\n".join(lines) + "\n").encode())

@@ -3,10 +3,11 @@
 import base64
 import html
 import io
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from .whole_file import write_whole
 
 Table = tuple[str, Sequence[Sequence[str]]]
 """A heading, and lines of cells; the first line is the head."""
@@ -30,9 +31,7 @@ def save(
     files = (path.with_suffix(".png"), path.with_suffix(".html"))
     path.parent.mkdir(parents=True, exist_ok=True)
     for file, content in zip(files, (png.getvalue(), text.encode()), strict=True):
-        scratch = file.with_name(file.name + ".new")
-        scratch.write_bytes(content)
-        os.replace(scratch, file)
+        write_whole(file, content)
     return files
 
 

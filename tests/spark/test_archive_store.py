@@ -83,7 +83,7 @@ def archive_two_batches(directory: Path) -> None:
 EXPECTED = Counter({("t", 0, o): 1 for o in (0, 1, 2, 3, 4, 6)} | {("t", 1, o): 1 for o in (0, 1)})
 STEPS = (
     [(os, name) for name in ("replace", "fsync")]
-    + [(shutil, "rmtree"), (Path, "mkdir"), (Path, "write_text"), (Path, "unlink")]
+    + [(shutil, "rmtree"), (Path, "mkdir"), (Path, "write_bytes"), (Path, "unlink")]
     + [(archive_store, "add_batch")]
 )  # fmt: skip
 

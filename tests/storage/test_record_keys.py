@@ -12,6 +12,7 @@ from storage.batch import BatchHeader, read_header
 from storage.errors import InvalidRecord
 from storage.record_keys import read_keys, timestamp_delta_at
 from storage.records import Record, build_batch, encode_record, encode_varint, iter_body
+from tests.storage.damage import damage
 from tests.support.campaign import rounds
 
 Row = tuple[int, bytes | None, bytes | None, int, int]
@@ -62,19 +63,8 @@ def test_damaged_records_are_refused_or_read_as_a_reader_reads_them(
 ) -> None:
     header, body = body_of(rows)
     chance = random.Random(seed)
-    damaged = bytearray(body)
     position = min(chance.choice([0, 0, 7, len(body) // 2]) + chance.randrange(40), len(body) - 1)
-    if kind == "byte":
-        damaged[position] = chance.choice([0, 1, 2, 127, 128, 255, chance.randrange(256)])
-    elif kind == "bit":
-        damaged[position] ^= 1 << chance.randrange(8)
-    elif kind == "drop":
-        del damaged[position]
-    elif kind == "insert":
-        damaged.insert(position, chance.choice([0, 1, 128]))
-    else:
-        del damaged[position:]
-    body = bytes(damaged)
+    body = damage(body, kind, position, chance)
     try:
         found = read_keys(header, body)
     except InvalidRecord:

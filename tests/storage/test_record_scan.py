@@ -14,6 +14,7 @@ from storage.batch import NO_TIMESTAMP, read_header
 from storage.errors import InvalidRecord
 from storage.record_scan import Scan, scan
 from storage.records import Record, build_batch, encode_record, iter_records, join_batch
+from tests.storage.damage import damage
 from tests.support.campaign import rounds
 
 Outcome = Scan | type[InvalidRecord]
@@ -76,20 +77,12 @@ def test_whole_records(batch: tuple[bytes, int]) -> None:
 def test_damaged_records(batch: tuple[bytes, int], seed: int, kind: str) -> None:
     body, count = batch
     chance = random.Random(seed)
-    damaged = bytearray(body)
     # Damage near the start of a record hits its structure; the rest of it is mostly payload.
     position = min(chance.choice([0, 0, 7, 64, len(body) // 2]) + chance.randrange(130), len(body) - 1)
-    if kind == "byte":
-        damaged[position] = chance.choice([0, 1, 2, 127, 128, 255, chance.randrange(256)])
-    elif kind == "bit":
-        damaged[position] ^= 1 << chance.randrange(8)
-    elif kind == "drop":
-        del damaged[position]
-    elif kind == "insert":
-        damaged.insert(position, chance.choice([0, 1, 128]))
-    else:
+    damaged = damage(body, kind, position, chance)
+    if kind == "count":
         count = max(1, count + chance.choice([-1, 1]))
-    assert by_scanning(bytes(damaged), count) == by_reading(bytes(damaged), count)
+    assert by_scanning(damaged, count) == by_reading(damaged, count)
 
 
 @pytest.mark.parametrize("headers", [0, 1])

@@ -1,0 +1,29 @@
+"""Files that a reader sees whole or not at all, also after a kill or a power cut."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write or replace the file. A kill may leave `_NAME` beside it, which the next write takes over."""
+    scratch = path.with_name(f"_{path.name}")
+    scratch.write_bytes(content)
+    sync(scratch)
+    os.replace(scratch, path)
+    sync(path.parent)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """`write_whole` with JSON."""
+    write_whole(path, json.dumps(value, indent=1).encode())
+
+
+def sync(path: Path) -> None:
+    """Have the disk hold a file's content, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
