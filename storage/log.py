@@ -111,6 +111,7 @@ class Log:
         """Obey `config` from now on."""
         self.config = config
         self._segment_bytes = config.segment_bytes
+        self._roll_ms = config.roll_ms
         self._policy = AppendPolicy.of(config)
         self._codec = None if config.compression_type == "producer" else NAMES[config.compression_type]
         for segment in self.segments.all:
@@ -277,7 +278,7 @@ class Log:
             return False
         return (
             active.size_bytes + size_bytes > self._segment_bytes
-            or active.waited_ms(now_ms, max_timestamp) > self.config.roll_ms - active.roll_jitter_ms
+            or active.waited_ms(now_ms, max_timestamp) > self._roll_ms - active.roll_jitter_ms
             or active.indexes_full(self.config.segment_index_bytes)
             or not active.can_hold(end_offset)
         )
@@ -303,7 +304,7 @@ class Log:
         """Start a new segment when segment.ms has passed over the active one; whether that was so."""
         active = self.segments.active
         age_ms = now_ms - active.created_ms
-        if not active.size_bytes or age_ms <= self.config.roll_ms - active.roll_jitter_ms:
+        if not active.size_bytes or age_ms <= self._roll_ms - active.roll_jitter_ms:
             return False
         self.roll(now_ms)
         return True

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from storage.batch import (
@@ -37,6 +38,9 @@ from storage.errors import CorruptRecord, InvalidRecord
 
 Header = tuple[str, bytes | None]
 
+_LENGTH = struct.Struct(">i")
+_LENGTH_POSITION = 8
+
 
 class Record(NamedTuple):
     """One record; timestamp in ms since 1970, -1 for none; absolute offset when read, unused when built."""
@@ -48,6 +52,7 @@ class Record(NamedTuple):
     headers: Sequence[Header] = ()
 
 
+@lru_cache(maxsize=1024)
 def encode_varint(value: int) -> bytes:
     """Zigzag base-128 form of a signed number of up to 64 bits."""
     rest = (value << 1) ^ (value >> 63)
@@ -156,20 +161,22 @@ def build_batch(
         attributes |= TRANSACTIONAL_FLAG
     if control:
         attributes |= CONTROL_FLAG
+    count = len(records)
+    max_timestamp = base_timestamp if count == 1 else max(record.timestamp for record in records)
     header = BatchHeader(
-        base_offset=base_offset,
-        batch_length=0,
-        partition_leader_epoch=leader_epoch,
-        magic=2,
-        crc=0,
-        attributes=attributes,
-        last_offset_delta=len(records) - 1,
-        base_timestamp=base_timestamp,
-        max_timestamp=max(record.timestamp for record in records),
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-        record_count=len(records),
+        base_offset,
+        0,
+        leader_epoch,
+        2,
+        0,
+        attributes,
+        count - 1,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
     )
     return join_batch(header, body, level=level)
 
@@ -178,9 +185,9 @@ def join_batch(header: BatchHeader, body: bytes, *, level: int | None = None) ->
     """The batch of `header` and its uncompressed records `body`; its length and CRC are computed here."""
     if header.attributes & 7:
         body = compress(header.compression, body, level=level)
-    header = header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD + len(body))
     batch = bytearray(HEADER.pack(*header))
     batch += body
+    _LENGTH.pack_into(batch, _LENGTH_POSITION, len(batch) - LOG_OVERHEAD)
     seal(batch)
     return bytes(batch)
 

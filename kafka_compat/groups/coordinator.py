@@ -417,7 +417,7 @@ class GroupCoordinator:
         for note in out.notes:
             log.info("group %s: %s", group.group_id, note)
         for waiter, result in out.responses:
-            cast(Callable[[Any], None], waiter)(result)
+            cast("Callable[[Any], None]", waiter)(result)
         for write in out.writes:
             self._write(hosted, write)
         if group.state is GroupState.DEAD:

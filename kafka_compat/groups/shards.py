@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 
+
+@lru_cache(maxsize=1024)
 def shard_of(group_id: str, shard_count: int) -> int:
     """Kafka's choice: the absolute value of Java's String.hashCode, modulo the number of partitions."""
     return _absolute(java_hash_code(group_id)) % shard_count

@@ -19,6 +19,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.coordinator_log import CoordinatorLog
 from kafka_compat.groups.scheduler import Scheduler, TimerHandle, run_in_steps
 from kafka_compat.groups.shards import shard_of
+from kafka_compat.processor import offer_core
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.transactions.machine import Transaction
 from kafka_compat.transactions.marker_writer import Marker, MarkerWriter
@@ -341,7 +342,7 @@ class TransactionCoordinator:
         for note in out.notes:
             log.info("transactional id %s: %s", transaction.transactional_id, note)
         for waiter, result in out.responses:
-            cast(Callable[[Any], None], waiter)(result)
+            cast("Callable[[Any], None]", waiter)(result)
         if out.write is not None:
             self._write(hosted, out.write.status)
         if out.markers is not None:
@@ -382,6 +383,7 @@ class TransactionCoordinator:
     def _send(self, hosted: _Hosted, marker: Marker) -> None:
         if not self._is_here(hosted):
             return
+        offer_core()
         for partition in [item for item in hosted.awaiting if not self._markers.exists(item)]:
             # Its topic was deleted, and the transaction's records with it.
             hosted.awaiting.discard(partition)
@@ -417,4 +419,5 @@ class TransactionCoordinator:
 
     def _complete(self, hosted: _Hosted) -> None:
         if self._is_here(hosted):
+            offer_core()
             self._carry_out(hosted, hosted.transaction.markers_written())

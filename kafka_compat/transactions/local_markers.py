@@ -10,6 +10,7 @@ from kafka_compat.clock import Clock
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata_cache import MetadataCache
+from kafka_compat.processor import offer_core
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.topic_names import OFFSETS_TOPIC
 from kafka_compat.transactions.marker_writer import Marker, MarkerCallback
@@ -44,6 +45,7 @@ class LocalMarkerWriter:
 
     def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:
         for partition in partitions:
+            offer_core()
             self._write_one(marker, partition, done)
 
     def _write_one(self, marker: Marker, partition: TopicPartition, done: MarkerCallback) -> None:

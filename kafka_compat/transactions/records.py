@@ -5,6 +5,7 @@ something to say that v0 has no field for (KIP-890). Kafka 3.9 reads both.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from kafka_compat.protocol.codec import MalformedRequest, decode, decode_versioned, encode_versioned
@@ -26,8 +27,14 @@ def encode_record(
     transactional_id: str, status: Status | None, transaction_version: int = 0
 ) -> tuple[bytes, bytes | None]:
     """(key, value); the value of a tombstone is None. Raises ValueError for an id too long for its field."""
-    key = encode_versioned(TransactionLogKey(transactional_id=transactional_id), _KEY_VERSION)
-    return key, None if status is None else _encode_status(status, transaction_version)
+    return _encode_key(transactional_id), None if status is None else _encode_status(
+        status, transaction_version
+    )
+
+
+@lru_cache(maxsize=1024)
+def _encode_key(transactional_id: str) -> bytes:
+    return encode_versioned(TransactionLogKey(transactional_id=transactional_id), _KEY_VERSION)
 
 
 def decode_record(key: bytes, value: bytes | None) -> tuple[str, Status | None] | None:
