@@ -4,6 +4,9 @@ KIP-919).
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
@@ -19,13 +22,25 @@ _CONTROLLERS = 2
 
 
 @handler(ApiKey.DESCRIBE_CLUSTER)
-def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+def describe_cluster(
+    ctx: RequestContext, request: DescribeClusterRequest
+) -> DescribeClusterResponse | Coroutine[Any, Any, DescribeClusterResponse]:
     if ctx.api_version >= 1 and request.endpoint_type != _BROKERS:
         known = request.endpoint_type == _CONTROLLERS
         return DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message="The request was sent to a broker, which knows the endpoints of brokers only.",
         )
+    return _answer(ctx, request) if ctx.broker.metadata.brokers else _once_known(ctx, request)
+
+
+async def _once_known(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    """As Metadata does: a broker that has just started would tell of a cluster without brokers."""
+    await ctx.broker.await_metadata()
+    return _answer(ctx, request)
+
+
+def _answer(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     cache = ctx.broker.metadata
     brokers = []
     for broker in cache.brokers.values():

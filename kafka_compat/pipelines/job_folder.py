@@ -20,6 +20,8 @@ from .errors import NotStarted
 from .whole_file import write_json
 
 BATCHES_KEPT = 100
+_FIRST_FILES = {"_lock", "_log", "__job.json"}
+"""What a kill may leave before the folder is marked."""
 
 
 class JobFolder:
@@ -44,7 +46,7 @@ class JobFolder:
                     "Go on with the settings as they were, or choose a new folder.",
                 )
         elif self.directory.exists() and (
-            not self.directory.is_dir() or any(p.name != "_lock" for p in self.directory.iterdir())
+            not self.directory.is_dir() or any(p.name not in _FIRST_FILES for p in self.directory.iterdir())
         ):
             raise NotStarted(
                 f"{self.directory} is not empty and not a job's folder.", "Choose an empty or a new folder."

@@ -18,6 +18,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kafka_compat.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kafka_compat.protocol.messages.describe_cluster import DescribeClusterRequest
 from kafka_compat.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
@@ -92,7 +93,16 @@ async def test_clients_are_not_sent_to_a_leader_that_is_not_registered(cluster: 
     assert (partition.error_code, partition.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
 
 
-async def test_a_broker_that_has_just_started_tells_of_all_brokers(cluster: EmbeddedCluster) -> None:
+@pytest.mark.parametrize(
+    ("api_key", "version", "request_message"),
+    [
+        (ApiKey.METADATA, 12, MetadataRequest(topics=[])),
+        (ApiKey.DESCRIBE_CLUSTER, 1, DescribeClusterRequest(endpoint_type=1)),
+    ],
+)
+async def test_a_broker_that_has_just_started_tells_of_all_brokers(
+    cluster: EmbeddedCluster, api_key: ApiKey, version: int, request_message: Any
+) -> None:
     """Its first answer waits for the controller: librdkafka would forget every broker when told of none."""
     await cluster.stop_broker(3, controlled=False)
     port = cluster.port(3)
@@ -102,9 +112,10 @@ async def test_a_broker_that_has_just_started_tells_of_all_brokers(cluster: Embe
         while response is None:
             client = BrokerClient("127.0.0.1", port, "test")  # another would wait before it connects again
             with contextlib.suppress(ConnectionError):
-                response = await client.send(ApiKey.METADATA, 12, MetadataRequest(topics=[]))
+                response = await client.send(api_key, version, request_message)
             await client.close()
-    assert {broker.node_id for broker in response.brokers} == ALL
+    ids = {broker.node_id if api_key is ApiKey.METADATA else broker.broker_id for broker in response.brokers}
+    assert ids == ALL
     await starting
 
 
