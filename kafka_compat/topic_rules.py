@@ -211,8 +211,12 @@ def _check_assignments(assignments: Mapping[int, Sequence[int]], brokers: Collec
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "partitions should be a consecutive 0-based integer sequence",
         )
-    sizes = {len(replicas) for replicas in assignments.values()}
-    if len(sizes) != 1 or 0 in sizes:
+    if not all(assignments.values()):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes an empty replica list.",
+        )
+    if len({len(replicas) for replicas in assignments.values()}) != 1:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "All partitions should have the same number of replicas",

@@ -112,7 +112,7 @@ class Log:
         self.config = config
         self._segment_bytes = config.segment_bytes
         self._roll_ms = config.roll_ms
-        self._policy = AppendPolicy.of(config)
+        self._policy = AppendPolicy.of(config, f"{self.topic}-{self.partition}")
         self._codec = None if config.compression_type == "producer" else NAMES[config.compression_type]
         for segment in self.segments.all:
             segment.index_interval_bytes = config.index_interval_bytes

@@ -67,11 +67,14 @@ class AppendPolicy:
     compression_level: int | None = None
     validate_records: bool = True
     """Ours: False trusts the producer with everything behind the batch header."""
+    partition: str = ""
+    """Topic and number of the partition, for what is told of records without a key."""
 
     @classmethod
-    def of(cls, config: LogConfig) -> AppendPolicy:
+    def of(cls, config: LogConfig, partition: str) -> AppendPolicy:
         """The rules that a topic's settings make."""
         return cls(
+            partition=partition,
             max_message_bytes=config.max_message_bytes,
             segment_bytes=config.segment_bytes,
             timestamp_type=_TIMESTAMP_TYPES[config.message_timestamp_type],
@@ -221,27 +224,45 @@ def _check_records(
     for index, record in enumerate(records):
         message = None
         if policy.compact and record.key is None:
-            message = "a record of a compacted topic needs a key"
+            message = (
+                f"Compacted topic cannot accept message without key in topic partition {policy.partition}"
+            )
         else:
-            message = _timestamp_error(record.timestamp, policy, now_ms, is_log_append_time)
+            message = _timestamp_error(record, policy, now_ms, is_log_append_time)
             about_time |= message is not None
         if message is not None:
             errors.append((index, message))
+    if about_time:
+        raise InvalidTimestamp("One or more records have been rejected due to invalid timestamp", errors)
     if errors:
-        summary = f"{len(errors)} records are refused; record {errors[0][0]}: {errors[0][1]}"
-        raise (InvalidTimestamp if about_time else InvalidRecord)(summary, errors)
+        first = ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:3])
+        raise InvalidRecord(
+            f"One or more records have been rejected due to {len(errors)} record errors in total, and only "
+            f"showing the first three errors at most: [{first}]",
+            errors,
+        )
 
 
 def _timestamp_error(
-    timestamp: int, policy: AppendPolicy, now_ms: int, is_log_append_time: bool
+    record: Record, policy: AppendPolicy, now_ms: int, is_log_append_time: bool
 ) -> str | None:
+    timestamp = record.timestamp
     if policy.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        return "a producer must not set the timestamp type LogAppendTime" if is_log_append_time else None
+        if not is_log_append_time:
+            return None
+        return (
+            f"Invalid timestamp type in message DefaultRecord(offset={record.offset}, timestamp={timestamp}, "
+            f"key={len(record.key or b'')} bytes, value={len(record.value or b'')} bytes). "
+            "Producer should not set timestamp type to LogAppendTime."
+        )
     earliest = max(now_ms - policy.before_max_ms, -LONG_MAX - 1)
     latest = min(now_ms + policy.after_max_ms, LONG_MAX)
     if timestamp == NO_TIMESTAMP or earliest <= timestamp <= latest:
         return None
-    return f"timestamp {timestamp} is not within [{earliest}, {latest}]"
+    return (
+        f"Timestamp {timestamp} of message with offset {record.offset} is out of range. The timestamp should "
+        f"be within [{earliest}, {latest}]"
+    )
 
 
 def _as_created(data: memoryview) -> list[Record]:

@@ -29,7 +29,7 @@ PARTITIONS_PER_REQUEST_MAX = 10_000
 async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     asked = sum(max(topic.num_partitions, len(topic.assignments), 1) for topic in request.topics)
     if asked > PARTITIONS_PER_REQUEST_MAX:
-        problem = f"At most {PARTITIONS_PER_REQUEST_MAX} partitions can be created by one request."
+        problem = "Excessively large number of partitions per request."
         refused = [_failure(topic, ErrorCode.POLICY_VIOLATION, problem) for topic in request.topics]
         return CreateTopicsResponse(topics=refused)
     counts = Counter(topic.name for topic in request.topics)

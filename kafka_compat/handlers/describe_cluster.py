@@ -26,10 +26,15 @@ def describe_cluster(
     ctx: RequestContext, request: DescribeClusterRequest
 ) -> DescribeClusterResponse | Coroutine[Any, Any, DescribeClusterResponse]:
     if ctx.api_version >= 1 and request.endpoint_type != _BROKERS:
-        known = request.endpoint_type == _CONTROLLERS
+        if request.endpoint_type == _CONTROLLERS:
+            return DescribeClusterResponse(
+                error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+                error_message="The request was sent to an endpoint of type BROKER, but we wanted an endpoint "
+                "of type CONTROLLER",
+            )
         return DescribeClusterResponse(
-            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-            error_message="The request was sent to a broker, which knows the endpoints of brokers only.",
+            error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message=f"Unsupported endpoint type {request.endpoint_type}",
         )
     return _answer(ctx, request) if ctx.broker.metadata.brokers else _once_known(ctx, request)
 

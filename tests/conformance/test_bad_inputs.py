@@ -298,6 +298,15 @@ def test_timestamps_outside_the_window(pair: Pair) -> None:
         assert code_of(pair.same(ApiKey.PRODUCE, produce_request(topic, made), (9,))) == 32
 
 
+def test_records_without_keys_in_a_compacted_topic(pair: Pair) -> None:
+    topic = pair.topic(configs={"cleanup.policy": "compact", "message.timestamp.after.max.ms": "1000"})
+    keyless, good = Record(0, START_MS, None, b"value", ()), Record(0, START_MS, b"key", b"value", ())
+    early = Record(0, START_MS + 7_200_000, b"key", b"value", ())
+    for records, code in (([keyless] * 5, 87), ([good, keyless], 87), ([keyless, early], 32)):
+        answer = pair.same(ApiKey.PRODUCE, produce_request(topic, build_batch(records)), (9,))
+        assert code_of(answer) == code
+
+
 def test_too_large_batches(pair: Pair) -> None:
     small = pair.topic(configs={"max.message.bytes": "200"})
     assert code_of(pair.same(ApiKey.PRODUCE, produce_request(small, batch(20)), (9,))) == 10
