@@ -6,17 +6,21 @@ The versions are those of inter.broker.protocol.version 3.9 with ZooKeeper.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 from uuid import UUID
 
 from coordination.controller_model import (
     AlterPartitionReply,
     IsrChange,
     LeaderAndIsrAnswered,
+    LeaderAndIsrPartition,
     SendLeaderAndIsr,
     SendStopReplica,
     SendUpdateMetadata,
     StopReplicaAnswered,
+    StopReplicaPartition,
     TopicPartition,
+    UpdateMetadataPartition,
 )
 from coordination.model import BrokerInfo, PartitionState
 from kafka_compat.errors import ErrorCode
@@ -55,32 +59,11 @@ STOP_REPLICA_VERSION = 4
 _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 _NO_TOPIC_ID = UUID(int=0)
 
+_OfPartition = TypeVar("_OfPartition", LeaderAndIsrPartition, UpdateMetadataPartition, StopReplicaPartition)
+
 
 def leader_and_isr(controller_id: int, effect: SendLeaderAndIsr, listener: str) -> LeaderAndIsrRequest:
     """The request for one broker, with the leaders' addresses on the listener that brokers use."""
-    topics: dict[str, LeaderAndIsrTopicState] = {}
-    for item in effect.partitions:
-        topic, partition = item.partition
-        known = topics.get(topic)
-        if known is None:
-            known = topics[topic] = LeaderAndIsrTopicState(
-                topic_name=topic, topic_id=item.topic_id or _NO_TOPIC_ID, partition_states=[]
-            )
-        known.partition_states.append(
-            LeaderAndIsrPartitionState(
-                partition_index=partition,
-                controller_epoch=item.state.controller_epoch,
-                leader=item.state.leader,
-                leader_epoch=item.state.leader_epoch,
-                isr=list(item.state.isr),
-                partition_epoch=item.state.partition_epoch,
-                replicas=list(item.assignment.replicas),
-                adding_replicas=list(item.assignment.adding),
-                removing_replicas=list(item.assignment.removing),
-                is_new=item.is_new,
-                leader_recovery_state=int(item.state.recovering),
-            )
-        )
     live_leaders = []
     for broker in effect.live_leaders:
         endpoint = broker.endpoint(listener)
@@ -94,8 +77,31 @@ def leader_and_isr(controller_id: int, effect: SendLeaderAndIsr, listener: str) 
         controller_id=controller_id,
         controller_epoch=effect.controller_epoch,
         broker_epoch=effect.broker.epoch,
-        topic_states=list(topics.values()),
+        topic_states=[
+            LeaderAndIsrTopicState(
+                topic_name=topic,
+                topic_id=items[0].topic_id or _NO_TOPIC_ID,
+                partition_states=[_leader_and_isr_state(item) for item in items],
+            )
+            for topic, items in _by_topic(effect.partitions)
+        ],
         live_leaders=live_leaders,
+    )
+
+
+def _leader_and_isr_state(item: LeaderAndIsrPartition) -> LeaderAndIsrPartitionState:
+    return LeaderAndIsrPartitionState(
+        partition_index=item.partition.partition,
+        controller_epoch=item.state.controller_epoch,
+        leader=item.state.leader,
+        leader_epoch=item.state.leader_epoch,
+        isr=list(item.state.isr),
+        partition_epoch=item.state.partition_epoch,
+        replicas=list(item.assignment.replicas),
+        adding_replicas=list(item.assignment.adding),
+        removing_replicas=list(item.assignment.removing),
+        is_new=item.is_new,
+        leader_recovery_state=int(item.state.recovering),
     )
 
 
@@ -103,32 +109,32 @@ def update_metadata(
     controller_id: int, effect: SendUpdateMetadata, broker_epoch: int
 ) -> UpdateMetadataRequest:
     """The request for the broker that registered with `broker_epoch`."""
-    topics: dict[str, UpdateMetadataTopicState] = {}
-    for item in effect.partitions:
-        topic, partition = item.partition
-        known = topics.get(topic)
-        if known is None:
-            known = topics[topic] = UpdateMetadataTopicState(
-                topic_name=topic, topic_id=item.topic_id or _NO_TOPIC_ID, partition_states=[]
-            )
-        known.partition_states.append(
-            UpdateMetadataPartitionState(
-                partition_index=partition,
-                controller_epoch=item.state.controller_epoch,
-                leader=item.state.leader,
-                leader_epoch=item.state.leader_epoch,
-                isr=list(item.state.isr),
-                zk_version=item.state.partition_epoch,
-                replicas=list(item.replicas),
-                offline_replicas=list(item.offline_replicas),
-            )
-        )
     return UpdateMetadataRequest(
         controller_id=controller_id,
         controller_epoch=effect.controller_epoch,
         broker_epoch=broker_epoch,
-        topic_states=list(topics.values()),
+        topic_states=[
+            UpdateMetadataTopicState(
+                topic_name=topic,
+                topic_id=items[0].topic_id or _NO_TOPIC_ID,
+                partition_states=[_metadata_state(item) for item in items],
+            )
+            for topic, items in _by_topic(effect.partitions)
+        ],
         live_brokers=[_live_broker(broker) for broker in effect.live_brokers],
+    )
+
+
+def _metadata_state(item: UpdateMetadataPartition) -> UpdateMetadataPartitionState:
+    return UpdateMetadataPartitionState(
+        partition_index=item.partition.partition,
+        controller_epoch=item.state.controller_epoch,
+        leader=item.state.leader,
+        leader_epoch=item.state.leader_epoch,
+        isr=list(item.state.isr),
+        zk_version=item.state.partition_epoch,
+        replicas=list(item.replicas),
+        offline_replicas=list(item.offline_replicas),
     )
 
 
@@ -150,23 +156,33 @@ def _live_broker(broker: BrokerInfo) -> UpdateMetadataBroker:
 
 def stop_replica(controller_id: int, effect: SendStopReplica) -> StopReplicaRequest:
     """The request for one broker."""
-    topics: dict[str, StopReplicaTopicState] = {}
-    for item in effect.partitions:
-        topic, partition = item.partition
-        known = topics.setdefault(topic, StopReplicaTopicState(topic_name=topic, partition_states=[]))
-        known.partition_states.append(
-            StopReplicaPartitionState(
-                partition_index=partition,
-                leader_epoch=item.leader_epoch,
-                delete_partition=item.delete,
-            )
-        )
     return StopReplicaRequest(
         controller_id=controller_id,
         controller_epoch=effect.controller_epoch,
         broker_epoch=effect.broker.epoch,
-        topic_states=list(topics.values()),
+        topic_states=[
+            StopReplicaTopicState(
+                topic_name=topic,
+                partition_states=[
+                    StopReplicaPartitionState(
+                        partition_index=item.partition.partition,
+                        leader_epoch=item.leader_epoch,
+                        delete_partition=item.delete,
+                    )
+                    for item in items
+                ],
+            )
+            for topic, items in _by_topic(effect.partitions)
+        ],
     )
+
+
+def _by_topic(partitions: Iterable[_OfPartition]) -> Iterable[tuple[str, list[_OfPartition]]]:
+    """In the order in which the topics come first."""
+    topics: dict[str, list[_OfPartition]] = {}
+    for item in partitions:
+        topics.setdefault(item.partition.topic, []).append(item)
+    return topics.items()
 
 
 def leader_and_isr_answered(effect: SendLeaderAndIsr, response: LeaderAndIsrResponse) -> LeaderAndIsrAnswered:
