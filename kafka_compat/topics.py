@@ -255,7 +255,20 @@ class TopicManager:
 
         `timeout_ms` is how long a cluster may take to lead it; a broker that is alone does so at once.
         """
-        configs = configs or {}
+        return await self._make(
+            name, partitions, replication_factor, assignments, configs or {}, validate_only, timeout_ms
+        )
+
+    async def _make(
+        self,
+        name: str,
+        partitions: int,
+        replication_factor: int,
+        assignments: Mapping[int, Sequence[int]] | None,
+        configs: Mapping[str, str],
+        validate_only: bool = False,
+        timeout_ms: int = CHANGE_TIMEOUT_MS,
+    ) -> TopicMetadata:
         async with self._lock:
             topic_rules.check_new_name(name, self._metadata.topics)
             replicas = topic_rules.replicas_for(
@@ -298,17 +311,18 @@ class TopicManager:
         if known is not None:
             return known
         try:
-            return await self.create(
-                name,
-                partitions=partitions,
-                replication_factor=replication_factor,
-                configs=configs,
-            )
+            return await self._make(name, partitions, replication_factor, None, configs)
         except KafkaError as error:
-            known = self._metadata.topics.get(name)
-            if error.code == ErrorCode.TOPIC_ALREADY_EXISTS and known is not None:
-                return known
-            raise
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+            # Somebody else asked for it, too, and was faster.
+            await self._until_known(name, error)
+            return self._metadata.topics[name]
+
+    async def _until_known(self, name: str, refusal: KafkaError) -> None:
+        """Return when a topic that was refused because it exists is known here; else raise the refusal."""
+        if name not in self._metadata.topics:
+            raise refusal
 
     async def _write_topic(
         self, state: TopicState, configs: Mapping[str, str], epochs: Mapping[int, int]

@@ -129,21 +129,6 @@ class ClusterTopics(TopicManager):
             topic_rules.internal_configs(self._config, name),
         )
 
-    async def _ensure(
-        self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
-    ) -> TopicMetadata:
-        known = self._metadata.topics.get(name)
-        if known is not None:
-            return known
-        try:
-            return await self._make(name, partitions, replication_factor, None, configs, False)
-        except KafkaError as error:
-            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise
-            # Another broker was asked, too, and was faster.
-            await self._until(lambda: name in self._metadata.topics)
-            return self._metadata.topics[name]
-
     async def _make(
         self,
         name: str,
@@ -151,7 +136,7 @@ class ClusterTopics(TopicManager):
         replication_factor: int,
         assignments: Mapping[int, Sequence[int]] | None,
         configs: Mapping[str, str],
-        validate_only: bool,
+        validate_only: bool = False,
         timeout_ms: int = CHANGE_TIMEOUT_MS,
     ) -> TopicMetadata:
         async with self._lock:
@@ -174,6 +159,9 @@ class ClusterTopics(TopicManager):
                 await self._write(TopicState(name, new_topic_id(), replicas), configs)
         await self._until(lambda: self._all_led(name, len(replicas)), timeout_ms)
         return self._metadata.topics[name]
+
+    async def _until_known(self, name: str, refusal: KafkaError) -> None:
+        await self._until(lambda: name in self._metadata.topics)
 
     async def _write(self, state: TopicState, configs: Mapping[str, str]) -> None:
         config_path, config = znodes.config_path("topics", state.name), znodes.encode_config(configs)
