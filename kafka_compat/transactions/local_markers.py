@@ -44,8 +44,8 @@ class LocalMarkerWriter:
         return self._metadata.partition(*partition) is not None
 
     def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:
+        offer_core()
         for partition in partitions:
-            offer_core()
             self._write_one(marker, partition, done)
 
     def _write_one(self, marker: Marker, partition: TopicPartition, done: MarkerCallback) -> None:
