@@ -10,8 +10,8 @@ def offer_core() -> None:
 
     For work that goes on after an answer has left. On a machine with few cores the client's threads, which
     the answer wakes one after the other, may be put behind the broker's; Linux would leave them there until
-    the broker sleeps or has had its slice of some milliseconds. Where nobody waits it costs a microsecond; where
-    others keep every core busy it may cost such a slice, so it is for a few places in an answer's wake only.
+    the broker sleeps or has had its slice of some milliseconds. Where nobody waits it costs a microsecond;
+    where others keep every core busy it may cost such a slice, so it is for a few places only.
     """
     _yield()
 

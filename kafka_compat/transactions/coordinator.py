@@ -388,6 +388,8 @@ class TransactionCoordinator:
             # Its topic was deleted, and the transaction's records with it.
             hosted.awaiting.discard(partition)
         if hosted.awaiting:
+            # Once more: the thread that was woken first has woken the next one.
+            offer_core()
             self._markers.write(marker, sorted(hosted.awaiting), partial(self._sent, hosted, marker))
         else:
             self._complete(hosted)

@@ -10,7 +10,6 @@ from kafka_compat.clock import Clock
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata_cache import MetadataCache
-from kafka_compat.processor import offer_core
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.topic_names import OFFSETS_TOPIC
 from kafka_compat.transactions.marker_writer import Marker, MarkerCallback
@@ -44,7 +43,6 @@ class LocalMarkerWriter:
         return self._metadata.partition(*partition) is not None
 
     def write(self, marker: Marker, partitions: Iterable[TopicPartition], done: MarkerCallback) -> None:
-        offer_core()
         for partition in partitions:
             self._write_one(marker, partition, done)
 
