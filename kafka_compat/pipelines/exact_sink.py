@@ -68,7 +68,7 @@ class Target:
     def create(self, topic: str, partitions: int) -> None:
         """Create a topic that keeps its records however old they are, unless it exists."""
         from confluent_kafka import KafkaError, KafkaException
-        from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+        from confluent_kafka.admin import AdminClient, NewTopic
 
         new = NewTopic(topic, partitions, config={"retention.ms": "-1"})
         admin = AdminClient(dict(self.properties))
@@ -81,7 +81,7 @@ class Target:
     def provide(self, wanted: Mapping[str, int], *, create: bool) -> None:
         """`require`, after creating missing topics and adding missing partitions when `create` says so."""
         from confluent_kafka import KafkaException
-        from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+        from confluent_kafka.admin import AdminClient, NewPartitions
 
         there = self.partitions() if create else dict(wanted)
         for topic, count in wanted.items():

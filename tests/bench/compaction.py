@@ -159,14 +159,14 @@ def _resident_bytes(pid: int) -> int:
 
 
 def _create_compacted(side: Side) -> None:
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+    from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": side.address, "log_level": 2})
     admin.create_topics([NewTopic(TOPIC, 1, 1, config=TOPIC_SETTINGS)])[TOPIC].result(30)
 
 
 def _configure(side: Side, settings: Mapping[str, str]) -> None:
-    from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    from confluent_kafka.admin import (
         AdminClient,
         AlterConfigOpType,
         ConfigEntry,

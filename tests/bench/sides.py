@@ -84,7 +84,7 @@ class Side:
         self.resident_bytes_loaded = max(self.resident_bytes_loaded, self.resident_bytes())
 
     def create_topic(self, name: str, partitions: int) -> None:
-        from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+        from confluent_kafka.admin import NewTopic
 
         admin = self._admin()
         topic = NewTopic(name, partitions, len(self.servers))

@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -24,14 +24,16 @@ PROJECT = Path(__file__).resolve().parents[2]
 class Running:
     """A broker in the foreground of a process, with its ready line."""
 
-    def __init__(self, *arguments: str, launcher: tuple[str, ...] = (), **environment: str) -> None:
+    def __init__(
+        self, *arguments: str, launcher: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
+    ) -> None:
         self.process = subprocess.Popen(
             [*launcher, sys.executable, "-m", "kafka_compat", "serve", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             cwd=PROJECT,
-            env={**os.environ, **environment},
+            env={**os.environ, **(environment or {})},
         )
         assert self.process.stdout is not None
         self.ready_line = self.process.stdout.readline().strip()
@@ -108,7 +110,8 @@ def test_it_says_where_it_serves_and_stops_when_told(
 
 
 def test_without_a_file_the_data_are_in_the_users_own_folder(tmp_path: Path, running: list[Running]) -> None:
-    broker = Running("--override=listeners=PLAINTEXT://127.0.0.1:0", HOME=str(tmp_path), XDG_DATA_HOME="")
+    home = {"HOME": str(tmp_path), "XDG_DATA_HOME": ""}
+    broker = Running("--override=listeners=PLAINTEXT://127.0.0.1:0", environment=home)
     running.append(broker)
     assert broker.ready_line.endswith(f"data in {tmp_path}/.local/share/kafka-compat/logs")
     assert (tmp_path / ".local/share/kafka-compat/logs/meta.properties").exists()
@@ -188,13 +191,13 @@ def test_the_environment_counts_when_asked_for_and_topics_exist_when_it_is_ready
         "KAFKA_CREATE_TOPICS": "orders:3:1,users:1:1:compact",
         "KAFKA_HEAP_OPTS": "-Xmx1G",
     }
-    broker = Running(*on(tmp_path / "data"), "--env", **environment)
+    broker = Running(*on(tmp_path / "data"), "--env", environment=environment)
     running.append(broker)
     assert broker.ready_line.startswith("Broker 7 ready")
     folders = {path.name for path in (tmp_path / "data").iterdir() if path.is_dir()}
     assert folders == {"orders-0", "orders-1", "orders-2", "users-0"}
     broker.stop()
-    other = Running(*on(tmp_path / "other"), **environment)
+    other = Running(*on(tmp_path / "other"), environment=environment)
     running.append(other)
     assert other.ready_line.startswith("Broker 1 ready")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import kafka
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
+from confluent_kafka.admin import (
     AdminClient,
     ConfigResource,
     NewTopic,

@@ -210,16 +210,9 @@ def test_static_members(pair: Pair) -> None:
     assert answers[0]["generation_id"] == answers[1]["generation_id"]
     new = _pick(pair, answers)
     for ids, expected in ((old, 82), (new, None)):
-        beat = pair.same(
-            ApiKey.HEARTBEAT,
-            lambda side, ids=ids: {
-                "group_id": group,
-                "generation_id": answers[0]["generation_id"],
-                "member_id": ids[side],
-                **instance,
-            },
-            (3,),
-        )
+        common = {"group_id": group, "generation_id": answers[0]["generation_id"], **instance}
+        beats = {side: {**common, "member_id": ids[side]} for side in ids}
+        beat = pair.same(ApiKey.HEARTBEAT, beats.__getitem__, (3,))
         assert expected is None or beat["error_code"] == expected
     pair.same(ApiKey.DESCRIBE_GROUPS, {"groups": [group]}, (4, 5))
     removal = {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import Any
 
 import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.differential import Pair
-from tests.conformance.wire import Plain
+from tests.conformance.wire import Connection, Plain
 from tests.support.process import wait_until
 
 
@@ -142,19 +143,18 @@ def test_delete_topics_by_name_answers_the_id(pair_41: Pair) -> None:
     pair_41.same(ApiKey.DELETE_TOPICS, {"timeout_ms": 15_000, "topics": names}, (6,))
 
 
+def _is_made(connection: Connection, name: str) -> bool:
+    answer = connection.ask(ApiKey.CREATE_TOPICS, 5, create(wanted(name)))
+    return bool(answer["topics"][0]["error_code"] == 0)
+
+
 def test_a_topic_made_again_has_another_id(pair: Pair) -> None:
     name = pair.topic()
     before = pair.ids(name)
     pair.both(ApiKey.DELETE_TOPICS, 5, {"topic_names": [name], "timeout_ms": 15_000})
     pair.await_topic(name, 3)
     for connection in pair.sides.values():
-        wait_until(
-            lambda asking=connection.ask: (
-                asking(ApiKey.CREATE_TOPICS, 5, create(wanted(name)))["topics"][0]["error_code"] == 0
-            ),
-            10,
-            f"{name} is made again",
-        )
+        wait_until(partial(_is_made, connection, name), 10, f"{name} is made again")
     pair.await_topic(name, 0)
     after = pair.ids(name)
     assert before["ours"] != after["ours"] and before["genuine"] != after["genuine"]

@@ -89,7 +89,7 @@ def test_the_check_sees_every_kind_of_damage() -> None:
 
 
 def _create_topic(address: str) -> None:
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+    from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": address, "log_level": 2})
     admin.create_topics([NewTopic(_TOPIC, PARTITIONS, 1)])[_TOPIC].result(30)

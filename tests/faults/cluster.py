@@ -171,7 +171,7 @@ class FaultCluster:
 
     def create_topic(self, topic: str, partitions: int, *, replicas: int = len(BROKER_IDS)) -> None:
         """Create a topic on that many brokers, and wait until they are in sync."""
-        from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+        from confluent_kafka.admin import AdminClient, NewTopic
 
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 2})
         config = {"min.insync.replicas": "2"}

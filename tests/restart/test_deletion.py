@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.servers import KafkaCompatBroker
 

@@ -70,7 +70,7 @@ async def test_a_late_answer_holds_back_those_behind_it_but_not_their_work() -> 
 
     def dispatch(connection: Connection, body: memoryview) -> bool:
         seen.append(bytes(body))
-        if body == b"slow":
+        if bytes(body) == b"slow":
             parked.append((connection, connection.take_slot()))
         else:
             connection.respond([frame(bytes(body))])
@@ -92,9 +92,9 @@ async def test_an_answer_behind_another_one_leaves_at_once() -> None:
     """Not when the client acknowledges the first, which takes it 40 ms when it has nothing to say."""
 
     def dispatch(connection: Connection, body: memoryview) -> bool:
-        if body == b"late":
+        if bytes(body) == b"late":
             slot = connection.take_slot()
-            asyncio.get_running_loop().call_later(0.002, connection.complete, slot, [frame(b"late")])
+            asyncio.get_running_loop().call_later(0.002, lambda: connection.complete(slot, [frame(b"late")]))
         else:
             connection.respond([frame(bytes(body))])
         return True

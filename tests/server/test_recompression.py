@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from storage.batch import CompressionType, read_header
 from tests.support.servers import KafkaCompatBroker

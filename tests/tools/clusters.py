@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.cluster.pair import Pair, Side, running
 from tests.tools.neutral import differences, neutral_output

@@ -30,7 +30,7 @@ def code_of(error: BaseException) -> int | None:
     return None
 
 
-def _described(message: Message) -> Answer:
+def _described(message: Any) -> Answer:
     kind, timestamp = message.timestamp()
     return {
         "partition": message.partition(),
@@ -57,7 +57,7 @@ class Member:
 
     def _run(self) -> None:
         while not self._stopped:
-            message = self._consumer.poll(0.05)
+            message: Any = self._consumer.poll(0.05)
             assigned = [(part.topic, part.partition) for part in self._consumer.assignment()]
             with self.log.lock:
                 self.log.assignment = assigned
@@ -123,9 +123,8 @@ class Client:
 
         def report(index: int) -> Callable[[KafkaError | None, Message], None]:
             def delivered(error: KafkaError | None, message: Message) -> None:
-                failed = error is not None
                 results[index] = (
-                    {"error": error.code()} if failed else [message.partition(), message.offset()]
+                    [message.partition(), message.offset()] if error is None else {"error": error.code()}
                 )
 
             return delivered
@@ -344,7 +343,8 @@ class Client:
 
     def latest_by_admin(self, bootstrap: str, topic: str, partitions: list[int]) -> Answer:
         admin = self._admin(bootstrap)
-        asked = {TopicPartition(topic, number): OffsetSpec.max_timestamp() for number in partitions}
+        newest: Any = OffsetSpec
+        asked = {TopicPartition(topic, number): newest.max_timestamp() for number in partitions}
         answers = admin.list_offsets(asked)
         return {"offsets": {part.partition: future.result(15).offset for part, future in answers.items()}}
 
