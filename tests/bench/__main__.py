@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench import report, sides
+from tests.bench.clients import NO_BROKER
 from tests.bench.progress import Progress
 from tests.bench.report import Leg, Pairs
 from tests.bench.sides import Side
@@ -79,6 +80,7 @@ class Benchmark:
         starts = 2 * (pairs + 1) if with_start else 0
         filled = sum(2 for workload in workloads if workload.reads_existing)
         legs = len(workloads) * (1 + 2 * pairs)
+        legs += sum(pairs for workload in workloads if workload.has_floor)
         self.progress = Progress(starts + (4 + legs + filled if workloads else 0))
         self.results: dict[str, Pairs] = {}
 
@@ -150,6 +152,7 @@ class Benchmark:
                 filled[side.label] = self._new_topic(side, workload)
                 java_produce(side.address, filled[side.label], records, workload.size_bytes)
         pairs = self.results[workload.name] = Pairs()
+        floor = self.results[f"{workload.name}, no broker"] = Pairs()
         for pair in range(self._pairs):
             legs: dict[str, Leg] = {}
             for position in _order(pair):
@@ -157,6 +160,10 @@ class Benchmark:
                 self.progress.step(f"{workload.name}, pair {pair + 1} of {self._pairs}: {side.label}")
                 legs[side.label] = self._leg(workload, side, records, filled.get(side.label))
             pairs.add(legs["ours"].figures(), legs["genuine"].figures())
+            if workload.has_floor:
+                self.progress.step(f"{workload.name}, pair {pair + 1} of {self._pairs}: no broker")
+                least = workload.run(NO_BROKER, "floor", records)
+                floor.add(Leg(least, 0.0).figures(), legs["genuine"].figures())
         for side in (ours, genuine):
             if side.label in filled:
                 side.delete_topic(filled[side.label])

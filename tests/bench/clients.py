@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 RECORDS_PER_TRANSACTION = 1000
+NO_BROKER = "no-broker"
+"""An address: the broker that librdkafka brings for tests, in C, in the client's process, no disk."""
 _SAMPLE_EVERY = 100
 """Latency is asked of every hundredth record, so that measuring costs little."""
 
@@ -69,7 +71,8 @@ def confluent_transactions(address: str, topic: str, records: int, size_bytes: i
     """
     from confluent_kafka import Producer
 
-    producer = Producer({"bootstrap.servers": address, "transactional.id": f"bench-{topic}"})
+    brokers = {"test.mock.num.brokers": 1} if address == NO_BROKER else {"bootstrap.servers": address}
+    producer = Producer({**brokers, "transactional.id": f"bench-{topic}", "log_level": 3})
     producer.init_transactions(60)
     producer.list_topics(topic, timeout=10)
     value = b"v" * size_bytes

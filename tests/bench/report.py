@@ -21,7 +21,7 @@ METRICS = {
 
 @dataclass(slots=True)
 class Leg:
-    """One run of a workload against one broker: what the client said and what CPU time the broker took."""
+    """One run of a workload: what the client said, and what CPU time the broker took (0: there was none)."""
 
     measurement: Measurement
     cpu_seconds: float
@@ -29,7 +29,8 @@ class Leg:
     def figures(self) -> dict[str, float]:
         """The metrics that this leg has, by METRICS' names."""
         found = {name: getattr(self.measurement, name, None) for name in METRICS}
-        found["cpu_seconds_per_million"] = self.cpu_seconds / self.measurement.records * 1e6
+        if self.cpu_seconds:
+            found["cpu_seconds_per_million"] = self.cpu_seconds / self.measurement.records * 1e6
         return {name: value for name, value in found.items() if value is not None}
 
 

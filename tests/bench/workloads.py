@@ -36,7 +36,8 @@ class Workload:
     `run(address, topic, records)` does one leg. `reads_existing` legs read a topic filled beforehand.
     `first_guess` is the count of records of the calibrating leg and `most` the highest count of any
     leg; where they are the same, that is the count. `cluster`: against three brokers, each with all of the
-    records.
+    records. `has_floor`: the client brings a broker that does next to nothing, and each pair runs against that
+    one, too (as the address `NO_BROKER`), which shows the least that any broker could reach.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Workload:
     reads_existing: bool = False
     cluster: bool = False
     partitions: int = 1
+    has_floor: bool = False
 
 
 def java_produce(
@@ -143,12 +145,13 @@ def _python(
     *,
     reads_existing: bool = False,
     cluster: bool = False,
+    has_floor: bool = False,
 ) -> Workload:
     def run(address: str, topic: str, records: int) -> Measurement:
         return python_client(client, address, topic, records, size_bytes)
 
     partitions = CLUSTER_PARTITIONS if cluster else 1
-    return Workload(name, size_bytes, run, first_guess, most, reads_existing, cluster, partitions)
+    return Workload(name, size_bytes, run, first_guess, most, reads_existing, cluster, partitions, has_floor)
 
 
 WORKLOADS = (
@@ -163,8 +166,8 @@ WORKLOADS = (
     _python("kafka-python-produce-100", "kafka-python-produce", 100, 50_000, 500_000),
     _python("kafka-python-consume-100", "kafka-python-consume", 100, 100_000, 1_000_000, reads_existing=True),
     _python("idempotent-produce-100", "confluent-idempotent", 100, 300_000, 3_000_000),
-    _python("transactions-100", "confluent-transactions", 100, 50_000, 1_000_000),
-    _python("transactions-1k", "confluent-transactions", 1000, 50_000, 500_000),
+    _python("transactions-100", "confluent-transactions", 100, 50_000, 1_000_000, has_floor=True),
+    _python("transactions-1k", "confluent-transactions", 1000, 50_000, 500_000, has_floor=True),
     _java_produce("replicated-java-100", 100, 500_000, 3_000_000, cluster=True),
     _java_produce("replicated-java-1k", 1000, 100_000, 500_000, cluster=True),
     _python("replicated-confluent-100", "confluent-produce", 100, 200_000, 2_000_000, cluster=True),
