@@ -36,8 +36,8 @@ class Workload:
     `run(address, topic, records)` does one leg. `reads_existing` legs read a topic filled beforehand.
     `first_guess` is the count of records of the calibrating leg and `most` the highest count of any
     leg; where they are the same, that is the count. `cluster`: against three brokers, each with all of the
-    records. `has_floor`: the client brings a broker that does next to nothing, and each pair runs against that
-    one, too (as the address `NO_BROKER`), which shows the least that any broker could reach.
+    records. `has_floor`: the client brings a broker that does next to nothing, and each pair runs against
+    that one, too (as the address `NO_BROKER`), which shows the least that any broker could reach.
     """
 
     name: str
