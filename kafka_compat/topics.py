@@ -255,9 +255,13 @@ class TopicManager:
 
         `timeout_ms` is how long a cluster may take to lead it; a broker that is alone does so at once.
         """
+        self._check_controller()
         return await self._make(
             name, partitions, replication_factor, assignments, configs or {}, validate_only, timeout_ms
         )
+
+    def _check_controller(self) -> None:
+        """Raise NOT_CONTROLLER where another broker is the one to ask; alone, a broker is it itself."""
 
     async def _make(
         self,

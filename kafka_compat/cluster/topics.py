@@ -33,7 +33,6 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata_cache import MetadataCache, TopicMetadata
 from kafka_compat.topic_names import OFFSETS_TOPIC, may_collide
 from kafka_compat.topic_nodes import describe_partitions, new_topic_id
-from kafka_compat.topic_rules import DEFAULT
 from kafka_compat.topics import CHANGE_TIMEOUT_MS, TopicManager
 from storage.log_dirs import LogDirs
 
@@ -83,22 +82,6 @@ class ClusterTopics(TopicManager):
         self.replicas.quotas.configure_topic(topic, {})
 
     # --- requests of clients
-
-    async def create(
-        self,
-        name: str,
-        *,
-        partitions: int = DEFAULT,
-        replication_factor: int = DEFAULT,
-        assignments: Mapping[int, Sequence[int]] | None = None,
-        configs: Mapping[str, str] | None = None,
-        validate_only: bool = False,
-        timeout_ms: int = CHANGE_TIMEOUT_MS,
-    ) -> TopicMetadata:
-        self._check_controller()
-        return await self._make(
-            name, partitions, replication_factor, assignments, configs or {}, validate_only, timeout_ms
-        )
 
     async def create_wanted(self, wanted: TopicToCreate) -> None:
         """As above, once as many brokers are there as it wants replicas, however long they take to come.

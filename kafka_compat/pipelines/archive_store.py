@@ -26,7 +26,7 @@ from typing import Any
 
 from .checkpoint import Offsets
 from .errors import NotStarted, RecordsLost
-from .whole_file import sync, write_json
+from .whole_file import holds_more_than, sync, write_json
 
 FORMAT = {"kafka_compat_archive": 1}
 LOG_ENTRIES_KEPT = 100
@@ -115,9 +115,7 @@ class ArchiveStore:
                 raise NotStarted(
                     f"{self.directory} was written by another version: {self._marker.read_text()}."
                 )
-        elif self.directory.exists() and (
-            not self.directory.is_dir() or any(p.name not in _FIRST_FILES for p in self.directory.iterdir())
-        ):
+        elif holds_more_than(self.directory, _FIRST_FILES):
             raise NotStarted(
                 f"{self.directory} is not empty and not an archive.",
                 "Choose an empty or a new folder with --to.",

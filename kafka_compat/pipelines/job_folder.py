@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import NotStarted
-from .whole_file import write_json
+from .whole_file import holds_more_than, write_json
 
 BATCHES_KEPT = 100
 _FIRST_FILES = {"_lock", "_log", "__job.json"}
@@ -45,9 +45,7 @@ class JobFolder:
                     f"{self.directory} belongs to a job with other settings ({told}).",
                     "Go on with the settings as they were, or choose a new folder.",
                 )
-        elif self.directory.exists() and (
-            not self.directory.is_dir() or any(p.name not in _FIRST_FILES for p in self.directory.iterdir())
-        ):
+        elif holds_more_than(self.directory, _FIRST_FILES):
             raise NotStarted(
                 f"{self.directory} is not empty and not a job's folder.", "Choose an empty or a new folder."
             )

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,15 @@ def write_whole(path: Path, content: bytes) -> None:
 def write_json(path: Path, value: Any) -> None:
     """`write_whole` with JSON."""
     write_whole(path, json.dumps(value, indent=1).encode())
+
+
+def holds_more_than(directory: Path, names: Collection[str]) -> bool:
+    """Whether there is anything but these files, which a kill may leave before a new folder has its marker;
+    also when the path is no folder.
+    """
+    if not directory.exists():
+        return False
+    return not directory.is_dir() or any(path.name not in names for path in directory.iterdir())
 
 
 def sync(path: Path) -> None:

@@ -27,9 +27,8 @@ def encode_record(
     transactional_id: str, status: Status | None, transaction_version: int = 0
 ) -> tuple[bytes, bytes | None]:
     """(key, value); the value of a tombstone is None. Raises ValueError for an id too long for its field."""
-    return _encode_key(transactional_id), None if status is None else _encode_status(
-        status, transaction_version
-    )
+    value = None if status is None else _encode_status(status, transaction_version)
+    return _encode_key(transactional_id), value
 
 
 @lru_cache(maxsize=1024)

@@ -152,7 +152,9 @@ class Benchmark:
                 filled[side.label] = self._new_topic(side, workload)
                 java_produce(side.address, filled[side.label], records, workload.size_bytes)
         pairs = self.results[workload.name] = Pairs()
-        floor = self.results[f"{workload.name}, no broker"] = Pairs()
+        floor = Pairs()
+        if workload.has_floor:
+            self.results[f"{workload.name}, no broker"] = floor
         for pair in range(self._pairs):
             legs: dict[str, Leg] = {}
             for position in _order(pair):
