@@ -1,6 +1,7 @@
 # A broker in a container, configured by Kafka's environment variables: KAFKA_LOG_RETENTION_MS is log.retention.ms.
 #   docker build -t kafka-compat .
-#   docker run -p 9092:9092 -e KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://localhost:9092 -e KAFKA_CREATE_TOPICS=orders:3:1 kafka-compat
+#   docker run -p 9092:9092 -e KAFKA_CREATE_TOPICS=orders:3:1 kafka-compat
+# Clients are told localhost:9092, as by the apache/kafka image: clients in other containers need KAFKA_ADVERTISED_LISTENERS.
 # scripts/build-image builds it also where no registry of images can be reached.
 ARG BASE=python:3.12-slim-bookworm
 
@@ -17,13 +18,12 @@ FROM ${BASE}
 RUN groupadd --gid 1000 kafka \
     && useradd --uid 1000 --gid kafka --home-dir /var/lib/kafka-compat --create-home --shell /usr/sbin/nologin kafka
 COPY --from=build /opt/kafka-compat /opt/kafka-compat
+COPY scripts/image.properties /etc/kafka-compat/server.properties
 ENV PATH=/opt/kafka-compat/bin:$PATH \
-    PYTHONUNBUFFERED=1 \
-    KAFKA_LISTENERS=PLAINTEXT://:9092 \
-    KAFKA_LOG_DIRS=/var/lib/kafka-compat/data
+    PYTHONUNBUFFERED=1
 USER 1000:1000
 WORKDIR /var/lib/kafka-compat
 VOLUME /var/lib/kafka-compat
 EXPOSE 9092
-HEALTHCHECK --interval=5s --timeout=6s --start-period=10s --retries=3 CMD ["kafka-compat", "health", "--env"]
-ENTRYPOINT ["kafka-compat", "serve", "--env"]
+HEALTHCHECK --interval=5s --timeout=6s --start-period=10s --retries=3 CMD ["kafka-compat", "health", "--env", "/etc/kafka-compat/server.properties"]
+ENTRYPOINT ["kafka-compat", "serve", "--env", "/etc/kafka-compat/server.properties"]

@@ -5,42 +5,40 @@ Semantics are those of Kafka 3.9's ZooKeeper-mode controller. Rules:
 - Brokers are told of a state only after it was written. While a WriteStates is without its StatesWritten,
   other events wait inside, in their order; nothing else makes them wait.
 - A partition's node that has another version than we know is right: we take its state over and decide again.
-- A reign begins with Elected, which carries everything; metadata goes to all brokers before any LeaderAndIsr.
+- A term begins with Elected, which carries everything; metadata goes to all brokers before any LeaderAndIsr.
 - With Resigned all is forgotten. Whoever still waits gets NOT_CONTROLLER.
 
 The rules of the parts stand in the files that this one composes.
 """
 
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence, Set
 from uuid import UUID
 
-from coordination.controller_batch import send_metadata
-from coordination.controller_brokers import Brokers
-from coordination.controller_context import (
+from kafka_compat.coordination.controller_batch import send_metadata
+from kafka_compat.coordination.controller_brokers import Brokers
+from kafka_compat.coordination.controller_context import (
     ControllerContext,
     PartitionPhase,
     Procedure,
     ReplicaPhase,
 )
-from coordination.controller_deletion import Deletions
-from coordination.controller_elections import Elections
-from coordination.controller_isr import alter_partitions, altered
-from coordination.controller_model import (
-    AlterPartitionReply,
+from kafka_compat.coordination.controller_deletion import Deletions
+from kafka_compat.coordination.controller_effects import (
+    ClearPreferredElection,
+    Effect,
+    Reply,
+    StateWrite,
+    WriteStates,
+)
+from kafka_compat.coordination.controller_elections import Elections
+from kafka_compat.coordination.controller_events import (
     AlterPartitionRequested,
     BrokersChanged,
-    ClearPreferredElection,
-    ControlledShutdownReply,
     ControlledShutdownRequested,
-    ControllerError,
-    ControllerSettings,
     DeletionsRequested,
-    Effect,
     Elected,
-    ElectionReply,
     ElectionRequested,
-    ElectionType,
     Event,
     IsrChangesFound,
     LeaderAndIsrAnswered,
@@ -48,25 +46,35 @@ from coordination.controller_model import (
     PartitionsChanged,
     PreferredElectionFound,
     ReassignmentFound,
-    ReassignmentReply,
     ReassignmentRequested,
     ReassignmentsListed,
-    ReassignmentsReply,
     RebalanceTick,
-    Reply,
-    ReplyValue,
     Resigned,
+    StatesMended,
     StatesWritten,
-    StateWrite,
     StopReplicaAnswered,
-    TopicPartition,
     TopicsChanged,
     UncleanConfigChanged,
-    WriteStates,
 )
-from coordination.controller_partitions import Partitions, Strategy
-from coordination.controller_reassignment import Reassignments
-from coordination.controller_replicas import Replicas
+from kafka_compat.coordination.controller_isr import alter_partitions, altered
+from kafka_compat.coordination.controller_model import (
+    ControllerError,
+    ControllerSettings,
+    ElectionType,
+    TopicPartition,
+)
+from kafka_compat.coordination.controller_partitions import Partitions, Strategy
+from kafka_compat.coordination.controller_reassignment import Reassignments
+from kafka_compat.coordination.controller_replicas import Replicas
+from kafka_compat.coordination.controller_replies import (
+    AlterPartitionReply,
+    ControlledShutdownReply,
+    ElectionReply,
+    ReassignmentReply,
+    ReassignmentsReply,
+    ReplyValue,
+)
+from kafka_compat.coordination.model import PartitionState
 
 
 class Controller:
@@ -75,7 +83,7 @@ class Controller:
     def __init__(self, broker_id: int, settings: ControllerSettings | None = None) -> None:
         self.broker_id = broker_id
         self._settings = settings or ControllerSettings()
-        self._reign: _Reign | None = None
+        self._term: _Term | None = None
         self._waiting: deque[Event] = deque()
         self._current: Event | None = None
         self._procedure: Procedure[None] | None = None
@@ -83,17 +91,17 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        """Whether this is a reign."""
-        return self._reign is not None
+        """Whether this is a term."""
+        return self._term is not None
 
     @property
-    def topics(self) -> frozenset[str]:
-        """The topics that the controller knows."""
-        return frozenset() if self._reign is None else frozenset(self._reign.context.assignments)
+    def topics(self) -> Set[str]:
+        """The topics that the controller knows, now and at any time: the view changes with them."""
+        return frozenset() if self._term is None else self._term.context.assignments.keys()
 
     def topic_named(self, topic_id: UUID) -> str | None:
         """The name of the topic with the id, as AlterPartition asks for."""
-        return None if self._reign is None else self._reign.context.topic_names.get(topic_id)
+        return None if self._term is None else self._term.context.topic_names.get(topic_id)
 
     def handle(self, event: Event) -> list[Effect]:
         """What is to be done because of the event, in order."""
@@ -111,18 +119,18 @@ class Controller:
 
     def _begin(self, event: Event, effects: list[Effect]) -> None:
         if isinstance(event, Elected):
-            self._reign = _Reign(self._settings, event)
-        if self._reign is None:
+            self._term = _Term(self._settings, event)
+        if self._term is None:
             effects.extend(_refusal(event))
             return
         self._current = event
-        self._procedure = self._reign.procedure(event)
+        self._procedure = self._term.procedure(event)
         self._advance(None, effects)
 
     def _advance(self, outcome: StatesWritten | None, effects: list[Effect]) -> None:
         assert self._procedure is not None
-        assert self._reign is not None
-        context = self._reign.context
+        assert self._term is not None
+        context = self._term.context
         writes: Sequence[StateWrite] = ()
         try:
             writes = next(self._procedure) if outcome is None else self._procedure.send(outcome)
@@ -136,12 +144,12 @@ class Controller:
 
     def _resign(self) -> list[Effect]:
         abandoned = ([] if self._current is None else [self._current]) + list(self._waiting)
-        self._reign = self._procedure = self._current = None
+        self._term = self._procedure = self._current = None
         self._waiting.clear()
         return [effect for event in abandoned for effect in _refusal(event)]
 
 
-class _Reign:
+class _Term:
     """What lives from an election to the resignation."""
 
     def __init__(self, settings: ControllerSettings, elected: Elected) -> None:
@@ -184,7 +192,7 @@ class _Reign:
                 begun = yield from self._reassignments.request(event.targets)
                 self._reply(event.request_id, ReassignmentReply(ControllerError.NONE, begun))
             case ReassignmentFound():
-                yield from self._reassignments.found(event.targets)
+                yield from self._reassignments.begin_legacy(event.targets)
             case ReassignmentsListed():
                 under_way = self._reassignments.under_way(event.partitions)
                 self._reply(event.request_id, ReassignmentsReply(ControllerError.NONE, under_way))
@@ -200,6 +208,11 @@ class _Reign:
                 yield from self._brokers.log_dirs_failed(event.broker_ids)
             case IsrChangesFound():
                 yield from self._isrs_changed(event)
+            case StatesMended():
+                unknown = {
+                    key: state for key, state in event.states.items() if key not in self.context.states
+                }
+                yield from self._adopt(unknown)
             case RebalanceTick():
                 yield from self._elections.rebalance()
             case Resigned() | StatesWritten():
@@ -219,17 +232,11 @@ class _Reign:
         context = self.context
         self._deletions.load(elected.deletions)
         send_metadata(context, context.brokers, [])
-        self._replicas.load()
-        replicas = context.replicas_of(context.partitions())
-        online = [replica for replica in replicas if context.is_online(*replica)]
-        away = [replica for replica in replicas if not context.is_online(*replica)]
-        yield from self._replicas.move(online, ReplicaPhase.ONLINE)
-        yield from self._replicas.move(away, ReplicaPhase.OFFLINE)
-        self._partitions.load()
+        yield from self._take_up(context.partitions())
         yield from self._partitions.bring_online()
         yield from self._reassignments.resume(context.reassigning)
         if elected.reassignments:
-            yield from self._reassignments.found(elected.reassignments)
+            yield from self._reassignments.begin_legacy(elected.reassignments)
         yield from self._deletions.go_on()
         if elected.preferred_elections:
             yield from self._elect_preferred(elected.preferred_elections)
@@ -247,7 +254,8 @@ class _Reign:
             known = loaded.name in context.assignments or loaded.topic_id in context.deleted_ids
             if loaded.name in event.names and not known:
                 added += context.add_topic(loaded)
-        yield from self._create(added)
+        yield from self._create([partition for partition in added if partition not in event.states])
+        yield from self._adopt({key: event.states[key] for key in added if key in event.states})
 
     def _partitions_changed(self, event: PartitionsChanged) -> Procedure[None]:
         context = self.context
@@ -259,6 +267,32 @@ class _Reign:
         elif event.topic.replicas.keys() - context.assignments[topic].keys():
             context.note(f"No partitions are added to {topic}: it is being deleted")
             context.write_topic(topic)
+
+    def _adopt(self, states: Mapping[TopicPartition, PartitionState]) -> Procedure[None]:
+        """Take these partitions over as a controller does all of them that begins."""
+        context = self.context
+        found = {
+            partition: state
+            for partition, state in states.items()
+            if context.exists(partition) and not context.is_deleted(partition.topic)
+        }
+        if not found:
+            return
+        context.states.update(found)
+        context.reassigning.update(key for key in found if context.assignment(key).being_reassigned)
+        yield from self._take_up(found)
+        yield from self._partitions.bring_online()
+        yield from self._reassignments.resume(context.reassigning & found.keys())
+
+    def _take_up(self, partitions: Collection[TopicPartition]) -> Procedure[None]:
+        context = self.context
+        self._replicas.load(partitions)
+        replicas = context.replicas_of(partitions)
+        online = [replica for replica in replicas if context.is_online(*replica)]
+        away = [replica for replica in replicas if not context.is_online(*replica)]
+        yield from self._replicas.move(online, ReplicaPhase.ONLINE)
+        yield from self._replicas.move(away, ReplicaPhase.OFFLINE)
+        self._partitions.load(partitions)
 
     def _create(self, partitions: list[TopicPartition]) -> Procedure[None]:
         replicas = self.context.replicas_of(partitions)

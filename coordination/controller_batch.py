@@ -10,19 +10,18 @@ Rules:
 from collections.abc import Iterable
 from dataclasses import replace
 
-from coordination.controller_context import ControllerContext
-from coordination.controller_model import (
-    LEADER_DURING_DELETE,
+from kafka_compat.coordination.controller_context import ControllerContext
+from kafka_compat.coordination.controller_effects import (
     BrokerEpoch,
     LeaderAndIsrPartition,
     SendLeaderAndIsr,
     SendStopReplica,
     SendUpdateMetadata,
     StopReplicaPartition,
-    TopicPartition,
     UpdateMetadataPartition,
 )
-from coordination.model import PartitionState
+from kafka_compat.coordination.controller_model import LEADER_DURING_DELETE, TopicPartition
+from kafka_compat.coordination.model import PartitionState
 
 
 class RequestBatch:

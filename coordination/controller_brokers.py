@@ -9,26 +9,22 @@ Rules:
 
 from collections.abc import Iterable
 
-from coordination.controller_batch import RequestBatch, send_metadata
-from coordination.controller_context import (
+from kafka_compat.coordination.controller_batch import RequestBatch, send_metadata
+from kafka_compat.coordination.controller_context import (
     ControllerContext,
     PartitionPhase,
     Procedure,
     Replica,
     ReplicaPhase,
 )
-from coordination.controller_deletion import Deletions
-from coordination.controller_model import (
-    UNKNOWN_BROKER_EPOCH,
-    ControlledShutdownReply,
-    ControllerError,
-    LeaderAndIsrAnswered,
-    TopicPartition,
-)
-from coordination.controller_partitions import Partitions, Strategy
-from coordination.controller_reassignment import Reassignments
-from coordination.controller_replicas import Replicas
-from coordination.model import BrokerInfo
+from kafka_compat.coordination.controller_deletion import Deletions
+from kafka_compat.coordination.controller_events import LeaderAndIsrAnswered
+from kafka_compat.coordination.controller_model import UNKNOWN_BROKER_EPOCH, ControllerError, TopicPartition
+from kafka_compat.coordination.controller_partitions import Partitions, Strategy
+from kafka_compat.coordination.controller_reassignment import Reassignments
+from kafka_compat.coordination.controller_replicas import Replicas
+from kafka_compat.coordination.controller_replies import ControlledShutdownReply
+from kafka_compat.coordination.model import BrokerInfo
 
 
 class Brokers:

@@ -11,21 +11,16 @@ from enum import Enum
 from typing import TypeVar
 from uuid import UUID
 
-from coordination.controller_model import (
+from kafka_compat.coordination.controller_effects import Effect, Level, Note, StateWrite, WriteTopic
+from kafka_compat.coordination.controller_events import Elected, StatesWritten
+from kafka_compat.coordination.controller_model import (
     EPOCH_DURING_DELETE,
     NO_EPOCH,
     Assignment,
     ControllerSettings,
-    Effect,
-    Elected,
-    Level,
-    Note,
-    StatesWritten,
-    StateWrite,
     TopicPartition,
-    WriteTopic,
 )
-from coordination.model import BrokerInfo, PartitionState, TopicState
+from kafka_compat.coordination.model import BrokerInfo, PartitionState, TopicState
 
 T = TypeVar("T")
 Procedure = Generator[Sequence[StateWrite], StatesWritten, T]
@@ -54,7 +49,7 @@ class ReplicaPhase(Enum):
 
 
 class ControllerContext:
-    """The knowledge of one reign. `brokers` are those registered, also while they shut down."""
+    """The knowledge of one term. `brokers` are those registered, also while they shut down."""
 
     def __init__(self, settings: ControllerSettings, elected: Elected) -> None:
         self.settings = settings

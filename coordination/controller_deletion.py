@@ -6,27 +6,24 @@ Rules:
 - A topic waits (is ineligible) while one of its brokers is away, or while a replica could not be deleted; it
   goes on when the broker returns.
 - A topic whose partitions are being reassigned is deleted with all the replicas that it has at that time.
-  Only a controller that finds both when its reign begins waits for the reassignment, as Kafka's does.
+  Only a controller that finds both when its term begins waits for the reassignment, as Kafka's does.
 """
 
 from collections.abc import Collection, Iterable
 
-from coordination.controller_batch import send_metadata
-from coordination.controller_context import (
+from kafka_compat.coordination.controller_batch import send_metadata
+from kafka_compat.coordination.controller_context import (
     ControllerContext,
     PartitionPhase,
     Procedure,
     Replica,
     ReplicaPhase,
 )
-from coordination.controller_model import (
-    ClearDeletions,
-    ControllerError,
-    DeleteTopicNodes,
-    StopReplicaAnswered,
-)
-from coordination.controller_partitions import Partitions
-from coordination.controller_replicas import Replicas
+from kafka_compat.coordination.controller_effects import ClearDeletions, DeleteTopicNodes
+from kafka_compat.coordination.controller_events import StopReplicaAnswered
+from kafka_compat.coordination.controller_model import ControllerError
+from kafka_compat.coordination.controller_partitions import Partitions
+from kafka_compat.coordination.controller_replicas import Replicas
 
 
 class Deletions:
@@ -38,7 +35,7 @@ class Deletions:
         self._partitions = partitions
 
     def load(self, topics: Iterable[str]) -> None:
-        """What is to be deleted at the beginning of a reign."""
+        """What is to be deleted at the beginning of a term."""
         context = self._context
         context.deletions.update(self._deletable(topics))
         for partition, broker in context.replicas_of(context.partitions()):

@@ -6,11 +6,11 @@ lives leads.
 
 from collections.abc import Iterable
 
-from coordination.controller_context import ControllerContext, Procedure
-from coordination.controller_model import ControllerError, ElectionType, Outcome, TopicPartition
-from coordination.controller_partitions import Partitions, Strategy
-from coordination.controller_refusals import election_failed
-from coordination.election import elect_preferred
+from kafka_compat.coordination.controller_context import ControllerContext, Procedure
+from kafka_compat.coordination.controller_model import ControllerError, ElectionType, Outcome, TopicPartition
+from kafka_compat.coordination.controller_partitions import Partitions, Strategy
+from kafka_compat.coordination.controller_refusals import election_failed
+from kafka_compat.coordination.election import elect_preferred
 
 
 class Elections:

@@ -9,17 +9,13 @@ takes the rest on trust; we refuse what is not the leader's, lacks the leader, o
 from collections.abc import Mapping
 from dataclasses import replace
 
-from coordination.controller_batch import send_metadata
-from coordination.controller_context import ControllerContext, Procedure, write_states
-from coordination.controller_model import (
-    AlterPartitionReply,
-    AlterPartitionRequested,
-    ControllerError,
-    IsrChange,
-    StateWrite,
-    TopicPartition,
-)
-from coordination.model import PartitionState
+from kafka_compat.coordination.controller_batch import send_metadata
+from kafka_compat.coordination.controller_context import ControllerContext, Procedure, write_states
+from kafka_compat.coordination.controller_effects import StateWrite
+from kafka_compat.coordination.controller_events import AlterPartitionRequested, IsrChange
+from kafka_compat.coordination.controller_model import ControllerError, TopicPartition
+from kafka_compat.coordination.controller_replies import AlterPartitionReply
+from kafka_compat.coordination.model import PartitionState
 
 
 def alter_partitions(

@@ -11,23 +11,24 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import Enum
 
-from coordination.controller_batch import RequestBatch
-from coordination.controller_context import (
+from kafka_compat.coordination.controller_batch import RequestBatch
+from kafka_compat.coordination.controller_context import (
     ControllerContext,
     PartitionPhase,
     Procedure,
     change_states,
     write_states,
 )
-from coordination.controller_model import CREATE, NO_LEADER, StateWrite, TopicPartition
-from coordination.election import (
+from kafka_compat.coordination.controller_effects import StateWrite
+from kafka_compat.coordination.controller_model import CREATE, NO_LEADER, TopicPartition
+from kafka_compat.coordination.election import (
     Elected,
     elect_for_reassignment,
     elect_leader,
     elect_on_shutdown,
     elect_preferred,
 )
-from coordination.model import PartitionState
+from kafka_compat.coordination.model import PartitionState
 
 _FROM = {
     PartitionPhase.NEW: frozenset({PartitionPhase.NON_EXISTENT}),
@@ -53,10 +54,10 @@ class Partitions:
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
 
-    def load(self) -> None:
-        """The states at the beginning of a reign."""
+    def load(self, partitions: Iterable[TopicPartition]) -> None:
+        """The states of partitions that the controller takes over."""
         context = self._context
-        for partition in context.partitions():
+        for partition in partitions:
             state = context.states.get(partition)
             if state is None:
                 phase = PartitionPhase.NEW

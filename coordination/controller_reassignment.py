@@ -13,25 +13,20 @@ Rules:
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from coordination.controller_batch import RequestBatch, send_metadata
-from coordination.controller_context import (
+from kafka_compat.coordination.controller_batch import RequestBatch, send_metadata
+from kafka_compat.coordination.controller_context import (
     ControllerContext,
     PartitionPhase,
     Procedure,
     ReplicaPhase,
     change_states,
 )
-from coordination.controller_deletion import Deletions
-from coordination.controller_model import (
-    Assignment,
-    ControllerError,
-    Outcome,
-    TopicPartition,
-    WriteReassignments,
-)
-from coordination.controller_partitions import Partitions, Strategy
-from coordination.controller_refusals import refused_target
-from coordination.controller_replicas import Replicas
+from kafka_compat.coordination.controller_deletion import Deletions
+from kafka_compat.coordination.controller_effects import WriteReassignments
+from kafka_compat.coordination.controller_model import Assignment, ControllerError, Outcome, TopicPartition
+from kafka_compat.coordination.controller_partitions import Partitions, Strategy
+from kafka_compat.coordination.controller_refusals import refused_target
+from kafka_compat.coordination.controller_replicas import Replicas
 
 _UNKNOWN = Outcome(ControllerError.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
 _NOTHING_TO_CANCEL = Outcome(
@@ -76,7 +71,7 @@ class Reassignments:
             outcomes[partition] = yield from self._begin(partition, assignment)
         return outcomes
 
-    def found(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Procedure[None]:
+    def begin_legacy(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Procedure[None]:
         """Begin what the legacy node asks for and is not under way."""
         context = self._context
         context.requested_reassignments = dict(targets)
@@ -86,7 +81,8 @@ class Reassignments:
             wanted = current.reassign_to(target)
             if partition in context.reassigning and wanted == current:
                 continue
-            outcome = yield from self._begin(partition, wanted)
+            # What the node names was checked by the tool that wrote it, save when somebody else did.
+            outcome = refused_target(target, target, ()) or (yield from self._begin(partition, wanted))
             if outcome.error != ControllerError.NONE:
                 context.note(f"{partition} is not reassigned to {list(target)}: {outcome.error.name}")
                 failed.append(partition)

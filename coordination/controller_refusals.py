@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from coordination.controller_model import ControllerError, ElectionType, Outcome, TopicPartition
+from kafka_compat.coordination.controller_model import ControllerError, ElectionType, Outcome, TopicPartition
 
 _FAILED = {
     ElectionType.PREFERRED: (

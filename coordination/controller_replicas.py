@@ -12,16 +12,16 @@ Moves (the table `_FROM` has them all; others are noted and left out):
 from collections.abc import Iterable
 from dataclasses import replace
 
-from coordination.controller_batch import RequestBatch
-from coordination.controller_context import (
+from kafka_compat.coordination.controller_batch import RequestBatch
+from kafka_compat.coordination.controller_context import (
     ControllerContext,
     Procedure,
     Replica,
     ReplicaPhase,
     change_states,
 )
-from coordination.controller_model import NO_LEADER, TopicPartition
-from coordination.model import PartitionState
+from kafka_compat.coordination.controller_model import NO_LEADER, TopicPartition
+from kafka_compat.coordination.model import PartitionState
 
 _LIVING = frozenset(
     {ReplicaPhase.NEW, ReplicaPhase.ONLINE, ReplicaPhase.OFFLINE, ReplicaPhase.DELETION_INELIGIBLE}
@@ -43,10 +43,11 @@ class Replicas:
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
 
-    def load(self) -> None:
-        """The states at the beginning of a reign: a replica that is away may not be deleted."""
+    def load(self, partitions: Iterable[TopicPartition]) -> None:
+        """The states of the replicas of partitions that the controller takes over: one that is away may not
+        be deleted."""
         context = self._context
-        for partition, broker in context.replicas_of(context.partitions()):
+        for partition, broker in context.replicas_of(partitions):
             online = context.is_online(partition, broker)
             phase = ReplicaPhase.ONLINE if online else ReplicaPhase.DELETION_INELIGIBLE
             context.replica_phases[(partition, broker)] = phase

@@ -76,6 +76,11 @@ class EmbeddedMetadataStore:
         # that anyone waits for.
         self._unwritten = self._remove_ephemerals(None)
 
+    @property
+    def tail_was_cut(self) -> bool:
+        """Whether the last change in the journal could not be read when it was opened."""
+        return self._journal.tail_was_cut
+
     def connect(self) -> "EmbeddedSession":
         """A new session, which lives until it is closed or expired."""
         self._last_session_id += 1

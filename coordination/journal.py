@@ -10,10 +10,15 @@ Every line is the CRC-32 of its text in eight hexadecimal digits, a space, the t
 Data are bytes; they stand in the text as the characters of the same numbers (ISO-8859-1). `synced` is the
 last transaction that was known to be on disk when the line was written: after a crash, lines from the first
 bad one on are cut off, unless a later line proves that the bad one had been on disk, which no crash explains.
+
+A line that was never acknowledged, torn by a crash, looks the same as an acknowledged one of which somebody
+took the end away. So what is cut off is told in full, and `tail_was_cut` says that the tree may lack
+something that was promised.
 """
 
 import errno
 import json
+import logging
 import os
 import zlib
 from collections.abc import Iterator
@@ -21,6 +26,8 @@ from typing import Any
 
 from .metadata_store import MetadataStoreError
 from .tree import Node, Tree, split
+
+log = logging.getLogger(__name__)
 
 FORMAT = "kafka-compat metadata journal"
 COMPACT_BYTES_MIN = 4 * 1024 * 1024
@@ -43,6 +50,8 @@ class Journal:
         self._file = -1
         self._snapshot_bytes = 0
         self._bytes = 0
+        self.tail_was_cut = False
+        """Whether the end of the file could not be read: by a crash, or by something worse."""
 
     def open(self) -> Tree:
         """The tree as the file holds it, an empty one when there is no file yet. Cuts off what a crash left
@@ -58,6 +67,16 @@ class Journal:
         tree, self._snapshot_bytes, self._bytes = decode(data, self.path)
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         if self._bytes < len(data):
+            self.tail_was_cut = True
+            log.error(
+                "%s: its last %d bytes, behind transaction %d, are not whole and are cut off. A crash leaves "
+                "such an end of a change that nobody was told of; if the file was damaged otherwise, this "
+                "change is lost: %s",
+                self.path,
+                len(data) - self._bytes,
+                tree.zxid,
+                data[self._bytes :].decode(errors="replace").rstrip("\n"),
+            )
             os.ftruncate(self._file, self._bytes)
             os.fsync(self._file)
         return tree

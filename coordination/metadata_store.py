@@ -12,12 +12,17 @@ every
   later call raises SessionExpired, and its owner must act as a newcomer.
 """
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
 ANY_VERSION = -1
+
+
+_AT_ONCE = 256
+"""How many nodes of a tree are removed in one transaction."""
 
 
 class MetadataStoreError(Exception):
@@ -239,7 +244,10 @@ class MetadataStore(ABC):
                 await self.set(path, data)
 
     async def delete_tree(self, path: str) -> None:
-        """Remove a node and all below it as one transaction; nothing when there is none."""
+        """Remove a node and all below it, those at the bottom first; nothing when there is none.
+
+        One transaction where there are few, else several: a ZooKeeper takes no more than 1 MB at once.
+        """
         operations: list[Operation] = []
         paths = [path]
         while paths:
@@ -251,7 +259,12 @@ class MetadataStore(ABC):
                     return
                 continue
             operations.append(Delete(current))
-        await self.multi(operations[::-1])
+            if len(operations) % _AT_ONCE == 0:
+                # The event loop is others', too.
+                await asyncio.sleep(0)
+        while operations:
+            await self.multi(operations[: -_AT_ONCE - 1 : -1])
+            del operations[-_AT_ONCE:]
 
     async def _one(self, operation: Operation) -> str | Stat | None:
         try:

@@ -1,17 +1,19 @@
 """Kafka 3.9's nodes: their paths, and their payloads to and from values.
 
 The JSON is Kafka's to the byte, as far as Kafka's own order of keys is fixed, so that Kafka's tools and
-brokers can share a ZooKeeper with us. Decoders take any order and what older versions wrote.
+brokers can share a ZooKeeper with us. Decoders take any order and what older versions wrote; whatever a node
+holds, they return a value or raise MalformedNode with the node's path.
 """
 
 import base64
-import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
-from .model import BrokerInfo, Endpoint, PartitionState, TopicState
+from kafka_compat.coordination.malformed_nodes import MalformedNode
+from kafka_compat.coordination.model import BrokerInfo, Endpoint, PartitionState, TopicState
+from kafka_compat.coordination.node_json import INT32_MAX, INT64_MAX, NodeObject, encode_json, is_number
 
 CLUSTER_ID = "/cluster/id"
 BROKER_IDS = "/brokers/ids"
@@ -52,12 +54,17 @@ PERSISTENT_PATHS = (
 
 _NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
 
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""What a listener may speak, in the order of Kafka's numbers for them."""
+
+_PORT_MAX = 65535
+_MISSING_PARTITIONS_MAX = 10_000
+"""Brokers count a topic's partitions from 0, and keep a place for those that nobody told them of."""
+_PRODUCER_ID_BLOCK_END_MAX = INT64_MAX - 1000
+"""The last id of a block that another block can follow."""
+
 #: The entity name of a config that holds for every broker, user, client or address without its own.
 DEFAULT_ENTITY = "<default>"
-
-
-class BadPayload(ValueError):
-    """A node does not hold what its path promises."""
 
 
 class ControllerInfo(NamedTuple):
@@ -121,19 +128,19 @@ def consumer_offset_path(group: str, topic: str, partition: int) -> str:
 
 def encode_cluster_id(cluster_id: str) -> bytes:
     """/cluster/id: the id is 22 characters of URL-safe base64."""
-    return _json({"version": "1", "id": cluster_id})
+    return encode_json({"version": "1", "id": cluster_id})
 
 
 def decode_cluster_id(data: bytes | None) -> str:
     """The cluster's id."""
-    return str(_object(data)["id"])
+    return NodeObject.parse(CLUSTER_ID, data).text("id")
 
 
 def encode_broker(broker: BrokerInfo, timestamp_ms: int, jmx_port: int = -1) -> bytes:
     """/brokers/ids/N, version 5. Host and port are those of the first PLAINTEXT endpoint, for the oldest
     readers."""
     plaintext = next((end for end in broker.endpoints if end.security_protocol == "PLAINTEXT"), None)
-    return _json(
+    return encode_json(
         {
             "features": {
                 name: {"min_version": low, "max_version": high}
@@ -155,23 +162,31 @@ def encode_broker(broker: BrokerInfo, timestamp_ms: int, jmx_port: int = -1) -> 
 
 def decode_broker(broker_id: int, data: bytes | None, czxid: int = -1) -> BrokerInfo:
     """A broker's registration, versions 1 to 5. `czxid` of its node is the broker's epoch."""
-    values = _object(data)
-    protocols = values.get("listener_security_protocol_map") or {}
+    values = NodeObject.parse(broker_path(broker_id), data)
+    protocols = values.object("listener_security_protocol_map")
     endpoints = []
-    for text in values.get("endpoints") or [f"PLAINTEXT://{values.get('host')}:{values.get('port')}"]:
+    for text in values.texts("endpoints"):
         listener, _, address = text.partition("://")
         host, _, port = address.rpartition(":")
-        endpoints.append(Endpoint(listener, host.strip("[]"), int(port), protocols.get(listener, listener)))
-    features = {
-        name: (int(span.get("min_version", 0)), int(span.get("max_version", 0)))
-        for name, span in (values.get("features") or {}).items()
-    }
-    return BrokerInfo(broker_id, tuple(endpoints), values.get("rack"), czxid, features)
+        if not is_number(port, _PORT_MAX):
+            raise values.wrong("endpoints", f"holds {text!r}, which has no port")
+        protocol = protocols.text(listener, listener)
+        if protocol not in SECURITY_PROTOCOLS:
+            raise values.wrong("endpoints", f"holds {text!r}, whose security protocol is not known")
+        endpoints.append(Endpoint(listener, host.strip("[]"), int(port), protocol))
+    if not endpoints:
+        endpoints.append(Endpoint("PLAINTEXT", values.text("host"), values.integer("port", high=_PORT_MAX)))
+    features = {}
+    for name in (spans := values.object("features")):
+        span = spans.object(name)
+        features[name] = span.integer("min_version", 0), span.integer("max_version", 0)
+    rack = values.text("rack") if values.has("rack") else None
+    return BrokerInfo(broker_id, tuple(endpoints), rack, czxid, features)
 
 
 def encode_topic(topic: TopicState) -> bytes:
     """/brokers/topics/T, version 3; version 2 without a topic id."""
-    return _json(
+    return encode_json(
         {
             "partitions": _assignment(topic.replicas),
             **({"topic_id": encode_topic_id(topic.topic_id)} if topic.topic_id else {}),
@@ -183,21 +198,30 @@ def encode_topic(topic: TopicState) -> bytes:
 
 
 def decode_topic(name: str, data: bytes | None) -> TopicState:
-    """A topic's assignment, versions 1 to 3."""
-    values = _object(data)
-    topic_id = values.get("topic_id")
+    """A topic's assignment, versions 1 to 3. A partition without replicas is one that nobody can lead."""
+    path = topic_path(name)
+    values = NodeObject.parse(path, data)
+    replicas = _replicas(values.object("partitions"))
+    if not values.has("partitions"):
+        raise values.wrong("partitions", "is missing")
+    if max(replicas, default=-1) >= len(replicas) + _MISSING_PARTITIONS_MAX:
+        raise values.wrong("partitions", f"has {len(replicas)} of them, and one is number {max(replicas)}")
+    removing = _replicas(values.object("removing_replicas"))
+    for partition, brokers in removing.items():
+        if set(replicas.get(partition, (None,))) <= set(brokers):
+            raise values.wrong("removing_replicas", f"leaves none of the replicas of partition {partition}")
     return TopicState(
         name,
-        decode_topic_id(topic_id) if topic_id else None,
-        _replicas(values["partitions"]),
-        _replicas(values.get("adding_replicas") or {}),
-        _replicas(values.get("removing_replicas") or {}),
+        _topic_id(path, values.text("topic_id")) if values.has("topic_id") else None,
+        replicas,
+        _replicas(values.object("adding_replicas")),
+        removing,
     )
 
 
 def encode_partition_state(state: PartitionState) -> bytes:
     """/brokers/topics/T/partitions/P/state, version 1."""
-    return _json(
+    return encode_json(
         {
             "controller_epoch": state.controller_epoch,
             "leader": state.leader,
@@ -209,22 +233,24 @@ def encode_partition_state(state: PartitionState) -> bytes:
     )
 
 
-def decode_partition_state(data: bytes | None, node_version: int) -> PartitionState:
+def decode_partition_state(
+    topic: str, partition: int, data: bytes | None, node_version: int
+) -> PartitionState:
     """A partition's leader and ISR; the node's version is the partition epoch."""
-    values = _object(data)
+    values = NodeObject.parse(partition_state_path(topic, partition), data)
     return PartitionState(
-        int(values["leader"]),
-        int(values["leader_epoch"]),
-        tuple(int(broker) for broker in values["isr"]),
-        int(values["controller_epoch"]),
-        values.get("leader_recovery_state", 0) == 1,
+        values.integer("leader", low=-2),
+        values.integer("leader_epoch"),
+        values.brokers("isr"),
+        values.integer("controller_epoch", low=-1),
+        values.integer("leader_recovery_state", 0, high=1) == 1,
         node_version,
     )
 
 
 def encode_controller(controller: ControllerInfo) -> bytes:
     """/controller, version 2."""
-    return _json(
+    return encode_json(
         {
             "version": 2,
             "brokerid": controller.broker_id,
@@ -236,45 +262,61 @@ def encode_controller(controller: ControllerInfo) -> bytes:
 
 def decode_controller(data: bytes | None) -> ControllerInfo:
     """Who the controller is."""
-    values = _object(data)
-    return ControllerInfo(int(values["brokerid"]), int(values.get("timestamp", -1)))
+    values = NodeObject.parse(CONTROLLER, data)
+    since_ms = values.integer_text("timestamp") if values.has("timestamp") else -1
+    return ControllerInfo(values.integer("brokerid"), since_ms)
+
+
+def encode_controller_epoch(epoch: int) -> bytes:
+    """/controller_epoch, as text."""
+    return str(epoch).encode()
+
+
+def decode_controller_epoch(data: bytes | None) -> int:
+    """How many controllers were elected."""
+    text = (data or b"").decode(errors="replace")
+    if not is_number(text, INT32_MAX - 1):
+        raise MalformedNode(CONTROLLER_EPOCH, f"{text!r:.60} is no epoch")
+    return int(text)
 
 
 def encode_config(settings: Mapping[str, str]) -> bytes:
     """/config/TYPE/NAME"""
-    return _json({"version": 1, "config": dict(settings)})
+    return encode_json({"version": 1, "config": dict(settings)})
 
 
-def decode_config(data: bytes | None) -> dict[str, str]:
-    """The settings of an entity; none when the node is empty."""
-    return (
-        {} if not data else {name: str(value) for name, value in (_object(data).get("config") or {}).items()}
-    )
+def decode_config(path: str, data: bytes | None) -> dict[str, str]:
+    """The settings of the entity whose node `path` is; none when the node is empty."""
+    if not data:
+        return {}
+    settings = NodeObject.parse(path, data).object("config")
+    return {name: settings.text(name) for name in settings}
 
 
 def encode_config_change(entity_path: str) -> bytes:
     """/config/changes/config_change_…: `topics/T`, `brokers/1`, `users/U/clients/C`."""
-    return _json({"version": 2, "entity_path": entity_path})
+    return encode_json({"version": 2, "entity_path": entity_path})
 
 
-def decode_config_change(data: bytes | None) -> str:
+def decode_config_change(path: str, data: bytes | None) -> str:
     """The entity's path, also from version 1, which names type and entity apart."""
-    values = _object(data)
-    if values.get("version") == 1:
-        return f"{values['entity_type']}/{values['entity_name']}"
-    return str(values["entity_path"])
+    values = NodeObject.parse(path, data)
+    if values.has("entity_path"):
+        return values.text("entity_path")
+    return f"{values.text('entity_type')}/{values.text('entity_name')}"
 
 
 def encode_partitions(partitions: Sequence[tuple[str, int]]) -> bytes:
     """/isr_change_notification/isr_change_… and /admin/preferred_replica_election."""
-    return _json(
+    return encode_json(
         {"version": 1, "partitions": [{"topic": topic, "partition": index} for topic, index in partitions]}
     )
 
 
-def decode_partitions(data: bytes | None) -> list[tuple[str, int]]:
+def decode_partitions(path: str, data: bytes | None) -> list[tuple[str, int]]:
     """The partitions that were named."""
-    return [(str(item["topic"]), int(item["partition"])) for item in _object(data)["partitions"]]
+    items = NodeObject.parse(path, data).objects("partitions")
+    return [(item.text("topic"), item.integer("partition")) for item in items]
 
 
 def encode_reassignment(partitions: Mapping[tuple[str, int], Sequence[int]]) -> bytes:
@@ -283,30 +325,28 @@ def encode_reassignment(partitions: Mapping[tuple[str, int], Sequence[int]]) -> 
         {"topic": topic, "partition": index, "replicas": list(replicas)}
         for (topic, index), replicas in partitions.items()
     ]
-    return _json({"version": 1, "partitions": items})
+    return encode_json({"version": 1, "partitions": items})
 
 
 def decode_reassignment(data: bytes | None) -> dict[tuple[str, int], tuple[int, ...]]:
     """The replicas wanted for each partition."""
-    return {
-        (str(item["topic"]), int(item["partition"])): tuple(int(broker) for broker in item["replicas"])
-        for item in _object(data)["partitions"]
-    }
+    items = NodeObject.parse(REASSIGN_PARTITIONS, data).objects("partitions")
+    return {(item.text("topic"), item.integer("partition")): item.brokers("replicas") for item in items}
 
 
 def encode_log_dir_event(broker_id: int) -> bytes:
     """/log_dir_event_notification/log_dir_event_…: a broker lost a log directory."""
-    return _json({"version": 1, "broker": broker_id, "event": 1})
+    return encode_json({"version": 1, "broker": broker_id, "event": 1})
 
 
-def decode_log_dir_event(data: bytes | None) -> int:
+def decode_log_dir_event(path: str, data: bytes | None) -> int:
     """Which broker lost a log directory."""
-    return int(_object(data)["broker"])
+    return NodeObject.parse(path, data).integer("broker")
 
 
 def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
     """/latest_producer_id_block"""
-    return _json(
+    return encode_json(
         {
             "version": 1,
             "broker": block.broker_id,
@@ -320,8 +360,15 @@ def decode_producer_id_block(data: bytes | None) -> ProducerIdBlock | None:
     """The block that was taken last; None while the node is empty."""
     if not data:
         return None
-    values = _object(data)
-    return ProducerIdBlock(int(values["broker"]), int(values["block_start"]), int(values["block_end"]))
+    values = NodeObject.parse(PRODUCER_ID_BLOCK, data)
+    block = ProducerIdBlock(
+        values.integer("broker"),
+        values.integer_text("block_start"),
+        values.integer_text("block_end", high=_PRODUCER_ID_BLOCK_END_MAX),
+    )
+    if block.last < block.first:
+        raise values.wrong("block_end", f"{block.last} is before block_start {block.first}")
+    return block
 
 
 def encode_offset(offset: int) -> bytes:
@@ -329,27 +376,28 @@ def encode_offset(offset: int) -> bytes:
     return str(offset).encode()
 
 
-def decode_offset(data: bytes | None) -> int | None:
-    """The reverse; None for a node without data. BadPayload."""
+def decode_offset(path: str, data: bytes | None) -> int | None:
+    """The reverse; None for a node without data."""
     if not data:
         return None
-    try:
-        return int(data)
-    except ValueError as error:
-        raise BadPayload(f"{data!r} is no offset") from error
+    text = data.decode(errors="replace")
+    if not is_number(text.removeprefix("-"), INT64_MAX):
+        raise MalformedNode(path, f"{text!r:.60} is no offset")
+    return int(text)
 
 
 def encode_feature(max_levels: Mapping[str, int], enabled: bool = True) -> bytes:
     """/feature, version 2: the finalized features."""
     features = {name: {"max_version_level": level} for name, level in max_levels.items()}
-    return _json({"features": features, "version": 2, "status": 1 if enabled else 0})
+    return encode_json({"features": features, "version": 2, "status": 1 if enabled else 0})
 
 
 def decode_feature(data: bytes | None) -> tuple[bool, dict[str, int]]:
     """Whether finalized features are enabled, and their levels, from versions 1 and 2."""
-    values = _object(data)
-    levels = {name: int(span["max_version_level"]) for name, span in (values.get("features") or {}).items()}
-    return values.get("status") == 1, levels
+    values = NodeObject.parse(FEATURE, data)
+    features = values.object("features")
+    levels = {name: features.object(name).integer("max_version_level") for name in features}
+    return values.integer("status", 0) == 1, levels
 
 
 def encode_topic_id(topic_id: UUID) -> str:
@@ -357,37 +405,24 @@ def encode_topic_id(topic_id: UUID) -> str:
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
-def decode_topic_id(text: str) -> UUID:
-    """A topic id from its 22 characters; BadPayload when they are none."""
-    try:
-        return UUID(bytes=base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-    except ValueError as error:
-        raise BadPayload(f"{text!r} is no topic id") from error
-
-
-def _json(values: dict[str, Any]) -> bytes:
-    return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _object(data: bytes | None) -> dict[str, Any]:
-    try:
-        values = json.loads(data or b"")
-    except ValueError as error:
-        raise BadPayload(f"{data!r} is not JSON") from error
-    if not isinstance(values, dict):
-        raise BadPayload(f"{data!r} is not a JSON object")
-    return values
-
-
 def _assignment(replicas: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:
     return {str(partition): list(brokers) for partition, brokers in replicas.items()}
 
 
-def _replicas(values: Mapping[str, Sequence[Any]]) -> dict[int, tuple[int, ...]]:
-    assignment = {
-        int(partition): tuple(int(broker) for broker in brokers) for partition, brokers in values.items()
-    }
+def _replicas(values: NodeObject) -> dict[int, tuple[int, ...]]:
+    assignment: dict[int, tuple[int, ...]] = {}
+    for partition in values:
+        if not is_number(partition, INT32_MAX) or int(partition) in assignment:
+            raise values.wrong(partition, "is no number of a partition, or names it twice")
+        assignment[int(partition)] = values.brokers(partition)
     return dict(sorted(assignment.items()))
+
+
+def _topic_id(path: str, text: str) -> UUID:
+    try:
+        return UUID(bytes=base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True))
+    except ValueError as error:
+        raise MalformedNode(path, f"topic_id {text!r:.60} is none") from error
 
 
 def _bracketed(host: str) -> str:

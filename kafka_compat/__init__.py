@@ -1,0 +1,10 @@
+"""A broker that speaks the Kafka wire protocol, in Python on asyncio."""
+
+import os
+
+# A checkout keeps the rooms storage/ and coordination/ beside this folder; an installed package holds them
+# (docs/decisions/0006).
+_here = os.path.dirname(os.path.abspath(__file__))
+if not os.path.isdir(os.path.join(_here, "storage")):
+    __path__.append(os.path.dirname(_here))
+del _here

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from coordination.metadata_store import ConnectionLost, SessionExpired
+from kafka_compat.coordination.embedded import StoreFailed
+from kafka_compat.coordination.journal import CorruptJournal
+from kafka_compat.coordination.malformed_nodes import MalformedNode
+from kafka_compat.coordination.metadata_store import ConnectionLost, SessionExpired
 from kafka_compat.errors import ErrorCode, KafkaError
-from storage import errors as storage_errors
+from kafka_compat.storage import errors as storage_errors
+
+log = logging.getLogger(__name__)
 
 _CODES: dict[type[Exception], ErrorCode] = {
     storage_errors.CorruptRecord: ErrorCode.CORRUPT_MESSAGE,
@@ -23,8 +29,16 @@ _CODES: dict[type[Exception], ErrorCode] = {
     storage_errors.TransactionCoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     storage_errors.InvalidTxnState: ErrorCode.INVALID_TXN_STATE,
     storage_errors.CorruptFile: ErrorCode.KAFKA_STORAGE_ERROR,
-    storage_errors.DiskFull: ErrorCode.KAFKA_STORAGE_ERROR,
+    storage_errors.RefusedForNow: ErrorCode.KAFKA_STORAGE_ERROR,
+    storage_errors.FolderInTheWay: ErrorCode.KAFKA_STORAGE_ERROR,
     storage_errors.LogDirFailure: ErrorCode.KAFKA_STORAGE_ERROR,
+    ConnectionLost: ErrorCode.REQUEST_TIMED_OUT,
+    SessionExpired: ErrorCode.REQUEST_TIMED_OUT,
+    StoreFailed: ErrorCode.KAFKA_STORAGE_ERROR,
+    CorruptJournal: ErrorCode.KAFKA_STORAGE_ERROR,
+    TimeoutError: ErrorCode.REQUEST_TIMED_OUT,
+    ConnectionError: ErrorCode.NETWORK_EXCEPTION,
+    OSError: ErrorCode.KAFKA_STORAGE_ERROR,
 }
 
 
@@ -39,15 +53,39 @@ def code_of(error: Exception) -> ErrorCode:
     return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+def told_as(error: Exception, what: str) -> KafkaError:
+    """What a client is told of `error`: its code, and what is known beside it. Of what nobody foresaw it is
+    told nothing more: that, and what a broker's operator should know, goes to the log, as the failure of
+    `what`.
+    """
+    if isinstance(error, KafkaError):
+        return error
+    code = code_of(error)
+    if code is ErrorCode.UNKNOWN_SERVER_ERROR and not isinstance(error, MalformedNode):
+        log.error("%s failed", what, exc_info=error)
+        return KafkaError(code)
+    log.warning("%s failed: %s", what, error)
+    return KafkaError(code, str(error))
+
+
+def config_message(told: KafkaError) -> str | None:
+    """The message beside a setting's error, as Kafka has it: empty rather than null, but for what nobody
+    foresaw."""
+    return told.message or (None if told.code is ErrorCode.UNKNOWN_SERVER_ERROR else "")
+
+
 @contextmanager
 def store_failures_told(expired: ErrorCode = ErrorCode.REQUEST_TIMED_OUT) -> Iterator[None]:
-    """A lost answer of the metadata store, or a lost session, as a KafkaError after which clients try again.
+    """A lost answer of the metadata store, or a lost session, as a KafkaError after which clients try again;
+    a malformed node as one that names it.
 
     The store may have done what it was asked. `expired` is the code for the end of this broker's session,
-    with which a controller's reign is over, too.
+    with which a controller's term is over, too.
     """
     try:
         yield
     except (SessionExpired, ConnectionLost) as error:
         code = expired if isinstance(error, SessionExpired) else ErrorCode.REQUEST_TIMED_OUT
         raise KafkaError(code, f"The metadata store did not answer: {error}") from error
+    except MalformedNode as error:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error

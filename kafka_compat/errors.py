@@ -1,4 +1,4 @@
-"""Kafka's error codes (up to 4.1), and the exception that carries one."""
+"""Kafka's error codes (up to 4.1), the exception that carries one, and that of a start that fails."""
 
 from __future__ import annotations
 
@@ -145,6 +145,18 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133
 
 
+NOT_THE_CONTROLLER = "This is not the correct controller for this cluster."
+"""The message of NOT_CONTROLLER."""
+
+
+def known_code(number: int) -> ErrorCode:
+    """The code with that number in a response; UNKNOWN_SERVER_ERROR for one that is not known here."""
+    try:
+        return ErrorCode(number)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 class KafkaError(Exception):
     """Something that the client is told by an error code, and where the API has room for it by `message`."""
 
@@ -152,3 +164,21 @@ class KafkaError(Exception):
         super().__init__(f"{code.name}: {message}" if message else code.name)
         self.code = code
         self.message = message
+
+
+class StartupError(Exception):
+    """The broker cannot start; the message says why and what would help. Nothing was changed."""
+
+
+STANDARD_MESSAGES = {
+    ErrorCode.UNKNOWN_SERVER_ERROR: "The server experienced an unexpected error when processing the request.",
+    ErrorCode.REQUEST_TIMED_OUT: "The request timed out.",
+    ErrorCode.NETWORK_EXCEPTION: "The server disconnected before a response was received.",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
+    ErrorCode.NOT_CONTROLLER: NOT_THE_CONTROLLER,
+    ErrorCode.KAFKA_STORAGE_ERROR: "Disk error when trying to access log file on the disk.",
+}
+"""Kafka's own text for codes that a whole request may fail with."""

@@ -1,4 +1,5 @@
-"""RecordBatch, message format 2, seen through its header of 61 bytes (KIP-98).
+"""RecordBatch, message format 2, seen through its header of 61 bytes (KIP-98); formats 0 and 1 through the
+same header.
 
     offset  bytes  field
          0      8  base offset             outside the CRC: an append stamps it in place
@@ -17,20 +18,27 @@
         61         the records, together compressed when attributes say so
 
 Offsets, lengths and counts are big-endian and signed.
+
+Messages of formats 0 and 1, which a data folder of an old Kafka may still hold (`legacy` has their layout),
+have no batch header. They are shown as a batch of one record without leader epoch and producer; the offset
+of a compressed message, which is the only one known without decompressing it, is that of its last record.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from enum import IntEnum
 from typing import NamedTuple
 
-from storage.crc import crc32c
-from storage.errors import CorruptRecord
+from kafka_compat.storage.crc import crc32c
+from kafka_compat.storage.errors import CorruptRecord
 
 Buffer = bytes | bytearray | memoryview
 
 HEADER_SIZE = 61
+LEGACY_HEADER_SIZE = 26
+"""The smallest message of formats 0 and 1, and the bytes up to and with the timestamp of format 1."""
 LOG_OVERHEAD = 12
 """Bytes of base offset and batch length, which batch length itself does not count (all formats)."""
 MAGIC_POSITION = 16
@@ -49,6 +57,7 @@ CONTROL_FLAG = 0x20
 DELETE_HORIZON_FLAG = 0x40
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
+_LEGACY_HEADER = struct.Struct(">qiIbbq")
 _BASE_OFFSET = struct.Struct(">q")
 _LEADER_EPOCH = struct.Struct(">i")
 _CRC = struct.Struct(">I")
@@ -145,16 +154,41 @@ def add_sequence(sequence: int, increment: int) -> int:
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header of the batch at `position`; nothing but its presence is checked.
+    """The header of the batch of any format at `position`; nothing but its presence is checked.
 
-    Raises CorruptRecord when fewer than 61 bytes are there.
+    Raises CorruptRecord when fewer bytes are there than the header has.
     """
+    size = len(buffer)
+    if position + HEADER_SIZE <= size and buffer[position + MAGIC_POSITION] == 2:
+        # What `_make` does, less its check of the number of fields: walks over small batches feel it.
+        return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, position))
+    if position + LEGACY_HEADER_SIZE <= size and buffer[position + MAGIC_POSITION] < 2:
+        return _read_legacy_header(buffer, position)
     try:
         return BatchHeader._make(HEADER.unpack_from(buffer, position))
     except struct.error:
-        raise CorruptRecord(
-            f"{len(buffer) - position} bytes cannot hold a batch header of {HEADER_SIZE}"
-        ) from None
+        raise CorruptRecord(f"{size - position} bytes cannot hold a batch header of {HEADER_SIZE}") from None
+
+
+def _read_legacy_header(buffer: Buffer, position: int) -> BatchHeader:
+    offset, length, crc, magic, attributes, timestamp = _LEGACY_HEADER.unpack_from(buffer, position)
+    if magic == 0:
+        timestamp = NO_TIMESTAMP
+    return BatchHeader(
+        base_offset=offset,
+        batch_length=length,
+        partition_leader_epoch=-1,
+        magic=magic,
+        crc=crc,
+        attributes=attributes,
+        last_offset_delta=0,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_PRODUCER_EPOCH,
+        base_sequence=NO_SEQUENCE,
+        record_count=1,
+    )
 
 
 def read_headers(data: Buffer) -> list[BatchHeader]:
@@ -163,6 +197,8 @@ def read_headers(data: Buffer) -> list[BatchHeader]:
     position = 0
     while position < len(data):
         header = read_header(data, position)
+        if header.batch_length < LEGACY_HEADER_SIZE - LOG_OVERHEAD:
+            raise CorruptRecord(f"no batch has {header.batch_length} bytes")
         headers.append(header)
         position += header.size_bytes
     if position != len(data):
@@ -198,7 +234,13 @@ def stamp(buffer: bytearray | memoryview, position: int, base_offset: int, leade
 def crc_ok(buffer: Buffer, position: int, header: BatchHeader) -> bool:
     """Whether the batch at `position` is whole and its bytes are those that were written."""
     end = position + LOG_OVERHEAD + header.batch_length
-    if header.batch_length < HEADER_SIZE - LOG_OVERHEAD or end > len(buffer):
+    if end > len(buffer):
+        return False
+    if header.magic < 2:
+        smallest = LEGACY_HEADER_SIZE - LOG_OVERHEAD
+        content = memoryview(buffer)[position + MAGIC_POSITION : end]
+        return header.batch_length >= smallest and zlib.crc32(content) == header.crc
+    if header.batch_length < HEADER_SIZE - LOG_OVERHEAD:
         return False
     return crc32c(memoryview(buffer)[position + CRC_START : end]) == header.crc
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from uuid import UUID
 
-from storage.errors import CorruptFile
+from kafka_compat.storage.errors import CorruptFile
 
 TopicPartition = tuple[str, int]
 
@@ -20,6 +20,7 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+OFFSETS = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEANER_OFFSETS)
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -59,17 +60,6 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
     lines = ["#", "#" + time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime())]
     lines += [f"{name}={value}" for name, value in properties.items()]
     return ("\n".join(lines) + "\n").encode()
-
-
-def decode_properties(content: bytes) -> dict[str, str]:
-    """The name=value lines of a Java properties file without escapes."""
-    properties = {}
-    for line in content.decode(errors="replace").splitlines():
-        text = line.strip()
-        if text and text[0] not in "#!" and "=" in text:
-            name, value = text.split("=", 1)
-            properties[name.strip()] = value.strip()
-    return properties
 
 
 def encode_topic_id(topic_id: UUID) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
-from storage.batch import (
+from kafka_compat.storage.batch import (
     COMPRESSION_MASK,
     CONTROL_FLAG,
     DELETE_HORIZON_FLAG,
@@ -32,11 +32,17 @@ from storage.batch import (
     BatchHeader,
     seal,
 )
-from storage.config import INT_MAX
-from storage.offset_map import OffsetMap
-from storage.record_keys import RecordKeys, read_keys, timestamp_delta_at
-from storage.records import ControlRecordType, encode_varint, join_batch, read_marker, records_body
-from storage.txn_index import AbortedTxn
+from kafka_compat.storage.config import INT_MAX
+from kafka_compat.storage.offset_map import OffsetMap
+from kafka_compat.storage.record_keys import RecordKeys, read_keys, timestamp_delta_at
+from kafka_compat.storage.records import (
+    ControlRecordType,
+    encode_varint,
+    join_batch,
+    read_marker,
+    records_body,
+)
+from kafka_compat.storage.txn_index import AbortedTxn
 
 FLAGS_MAX = 8 << 20
 """For how many offsets at once it is noted which are the last of their key; a byte each."""

@@ -10,23 +10,23 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from storage.batch import CONTROL_FLAG, BatchHeader
-from storage.cleaner import (
+from kafka_compat.storage.batch import CONTROL_FLAG, BatchHeader
+from kafka_compat.storage.cleaner import (
     BatchCleaner,
     CleaningPolicy,
     LastOfProducer,
     Transactions,
     group_segments,
 )
-from storage.config import INT_MAX
-from storage.filesystem import Buffer, File, Filesystem
-from storage.legacy import Message, read_message, unwrap
-from storage.offset_index import OffsetIndex
-from storage.offset_map import OffsetMap
-from storage.record_keys import read_keys
-from storage.records import records_body
-from storage.scan import ScannedBatch, scan_batches
-from storage.segment import (
+from kafka_compat.storage.config import INT_MAX
+from kafka_compat.storage.filesystem import Buffer, File, Filesystem
+from kafka_compat.storage.legacy import Message, read_message, unwrap
+from kafka_compat.storage.offset_index import OffsetIndex
+from kafka_compat.storage.offset_map import OffsetMap
+from kafka_compat.storage.record_keys import read_keys
+from kafka_compat.storage.records import records_body
+from kafka_compat.storage.scan import ScannedBatch, scan_batches
+from kafka_compat.storage.segment_files import (
     CLEANED_SUFFIX,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
@@ -35,8 +35,8 @@ from storage.segment import (
     TXN_INDEX_SUFFIX,
     file_name,
 )
-from storage.time_index import TimeIndex
-from storage.txn_index import AbortedTxn, decode, encode
+from kafka_compat.storage.time_index import TimeIndex
+from kafka_compat.storage.txn_index import AbortedTxn, decode, encode
 
 WRITE_BYTES = 1024 * 1024
 PUT_RECORDS = 1000

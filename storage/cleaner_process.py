@@ -15,10 +15,10 @@ import threading
 import time
 from dataclasses import asdict
 
-from storage import cleaner_job
-from storage.cleaner_job import CleanedGroup, CleaningJob
-from storage.errors import StorageError
-from storage.filesystem import RealFilesystem
+from kafka_compat.storage import cleaner_job
+from kafka_compat.storage.cleaner_job import CleanedGroup, CleaningJob
+from kafka_compat.storage.errors import StorageError
+from kafka_compat.storage.filesystem import RealFilesystem
 
 NICENESS = 19
 

@@ -12,8 +12,8 @@ import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from storage.batch import Buffer, CompressionType
-from storage.errors import CorruptRecord, MessageTooLarge
+from kafka_compat.storage.batch import Buffer, CompressionType
+from kafka_compat.storage.errors import CorruptRecord, MessageTooLarge, TakesLong
 
 SIZE_FLOOR_BYTES = 16 << 20
 SIZE_CEILING_BYTES = 128 << 20
@@ -42,11 +42,11 @@ def compress(codec: CompressionType, data: Buffer, *, level: int | None = None, 
     return compressed
 
 
-def decompress(codec: int, data: Buffer, *, magic: int = 2) -> bytes:
+def decompress(codec: int, data: Buffer, *, magic: int = 2, quick_bytes: int | None = None) -> bytes:
     """The bytes that were compressed to `data`.
 
     Raises CorruptRecord for broken, cut off or trailing data and for an unknown codec, MessageTooLarge beyond
-    `limit_bytes(len(data))`.
+    `limit_bytes(len(data))`, TakesLong beyond `quick_bytes`.
     """
     if codec == CompressionType.NONE:
         return bytes(data)
@@ -55,7 +55,12 @@ def decompress(codec: int, data: Buffer, *, magic: int = 2) -> bytes:
         raise CorruptRecord(f"{codec} is no compression codec")
     if magic == 0 and codec == CompressionType.LZ4:
         data = _with_lz4_header_checksum(bytes(data), covers_frame_magic=False)
-    return entry.decompress(data, limit_bytes(len(data)))
+    if quick_bytes is None:
+        return entry.decompress(data, limit_bytes(len(data)))
+    try:
+        return entry.decompress(data, quick_bytes)
+    except MessageTooLarge:
+        raise TakesLong from None
 
 
 def _too_large(size_bytes: int) -> MessageTooLarge:

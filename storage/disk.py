@@ -7,12 +7,16 @@ import errno
 import logging
 from collections.abc import Callable, Iterator
 
-from storage.errors import DiskFull, LogDirFailure
+from kafka_compat.storage.directory_worker import InlineWorker, Worker
+from kafka_compat.storage.errors import DiskFull, LogDirFailure, OutOfResources, RefusedForNow
 
 logger = logging.getLogger(__name__)
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
 """What the operating system says when there is no space left, or none for this user."""
+_DESCRIPTORS = frozenset((errno.EMFILE, errno.ENFILE))
+SHORTAGES = _DESCRIPTORS | {errno.ENOMEM, errno.EINTR, errno.EAGAIN}
+"""What it says when it is the process or the machine that lacks something, and not the disk."""
 
 
 class Disk:
@@ -22,17 +26,25 @@ class Disk:
     sync would then succeed without them. Like genuine Kafka, the broker goes on with its other directories.
     """
 
-    __slots__ = ("failure", "full", "on_failure", "path")
+    __slots__ = ("failure", "on_failure", "path", "refusing", "worker")
 
-    def __init__(self, path: str, on_failure: Callable[[Disk], None] | None = None) -> None:
+    def __init__(
+        self, path: str, on_failure: Callable[[Disk], None] | None = None, worker: Worker | None = None
+    ) -> None:
         self.path = path
         self.failure: LogDirFailure | None = None
-        self.full = False
-        """Whether the last write was refused for want of space."""
+        self.refusing: type[RefusedForNow] | None = None
+        """Why the last write was refused, where that was not the disk's failure."""
         self.on_failure = on_failure
+        self.worker: Worker = worker if worker is not None else InlineWorker()
+        """Where this directory's syncs are made."""
 
-    def fail(self, error: OSError, doing: str) -> LogDirFailure:
-        """Take the directory offline because of `error`; the exception to raise."""
+    def fail(self, error: OSError, doing: str) -> LogDirFailure | RefusedForNow:
+        """Take the directory offline because of `error`; the exception to raise. A shortage of descriptors or
+        memory is no failure of the disk, and may be over at the next try.
+        """
+        if error.errno in SHORTAGES and self.failure is None:
+            return self._refused(OutOfResources, f"{doing}: {error}{_advice(error)}")
         failure = LogDirFailure(f"log directory {self.path} is offline: {doing}: {error}")
         if self.failure is None:
             self.failure = failure
@@ -41,23 +53,26 @@ class Disk:
                 self.on_failure(self)
         return failure
 
-    def refuse(self, error: OSError, doing: str) -> LogDirFailure | DiskFull:
+    def refuse(self, error: OSError, doing: str) -> LogDirFailure | RefusedForNow:
         """The exception for something that was not written and left everything as it was: a full disk may
-        have space again later; for any other reason the directory goes offline.
+        have space again later; for a reason that is the disk's own the directory goes offline.
         """
         if error.errno not in FULL or self.failure is not None:
             return self.fail(error, doing)
-        refusal = DiskFull(f"log directory {self.path} is full: {doing}: {error}")
-        if not self.full:
-            self.full = True
-            logger.error("%s. Writes are refused until there is space", refusal)
+        return self._refused(DiskFull, f"log directory {self.path} is full: {doing}: {error}")
+
+    def _refused(self, reason: type[RefusedForNow], message: str) -> RefusedForNow:
+        refusal = reason(message)
+        if self.refusing is not reason:
+            self.refusing = reason
+            logger.error("%s. It is refused until there is enough again", refusal)
         return refusal
 
-    def has_space(self) -> None:
+    def accepted(self) -> None:
         """Something was written: the next refusal is news again."""
-        if self.full:
-            self.full = False
-            logger.warning("log directory %s has space again", self.path)
+        if self.refusing is not None:
+            self.refusing = None
+            logger.warning("log directory %s takes writes again", self.path)
 
     @contextlib.contextmanager
     def reading(self, what: str) -> Iterator[None]:
@@ -71,3 +86,9 @@ class Disk:
         """Raise LogDirFailure when the directory is offline."""
         if self.failure is not None:
             raise LogDirFailure(str(self.failure))
+
+
+def _advice(error: OSError) -> str:
+    if error.errno not in _DESCRIPTORS:
+        return ""
+    return " (the limit of open files, `ulimit -n`, is too low for this many logs and connections)"

@@ -49,6 +49,10 @@ class RecordListTooLarge(StorageError):
     """A batch that would not fit into one segment. Kafka code 18."""
 
 
+class TakesLong(Exception):
+    """Work that was to be quick is not. Nothing is wrong: whoever asked does it elsewhere."""
+
+
 class OffsetOutOfRange(StorageError):
     """An offset below the log start or above the log end. Kafka code 1."""
 
@@ -85,11 +89,28 @@ class LogDirFailure(StorageError):
     """A disk that failed: its logs are offline. Kafka code 56."""
 
 
-class DiskFull(StorageError):
-    """No space is left for what was to be written; nothing of it was stored, and it may be tried again.
-
-    Kafka code 56, upon which clients try again. Genuine Kafka takes the whole directory offline.
+class RefusedForNow(StorageError):
+    """Root of what was refused without a change, and may be tried again. Kafka code 56, upon which clients
+    try again.
     """
+
+
+class DiskFull(RefusedForNow):
+    """No space is left for what was to be written. Genuine Kafka takes the whole directory offline."""
+
+
+class OutOfResources(RefusedForNow):
+    """The process has no descriptor or memory left, which says nothing about the disk."""
+
+
+class NotSettled(RefusedForNow):
+    """What was decided before about this log is not durable yet: its truncation, or the deletion of another
+    of its name.
+    """
+
+
+class FolderInTheWay(StorageError):
+    """Something that is no log has the name of a log's folder. Kafka code 56."""
 
 
 class LogDirInUse(StorageError):

@@ -14,10 +14,12 @@ import struct
 import sys
 from collections.abc import Callable
 from typing import Protocol
+from uuid import uuid4
 
 Buffer = bytes | bytearray | memoryview
 
 FALLOC_FL_KEEP_SIZE = 1
+TEMPORARY_SUFFIX = ".tmp"
 
 
 class File(Protocol):
@@ -65,7 +67,7 @@ class Filesystem(Protocol):
 
     def write_file_atomically(self, path: str, content: Buffer) -> None:
         """Replace the file by a synced one: after a crash there is the old or the new content; durable on
-        return.
+        return. A crash may leave a file whose name `is_temporary`, of which no two are the same.
         """
 
     def sync_file(self, path: str) -> None: ...
@@ -93,6 +95,9 @@ class Filesystem(Protocol):
     def modified_ms(self, path: str) -> int: ...
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None: ...
+
+    def boot_id(self) -> str:
+        """A name for the time since the machine was started; empty where the system has none."""
 
     def lock(self, path: str) -> FileLock | None:
         """Lock the file exclusively, creating it; None when another holder has it."""
@@ -166,11 +171,16 @@ class RealFilesystem:
             _write_fully(file.fileno(), content)
 
     def write_file_atomically(self, path: str, content: Buffer) -> None:
-        temporary = path + ".tmp"
-        with open(temporary, "wb", buffering=0) as file:
-            _write_fully(file.fileno(), content)
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        temporary = temporary_name(path)
+        try:
+            with open(temporary, "xb", buffering=0) as file:
+                _write_fully(file.fileno(), content)
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
         self.sync_directory(os.path.dirname(path))
 
     def sync_file(self, path: str) -> None:
@@ -218,6 +228,13 @@ class RealFilesystem:
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
+    def boot_id(self) -> str:
+        try:
+            with open("/proc/sys/kernel/random/boot_id") as file:
+                return file.read().strip()
+        except OSError:
+            return ""
+
     def lock(self, path: str) -> OsFileLock | None:
         import fcntl
 
@@ -234,6 +251,16 @@ class RealFilesystem:
             os.close(fd)
             return None
         return OsFileLock(fd)
+
+
+def temporary_name(path: str) -> str:
+    """The name of a file that is to take the place of `path`: no other in the world has it."""
+    return f"{path}.{uuid4().hex}{TEMPORARY_SUFFIX}"
+
+
+def is_temporary(name: str, of: str = "") -> bool:
+    """Whether a file was to take the place of another, the one called `of` where that is given."""
+    return name.endswith(TEMPORARY_SUFFIX) and (not of or name.startswith(f"{of}."))
 
 
 def _write_fully(fd: int, content: Buffer) -> None:

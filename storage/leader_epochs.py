@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
-from storage.errors import CorruptFile
+from kafka_compat.storage.errors import CorruptFile
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1

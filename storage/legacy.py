@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from storage.batch import (
+from kafka_compat.storage.batch import (
     COMPRESSION_MASK,
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -28,9 +28,9 @@ from storage.batch import (
     TimestampType,
     read_header,
 )
-from storage.compression import compress, decompress
-from storage.errors import CorruptRecord, InvalidRecord, UnsupportedCompressionType
-from storage.records import Record, build_batch, iter_records
+from kafka_compat.storage.compression import compress, decompress
+from kafka_compat.storage.errors import CorruptRecord, InvalidRecord, UnsupportedCompressionType
+from kafka_compat.storage.records import Record, build_batch, iter_records
 
 _HEAD = struct.Struct(">qiIbb")
 _TIMESTAMP = struct.Struct(">q")
@@ -139,6 +139,18 @@ def unwrap(wrapper: Message) -> list[Message]:
         )
         for message in messages
     ]
+
+
+def records_of(batch: Buffer) -> Iterator[Record]:
+    """The records of the one batch of any format that fills `batch`, as far as formats 0 and 1 have them.
+
+    Raises as `iter_records`, `read_message` and `unwrap` do.
+    """
+    if batch[MAGIC_POSITION] >= 2:
+        return iter_records(batch)
+    message, _ = read_message(batch, 0)
+    messages = unwrap(message) if message.codec else [message]
+    return (Record(inner.offset, inner.timestamp, inner.key, inner.value) for inner in messages)
 
 
 def _refuse(index: int, message: str) -> InvalidRecord:

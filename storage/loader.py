@@ -4,13 +4,15 @@ After a clean stop nothing is scanned: the end of the log is found from the last
 state from its snapshot. After an unclean one
 1. segments that end below the recovery point are trusted, for a flush made them durable with all their files;
 2. every later batch is read and checked; at the first that is torn, corrupt or out of order, the log ends,
-and
-   segments behind it go. A gap between two segments is such a place too, since a crash may lose the end of
-   one segment and keep the next; only compaction makes gaps that belong there, and in a folder whose
-   settings are not known any gap may;
-3. indexes, producer snapshots and leader epochs of what was read are made anew, and all of it is synced, so
-that
-   recovering a second time finds the same.
+   and segments behind it go, as with genuine Kafka;
+3. offsets that are missing between two segments stay missing, as with genuine Kafka: compaction took them, or
+   somebody removed files, and a consumer goes on behind them. Only where the machine itself may have crashed,
+   and the segment before the gap was not flushed, its end may have been lost while the next segment was kept:
+   there the log ends at the gap, so that a replica fetches all of it again from its leader, where genuine
+   Kafka leaves a hole. Compaction explains gaps in compacted logs, and any gap where the settings are not
+   known;
+4. indexes, producer snapshots and leader epochs of what was read are made anew, and all of it is synced, so
+   that recovering a second time finds the same.
 """
 
 from __future__ import annotations
@@ -18,32 +20,32 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
 from uuid import UUID
 
-from storage import checkpoints
-from storage.checkpoints import TopicPartition
-from storage.config import LogConfig
-from storage.deletions import Deletions
-from storage.disk import Disk
-from storage.errors import CorruptFile, CorruptRecord
-from storage.filesystem import Filesystem
-from storage.leader_epochs import LeaderEpochs
-from storage.log import Log
-from storage.log_folder import LEADER_EPOCH_CHECKPOINT
-from storage.producers import ProducerState
-from storage.scan import scan_batches, scan_headers
-from storage.segment import (
-    CLEANED_SUFFIX,
-    DELETED_SUFFIX,
+from kafka_compat.storage import checkpoints
+from kafka_compat.storage.checkpoints import TopicPartition
+from kafka_compat.storage.clock import Clock
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.deletions import Deletions
+from kafka_compat.storage.disk import Disk
+from kafka_compat.storage.errors import CorruptFile, CorruptRecord
+from kafka_compat.storage.filesystem import Filesystem
+from kafka_compat.storage.leader_epochs import LeaderEpochs
+from kafka_compat.storage.leftovers import base_offsets, clear_leftovers
+from kafka_compat.storage.log import Log
+from kafka_compat.storage.log_folder import LEADER_EPOCH_CHECKPOINT
+from kafka_compat.storage.open_segments import OpenSegments
+from kafka_compat.storage.producers import ProducerState
+from kafka_compat.storage.scan import scan_batches
+from kafka_compat.storage.segment import Segment
+from kafka_compat.storage.segment_files import (
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
-    SWAP_SUFFIX,
-    Segment,
+    SegmentFiles,
     file_name,
 )
-from storage.snapshots import load_producers, snapshot_offsets
+from kafka_compat.storage.snapshots import load_producers, snapshot_offsets
 
 logger = logging.getLogger(__name__)
 
@@ -53,25 +55,34 @@ RecoveryProgress = Callable[[TopicPartition, int, int], None]
 """Called now and then with a partition, the bytes checked so far and the bytes to check in it."""
 
 
-@dataclass(frozen=True, slots=True)
 class LoadedLog:
     """A log and what opening it took."""
 
-    log: Log
-    scanned_bytes: int = 0
-    truncated_bytes: int = 0
+    __slots__ = ("log", "scanned_bytes", "truncated_bytes")
+
+    def __init__(self, log: Log, scanned_bytes: int, truncated_bytes: int) -> None:
+        self.log = log
+        self.scanned_bytes = scanned_bytes
+        self.truncated_bytes = truncated_bytes
 
 
 class LogLoader:
     """Opens and creates logs on one file system."""
 
-    def __init__(self, filesystem: Filesystem, deletions: Deletions, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        filesystem: Filesystem,
+        open_segments: OpenSegments,
+        deletions: Deletions,
+        clock: Clock,
+    ) -> None:
         self._filesystem = filesystem
+        self._open_segments = open_segments
         self._deletions = deletions
-        self._now_ms = now_ms
+        self._clock = clock
 
     def create(
-        self, disk: Disk, directory: str, key: TopicPartition, topic_id: UUID, config: LogConfig
+        self, disk: Disk, directory: str, key: TopicPartition, topic_id: UUID | None, config: LogConfig
     ) -> Log:
         """An empty log in a new folder; durable with its first flush. Raises OSError."""
         self._filesystem.mkdir(directory)
@@ -79,7 +90,8 @@ class LogLoader:
         segment.create()
         producers = ProducerState(expiration_ms=config.producer_id_expiration_ms)
         log = self._log(disk, directory, key, None, config, [segment], 0, 0, producers, LeaderEpochs())
-        log.assign_topic_id(topic_id)
+        if topic_id is not None:
+            log.assign_topic_id(topic_id)
         return log
 
     def load(
@@ -96,8 +108,7 @@ class LogLoader:
         progress: RecoveryProgress | None = None,
     ) -> LoadedLog:
         """Open the log in `directory`. Raises OSError when the disk fails."""
-        self._finish_interrupted_work(directory)
-        names = self._filesystem.listdir(directory)
+        names = clear_leftovers(self._filesystem, directory)
         segments = [
             self._segment(
                 directory,
@@ -107,6 +118,8 @@ class LogLoader:
             )
             for base in sorted(base_offsets(names, LOG_SUFFIX))
         ]
+        for segment in segments[:-1]:
+            segment.set_sealed(True)
         opening = _Opening(self._filesystem, directory, key, config, names, segments)
         if not clean or not opening.ends_whole():
             opening.recover(recovery_point, keep_gaps or config.compact, progress)
@@ -137,12 +150,12 @@ class LogLoader:
 
     def _segment(self, directory: str, base_offset: int, size_bytes: int, config: LogConfig) -> Segment:
         return Segment(
-            self._filesystem,
-            directory,
+            SegmentFiles(self._filesystem, directory, base_offset),
+            self._open_segments,
             base_offset,
             size_bytes=size_bytes,
             index_interval_bytes=config.index_interval_bytes,
-            created_ms=self._now_ms(),
+            created_ms=self._clock.now_ms(),
         )
 
     def _log(
@@ -160,6 +173,7 @@ class LogLoader:
     ) -> Log:
         return Log(
             filesystem=self._filesystem,
+            open_segments=self._open_segments,
             disk=disk,
             deletions=self._deletions,
             directory=directory,
@@ -172,7 +186,7 @@ class LogLoader:
             log_end_offset=log_end_offset,
             producers=producers,
             leader_epochs=leader_epochs,
-            now_ms=self._now_ms,
+            clock=self._clock,
         )
 
     def _read_topic_id(self, directory: str, names: list[str]) -> UUID | None:
@@ -180,50 +194,12 @@ class LogLoader:
             return None
         path = f"{directory}/{checkpoints.PARTITION_METADATA}"
         try:
-            return checkpoints.decode_partition_metadata(self._filesystem.read_file(path))
+            topic_id = checkpoints.decode_partition_metadata(self._filesystem.read_file(path))
         except CorruptFile as error:
             logger.warning("ignoring %s: %s", path, error)
             return None
-
-    def _finish_interrupted_work(self, directory: str) -> None:
-        """Remove what a deletion or a cleaning left behind; complete the swap of cleaned segments (as Kafka
-        does).
-        """
-        filesystem = self._filesystem
-        names = filesystem.listdir(directory)
-        leftovers = [name for name in names if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp"))]
-        cleaned = base_offsets(names, LOG_SUFFIX + CLEANED_SUFFIX)
-        swapped = sorted(base_offsets(names, LOG_SUFFIX + SWAP_SUFFIX))
-        if cleaned:
-            # A cleaning or the split of a segment had not got to its swap; the source is still there.
-            # Before the rest: without the `.cleaned` file they would count.
-            leftovers[:0] = [
-                name
-                for name in names
-                if name.endswith(SWAP_SUFFIX) and int(name.split(".")[0]) >= min(cleaned)
-            ]
-            swapped = [base for base in swapped if base < min(cleaned)]
-        for name in leftovers:
-            filesystem.unlink(f"{directory}/{name}")
-        if swapped:
-            # The old log file at the first base offset goes last of its segment: while it is there, no other
-            # file at that offset is a new one (see LogFolder.replace).
-            end_offset = self._end_offset(directory, swapped[-1])
-            for base in base_offsets(names, LOG_SUFFIX):
-                if swapped[0] <= base < end_offset:
-                    for suffix in reversed(SEGMENT_SUFFIXES):
-                        filesystem.unlink(f"{directory}/{file_name(base, suffix)}")
-        waiting = [name for name in filesystem.listdir(directory) if name.endswith(SWAP_SUFFIX)]
-        for name in sorted(waiting, key=lambda name: name.endswith(LOG_SUFFIX + SWAP_SUFFIX)):
-            filesystem.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
-
-    def _end_offset(self, directory: str, base_offset: int) -> int:
-        """The end of the segment in a `.swap` file, whose place is taken even when it is empty."""
-        file = self._filesystem.open(f"{directory}/{file_name(base_offset, LOG_SUFFIX)}{SWAP_SUFFIX}")
-        end_offset = base_offset + 1
-        for batch in scan_headers(file, 0, file.size()):
-            end_offset = batch.header.next_offset
-        return end_offset
+        # Zeros are the id of no topic: a broker without ids wrote them, or an earlier version of this one.
+        return topic_id if topic_id.int else None
 
 
 class _Opening:
@@ -249,6 +225,7 @@ class _Opening:
         self._key = key
         self._names = names
         self._segments = segments
+        self._compacts = config.compact
         self._expiration_ms = config.producer_id_expiration_ms
         self._producers_known = False
 
@@ -297,8 +274,12 @@ class _Opening:
         self.leader_epochs.truncate_from_end(base_offset)
         self.end_offset = base_offset
         for number, segment in enumerate(segments[first:], first):
-            is_gap = segment.base_offset > self.end_offset and not keep_gaps
-            if segment.base_offset < self.end_offset or is_gap:
+            if segment.base_offset > self.end_offset:
+                if not keep_gaps and self.end_offset >= recovery_point:
+                    self._drop_from(number, f"the segment before lost its end behind {self.end_offset}")
+                    break
+                self._tell_gap(segment.base_offset)
+            elif segment.base_offset < self.end_offset:
                 self._drop_from(number, f"the segment before ends at {self.end_offset}")
                 break
             if number > first:
@@ -306,6 +287,15 @@ class _Opening:
             if not self._recover_segment(segment, total_bytes, progress):
                 self._drop_from(number + 1, "they follow a corrupt batch")
                 break
+
+    def _tell_gap(self, base_offset: int) -> None:
+        if not self._compacts:
+            logger.warning(
+                "%s: the records at offsets %d to %d are missing",
+                self._directory,
+                self.end_offset,
+                base_offset - 1,
+            )
 
     def _recover_segment(self, segment: Segment, total_bytes: int, progress: RecoveryProgress | None) -> bool:
         """Check one segment and cut its bad end off; whether all of it was good."""
@@ -345,6 +335,8 @@ class _Opening:
             self.truncated_bytes += lost
             segment.file.truncate(segment.size_bytes)
         segment.sync_all()
+        if segment.sealed:
+            segment.put_away()
         return corruption is None
 
     def _drop_from(self, number: int, reason: str) -> None:
@@ -389,6 +381,8 @@ class _Opening:
         newest = max(snapshot_offsets(self._names), default=0)
         self._remove_snapshots(lambda offset: offset not in bases and offset != newest)
         if not clean:
+            if checkpoints.PARTITION_METADATA in self._names:
+                self._filesystem.sync_file(f"{self._directory}/{checkpoints.PARTITION_METADATA}")
             self._filesystem.sync_directory(self._directory)
 
     def _write_snapshot(self, offset: int) -> None:
@@ -405,9 +399,3 @@ class _Opening:
                 name = file_name(offset, SNAPSHOT_SUFFIX)
                 self._filesystem.unlink(f"{self._directory}/{name}")
                 self._names.remove(name)
-
-
-def base_offsets(names: list[str], suffix: str) -> list[int]:
-    """The offsets in the names of a log's files with this suffix."""
-    stems = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
-    return [int(stem) for stem in stems if stem.isdecimal()]

@@ -3,19 +3,19 @@
 Appends are here; reads across the segments in `log_segments`, files in `log_folder`, flushes in `log_flush`,
 retention and truncation in `log_deletion`.
 
-Everything but `flush` runs on one thread. `flush` may run beside it in another: it takes the end offset,
-syncs what lies before it, and only then moves `flushed_end_offset`; truncation waits for it.
+Everything but `flush` and the second half of a truncation runs on one thread. Those run in the worker of the
+log's directory: a flush takes the end offset, syncs what lies before it, and only then moves
+`flushed_end_offset`, unless the log was truncated meanwhile. Neither waits for the other.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from storage import log_deletion, log_flush
-from storage.batch import (
+from kafka_compat.storage import log_deletion, log_flush
+from kafka_compat.storage.batch import (
     COMPRESSION_MASK,
     LOG_OVERHEAD,
     MAGIC_POSITION,
@@ -24,21 +24,24 @@ from storage.batch import (
     read_headers,
     stamp,
 )
-from storage.compression import NAMES
-from storage.config import LogConfig
-from storage.deletions import Deletions
-from storage.disk import Disk
-from storage.errors import LogDirFailure, OffsetOutOfRange
-from storage.filesystem import Filesystem
-from storage.leader_epochs import LeaderEpochs
-from storage.log_folder import LogFolder
-from storage.log_segments import LogSegments
-from storage.producers import ProducerState
-from storage.records import read_marker
-from storage.segment import FileSlice, Segment
-from storage.timestamp_lookup import TimestampOffset, first_at_or_after, first_with_max
-from storage.txn_index import AbortedTransaction, AbortedTxn
-from storage.validation import AppendPolicy, ValidatedBatches, validate_batches
+from kafka_compat.storage.clock import Clock
+from kafka_compat.storage.compression import NAMES
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.deletions import Deletions
+from kafka_compat.storage.disk import Disk
+from kafka_compat.storage.errors import LogDirFailure, MessageTooLarge, OffsetOutOfRange, StorageError
+from kafka_compat.storage.filesystem import Filesystem
+from kafka_compat.storage.leader_epochs import LeaderEpochs
+from kafka_compat.storage.log_folder import LogFolder
+from kafka_compat.storage.log_segments import LogSegments
+from kafka_compat.storage.log_state import LogState
+from kafka_compat.storage.open_segments import OpenSegments
+from kafka_compat.storage.producers import ProducerState
+from kafka_compat.storage.records import read_marker
+from kafka_compat.storage.segment import FileSlice, Segment
+from kafka_compat.storage.timestamp_lookup import Lookup, first_at_or_after, first_with_max
+from kafka_compat.storage.txn_index import AbortedTransaction, AbortedTxn
+from kafka_compat.storage.validation import AppendPolicy, ValidatedBatches, validate_batches
 
 ATTRIBUTES_LOW_BYTE = 22
 
@@ -55,13 +58,14 @@ class AppendInfo(NamedTuple):
     duplicate: bool
 
 
-class Log:
-    """See the module. Built by `storage.loader`, owned by `storage.log_dirs`."""
+class Log(LogState):
+    """See the module. Built by `kafka_compat.storage.loader`, owned by `kafka_compat.storage.log_dirs`."""
 
     def __init__(
         self,
         *,
         filesystem: Filesystem,
+        open_segments: OpenSegments,
         disk: Disk,
         deletions: Deletions,
         directory: str,
@@ -74,45 +78,34 @@ class Log:
         log_end_offset: int,
         producers: ProducerState,
         leader_epochs: LeaderEpochs,
-        now_ms: Callable[[], int],
+        clock: Clock,
     ) -> None:
+        super().__init__(
+            name=f"{topic}-{partition}",
+            disk=disk,
+            folder=LogFolder(filesystem, open_segments, deletions, disk.path, directory),
+            segments=LogSegments(segments),
+            config=config,
+            log_start_offset=log_start_offset,
+            log_end_offset=log_end_offset,
+            producers=producers,
+            leader_epochs=leader_epochs,
+            clock=clock,
+        )
         self.topic = topic
         self.partition = partition
         self.topic_id = topic_id
-        self.disk = disk
-        self.producers = producers
-        self.leader_epochs = leader_epochs
-        self.log_start_offset = log_start_offset
-        self.log_end_offset = log_end_offset
-        self.flushed_end_offset = log_end_offset
-        self.last_flush_ms = now_ms()
-        self.before_truncation: Callable[[int], None] | None = None
-        """Called after `flushed_end_offset` went back and before files change, so that a checkpoint can
-        follow it.
-        """
-        self.segments = LogSegments(segments)
-        self.folder = LogFolder(filesystem, deletions, disk.path, directory)
-        self.flush_lock = threading.Lock()
-        self.now_ms = now_ms
-        self.latest_leader_epoch = leader_epochs.latest_epoch
-        """The newest leader epoch that this log knows; -1 when none."""
-        self.leader_epochs_changed = False
-        """Whether they differ from the leader-epoch-checkpoint; the next flush stores them."""
-        self.closed = False
-        self.truncations = 0
-        """How often records were taken from the end; who copies the log begins again then."""
-        self.config = config
         self.update_config(config)
 
     def __repr__(self) -> str:
-        return f"Log({self.topic}-{self.partition}, {self.log_start_offset}..{self.log_end_offset})"
+        return f"Log({self.name}, {self.log_start_offset}..{self.log_end_offset})"
 
     def update_config(self, config: LogConfig) -> None:
         """Obey `config` from now on."""
         self.config = config
         self._segment_bytes = config.segment_bytes
         self._roll_ms = config.roll_ms
-        self._policy = AppendPolicy.of(config, f"{self.topic}-{self.partition}")
+        self._policy = AppendPolicy.of(config, self.name)
         self._codec = None if config.compression_type == "producer" else NAMES[config.compression_type]
         for segment in self.segments.all:
             segment.index_interval_bytes = config.index_interval_bytes
@@ -121,16 +114,6 @@ class Log:
     def directory(self) -> str:
         """Path of the folder."""
         return self.folder.path
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of all batches."""
-        return self.segments.size_bytes
-
-    @property
-    def first_base_offset(self) -> int:
-        """Base offset of the oldest segment."""
-        return self.segments.base_offsets[0]
 
     @property
     def segment_count(self) -> int:
@@ -143,14 +126,18 @@ class Log:
     # --- append
 
     def compresses_anew(self, data: memoryview) -> bool:
-        """Whether a batch comes in another codec than the topic's; another thread may `validate` it then."""
+        """Whether a batch comes in another codec than the topic's."""
         return self._codec is not None and (
             data[MAGIC_POSITION] != 2 or data[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK != self._codec
         )
 
-    def validate(self, data: memoryview, now_ms: int, produce_version: int | None = None) -> ValidatedBatches:
-        """The part of `append_as_leader` that does not touch the log."""
-        return validate_batches(data, self._policy, now_ms, produce_version=produce_version)
+    def validate(
+        self, data: memoryview, now_ms: int, produce_version: int | None = None, *, quick: bool = False
+    ) -> ValidatedBatches:
+        """The part of `append_as_leader` that does not touch the log; another thread may do it. With `quick`
+        it raises TakesLong instead of taking more than a few milliseconds.
+        """
+        return validate_batches(data, self._policy, now_ms, produce_version=produce_version, quick=quick)
 
     def append_as_leader(
         self,
@@ -168,11 +155,16 @@ class Log:
         coordinators and skip what only clients can get wrong. `validated` is what `validate` made of `data`.
         Raises a StorageError by cause; then nothing was stored.
         """
-        if self.disk.failure is not None:
-            self.disk.check()
+        if self.disk.failure is not None or self.cuts.count:
+            self._check_writable()
         log_append_time = -1
         if internal:
             headers: Sequence[BatchHeader] = read_headers(data)
+            if len(data) > self.config.max_message_bytes:
+                raise MessageTooLarge(
+                    f"{len(data)} bytes of a coordinator exceed "
+                    f"max.message.bytes={self.config.max_message_bytes}"
+                )
         else:
             if validated is None:
                 validated = validate_batches(data, self._policy, now_ms, produce_version=produce_version)
@@ -212,7 +204,7 @@ class Log:
 
         Raises CorruptRecord for a bad CRC, or for offsets that do not continue the log.
         """
-        self.disk.check()
+        self._check_writable()
         headers = read_checked_headers(data, self.log_end_offset)
         if not headers:
             return AppendInfo(self.log_end_offset, self.log_end_offset - 1, -1, self.log_start_offset, False)
@@ -244,9 +236,9 @@ class Log:
         try:
             active.write(data)
         except OSError as error:
-            raise self.disk.refuse(error, f"append to {self.topic}-{self.partition}") from error
-        if self.disk.full:
-            self.disk.has_space()
+            raise self.disk.refuse(error, f"append to {self.name}") from error
+        if self.disk.refusing is not None:
+            self.disk.accepted()
         next_offset = first_offset
         position = 0
         for header in headers:
@@ -269,7 +261,11 @@ class Log:
         try:
             active.txn_index.append(aborted)
         except OSError as error:
-            raise self.disk.fail(error, f"transaction index of {self.topic}-{self.partition}") from error
+            raise self.disk.fail(error, f"transaction index of {self.name}") from error
+
+    def _check_writable(self) -> None:
+        self.disk.check()
+        self.cuts.check(self.name)
 
     def _must_roll(
         self, active: Segment, size_bytes: int, max_timestamp: int, end_offset: int, now_ms: int
@@ -288,11 +284,11 @@ class Log:
         segment as active as before.
         """
         try:
-            self.segments.active.seal()
+            self.segments.active.complete()
             self.folder.write_snapshot(self.log_end_offset, self.producers)
             segment = self.folder.create_segment(self.log_end_offset, self.config, now_ms)
         except OSError as error:
-            raise self.disk.refuse(error, f"new segment of {self.topic}-{self.partition}") from error
+            raise self.disk.refuse(error, f"new segment of {self.name}") from error
         self.segments.add(segment)
         return segment
 
@@ -302,6 +298,8 @@ class Log:
 
     def roll_if_due(self, now_ms: int) -> bool:
         """Start a new segment when segment.ms has passed over the active one; whether that was so."""
+        if self.is_settling:
+            return False
         active = self.segments.active
         age_ms = now_ms - active.created_ms
         if not active.size_bytes or age_ms <= self._roll_ms - active.roll_jitter_ms:
@@ -319,7 +317,7 @@ class Log:
         try:
             self.folder.write_topic_id(topic_id)
         except OSError as error:
-            raise self.disk.refuse(error, f"partition.metadata of {self.topic}-{self.partition}") from error
+            raise self.disk.refuse(error, f"partition.metadata of {self.name}") from error
         self.topic_id = topic_id
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
@@ -330,8 +328,7 @@ class Log:
     def take_leader_epochs(self, leader_epochs: LeaderEpochs) -> None:
         """Know the epochs of the log that this one is a copy of, those without a record included."""
         self.leader_epochs = leader_epochs
-        self.latest_leader_epoch = leader_epochs.latest_epoch
-        self.leader_epochs_changed = True
+        self.epochs_changed()
 
     def _assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
         self.leader_epochs.assign(leader_epoch, start_offset)
@@ -351,8 +348,7 @@ class Log:
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(
-                f"offset {offset} is outside {self.log_start_offset}..{self.log_end_offset} "
-                f"of {self.topic}-{self.partition}"
+                f"offset {offset} is outside {self.log_start_offset}..{self.log_end_offset} of {self.name}"
             )
         if upper_bound is None or upper_bound > self.log_end_offset:
             upper_bound = self.log_end_offset
@@ -361,21 +357,29 @@ class Log:
         try:
             return self.segments.read(offset, max_bytes, upper_bound, self.log_end_offset, min_one_batch)
         except OSError as error:
-            if self.closed:
-                raise LogDirFailure(
-                    f"{self.topic}-{self.partition} is not in {self.directory} any more"
-                ) from error
-            raise self.disk.fail(error, f"read of {self.topic}-{self.partition}") from error
+            raise self._unreadable(error) from error
 
-    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """The first record at or behind the log start whose timestamp (ms) is at least `timestamp`."""
-        with self.disk.reading(f"{self.topic}-{self.partition}"):
-            return first_at_or_after(self.segments.all, timestamp, self.log_start_offset)
+    def offset_for_timestamp(self, timestamp: int) -> Lookup:
+        """Look for the first record at or behind the log start whose timestamp (ms) is at least
+        `timestamp`.
+        """
+        return self._looked_up(first_at_or_after(self.segments, timestamp, self.log_start_offset))
 
-    def max_timestamp_offset(self) -> TimestampOffset | None:
-        """The first record with the largest timestamp of the log (KIP-734)."""
-        with self.disk.reading(f"{self.topic}-{self.partition}"):
-            return first_with_max(self.segments.all, self.log_start_offset)
+    def max_timestamp_offset(self) -> Lookup:
+        """Look for the first record with the largest timestamp of the log (KIP-734)."""
+        return self._looked_up(first_with_max(self.segments, self.log_start_offset))
+
+    def _looked_up(self, lookup: Lookup) -> Lookup:
+        """Raises LogDirFailure when a file cannot be read."""
+        try:
+            return (yield from lookup)
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: OSError) -> StorageError:
+        if self.closed:
+            return LogDirFailure(f"{self.name} is not in {self.directory} any more")
+        return self.disk.fail(error, f"read of {self.name}")
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """The largest known epoch up to `leader_epoch` and where it ended (KIP-101); (-1, -1) when
@@ -394,7 +398,7 @@ class Log:
 
     def aborted_transactions(self, fetch_offset: int, upper_bound: int) -> list[AbortedTransaction]:
         """Aborted transactions with records in [fetch_offset, upper_bound), for a read_committed fetch."""
-        with self.disk.reading(f"{self.topic}-{self.partition}"):
+        with self.disk.reading(self.name):
             return self.segments.aborted_transactions(fetch_offset, upper_bound)
 
     # --- flush
@@ -403,29 +407,16 @@ class Log:
         """Make everything appended so far durable; may run in a thread of its own. Raises LogDirFailure."""
         log_flush.flush(self)
 
-    def flush_due(self, now_ms: int) -> bool:
+    def flush_due(self) -> bool:
         """Whether flush.ms has passed over records that are not durable yet."""
-        return (
-            self.flushed_end_offset < self.log_end_offset
-            and now_ms - self.last_flush_ms >= self.config.flush_ms
-        )
+        waited_ms = self.monotonic_ms() - self.last_flush_ms
+        return self.flushed_end_offset < self.log_end_offset and waited_ms >= self.config.flush_ms
 
     # --- deletion and truncation
 
-    def advance_log_start_offset(self, offset: int) -> None:
-        """Hide the records below `offset` (DeleteRecords); retention removes segments that are wholly below
-        it.
-        """
-        if offset > self.log_end_offset:
-            raise OffsetOutOfRange(f"offset {offset} is behind the end {self.log_end_offset}")
-        if offset > self.log_start_offset:
-            self.log_start_offset = offset
-            self.leader_epochs.truncate_from_start(offset)
-            self.leader_epochs_changed = True
-
     def apply_retention(self, now_ms: int, high_watermark: int) -> list[int]:
         """Delete the segments that may go; their base offsets."""
-        return log_deletion.apply_retention(self, now_ms, high_watermark)
+        return log_deletion.apply_retention(self, now_ms, high_watermark, self.roll)
 
     def truncate_to(self, offset: int) -> None:
         """Drop every record at or above `offset`, which a follower does when its leader has other ones."""
@@ -441,15 +432,3 @@ class Log:
         """Flush, and write all that a clean start trusts: indexes, producer snapshot, leader epochs."""
         if not self.closed:
             log_flush.close(self)
-
-    def moved(self, directory: str) -> None:
-        """The folder of this log has been renamed for deletion: nothing is written to it any more."""
-        with self.flush_lock:
-            self.folder.path = directory
-            self.let_go()
-
-    def let_go(self) -> None:
-        """Nothing is read or written here any more; descriptors close once no slice uses them."""
-        self.closed = True
-        for segment in self.segments.all:
-            segment.let_go()

@@ -13,25 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from storage.cleaner import LastOfProducer
-from storage.cleaner_job import CleanedGroup, CleaningJob, SegmentSource
-from storage.config import LONG_MAX
-from storage.segment import (
+from kafka_compat.storage.cleaner import LastOfProducer
+from kafka_compat.storage.cleaner_job import CleanedGroup, CleaningJob, SegmentSource
+from kafka_compat.storage.config import LONG_MAX
+from kafka_compat.storage.log import Log
+from kafka_compat.storage.segment import Segment
+from kafka_compat.storage.segment_files import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
-    Segment,
 )
-
-if TYPE_CHECKING:
-    from storage.log import Log
 
 
 @dataclass(frozen=True, slots=True)
-class Dirt:
+class DirtyPart:
     """The dirty part of a log, [first_dirty_offset, upper_bound), and what lies before it."""
 
     first_dirty_offset: int
@@ -47,7 +44,7 @@ class Dirt:
         return self.dirty_bytes / max(self.clean_bytes + self.dirty_bytes, 1)
 
 
-def find_dirt(log: Log, cleaned_up_to: int | None, last_stable_offset: int, now_ms: int) -> Dirt:
+def find_dirty_part(log: Log, cleaned_up_to: int | None, last_stable_offset: int, now_ms: int) -> DirtyPart:
     """How dirty `log` is, which was cleaned up to an offset before (None: never)."""
     segments = log.segments.all
     first_dirty = log.log_start_offset if cleaned_up_to is None else cleaned_up_to
@@ -68,7 +65,7 @@ def find_dirt(log: Log, cleaned_up_to: int | None, last_stable_offset: int, now_
             (timestamp for timestamp in timestamps if timestamp and timestamp > 0), default=now_ms
         )
         overdue_ms = max(now_ms - config.max_compaction_lag_ms - oldest_ms, 0)
-    return Dirt(
+    return DirtyPart(
         first_dirty_offset=first_dirty,
         upper_bound=segments[end].base_offset,
         clean_bytes=sum(segment.size_bytes for segment in segments if segment.base_offset < first_dirty),
@@ -77,16 +74,16 @@ def find_dirt(log: Log, cleaned_up_to: int | None, last_stable_offset: int, now_
     )
 
 
-def is_due(log: Log, dirt: Dirt) -> bool:
+def is_due(log: Log, dirty: DirtyPart) -> bool:
     """Whether `log` asks for compaction and is dirty enough for it."""
-    if not log.config.compact or not dirt.dirty_bytes or log.closed:
+    if not log.config.compact or not dirty.dirty_bytes or log.closed or log.is_settling:
         return False
-    return dirt.overdue_ms > 0 or dirt.ratio > log.config.min_cleanable_dirty_ratio
+    return dirty.overdue_ms > 0 or dirty.ratio > log.config.min_cleanable_dirty_ratio
 
 
 def new_job(
     log: Log,
-    dirt: Dirt,
+    dirty: DirtyPart,
     *,
     now_ms: int,
     dedupe_buffer_bytes: int,
@@ -95,7 +92,7 @@ def new_job(
 ) -> CleaningJob:
     """The order to clean the dirty part of `log`."""
     bases = log.segments.base_offsets
-    end = log.segments.number_of(dirt.upper_bound)
+    end = log.segments.number_of(dirty.upper_bound)
     config = log.config
     return CleaningJob(
         directory=log.directory,
@@ -111,7 +108,7 @@ def new_job(
             for number, segment in enumerate(log.segments.all[:end])
         ),
         transaction_indexes=tuple(bases),
-        first_dirty_offset=dirt.first_dirty_offset,
+        first_dirty_offset=dirty.first_dirty_offset,
         producers={
             producer_id: LastOfProducer(
                 entry.producer_epoch, entry.batches[-1].last_offset if entry.batches else -1
@@ -143,10 +140,10 @@ def swap(log: Log, job: CleaningJob, group: CleanedGroup) -> bool:
     if group.has_transaction_index:
         suffixes.insert(0, TXN_INDEX_SUFFIX)
     try:
-        due_ms = log.now_ms() + log.config.file_delete_delay_ms
+        due_ms = log.monotonic_ms() + log.config.file_delete_delay_ms
         segment = log.folder.replace(old, suffixes, group.size_bytes, log.config, due_ms)
     except OSError as error:
-        raise log.disk.fail(error, f"cleaning of {log.topic}-{log.partition}") from error
+        raise log.disk.fail(error, f"cleaning of {log.name}") from error
     first = log.segments.number_of(old[0].base_offset)
     log.segments.replace(first, first + len(old), segment)
     return True
@@ -157,12 +154,12 @@ def discard(log: Log) -> None:
     try:
         log.folder.remove_cleaned()
     except OSError as error:
-        raise log.disk.fail(error, f"cleaning of {log.topic}-{log.partition}") from error
+        raise log.disk.fail(error, f"cleaning of {log.name}") from error
 
 
 def _sources(log: Log, job: CleaningJob, group: CleanedGroup) -> Sequence[Segment] | None:
     """The segments that `group` came from, while they are what they were."""
-    if log.closed or log.disk.failure is not None or log.directory != job.directory:
+    if log.closed or log.is_settling or log.disk.failure is not None or log.directory != job.directory:
         return None
     first = log.segments.number_of(group.sources[0])
     found = log.segments.all[first : first + len(group.sources)]

@@ -9,22 +9,24 @@ import random
 from collections.abc import Sequence
 from uuid import UUID
 
-from storage.checkpoints import PARTITION_METADATA, encode_partition_metadata
-from storage.config import LogConfig
-from storage.deletions import Deletions
-from storage.filesystem import Filesystem
-from storage.leader_epochs import LeaderEpochs
-from storage.producers import ProducerState
-from storage.segment import (
+from kafka_compat.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.deletions import Deletions
+from kafka_compat.storage.filesystem import Filesystem
+from kafka_compat.storage.leader_epochs import LeaderEpochs
+from kafka_compat.storage.open_segments import OpenSegments
+from kafka_compat.storage.producers import ProducerState
+from kafka_compat.storage.segment import Segment
+from kafka_compat.storage.segment_files import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
-    Segment,
+    SegmentFiles,
     file_name,
 )
-from storage.snapshots import load_producers, snapshot_offsets
+from kafka_compat.storage.snapshots import load_producers, snapshot_offsets
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 
@@ -35,13 +37,29 @@ class LogFolder:
     `names_changed` says that a file was made whose name is not durable before the folder is synced.
     """
 
-    __slots__ = ("_deletions", "_filesystem", "_metadata_changed", "_parent", "names_changed", "path")
+    __slots__ = (
+        "_deletions",
+        "_filesystem",
+        "_metadata_changed",
+        "_open_segments",
+        "_parent",
+        "names_changed",
+        "path",
+    )
 
-    def __init__(self, filesystem: Filesystem, deletions: Deletions, parent: str, path: str) -> None:
+    def __init__(
+        self,
+        filesystem: Filesystem,
+        open_segments: OpenSegments,
+        deletions: Deletions,
+        parent: str,
+        path: str,
+    ) -> None:
         self.path = path
         self.names_changed = False
         self._parent = parent
         self._filesystem = filesystem
+        self._open_segments = open_segments
         self._deletions = deletions
         self._metadata_changed = False
 
@@ -49,19 +67,23 @@ class LogFolder:
 
     def create_segment(self, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
         """An empty segment with its log file."""
+        segment = self.new_segment(base_offset, config, now_ms)
+        segment.create()
+        self.names_changed = True
+        return segment
+
+    def new_segment(self, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
+        """An empty segment whose log file is yet to be made."""
         jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
-        segment = Segment(
-            self._filesystem,
-            self.path,
+        return Segment(
+            SegmentFiles(self._filesystem, self.path, base_offset),
+            self._open_segments,
             base_offset,
             size_bytes=0,
             index_interval_bytes=config.index_interval_bytes,
             created_ms=now_ms,
             roll_jitter_ms=random.randint(0, jitter_ms) if jitter_ms > 0 else 0,
         )
-        segment.create()
-        self.names_changed = True
-        return segment
 
     def retire(self, segments: Sequence[Segment], due_ms: int) -> None:
         """Take the files of segments out of use, one segment after the other as given; they are removed when
@@ -97,8 +119,8 @@ class LogFolder:
             rename(first.path(suffix) + SWAP_SUFFIX, first.path(suffix))
         self.names_changed = True
         return Segment(
-            self._filesystem,
-            self.path,
+            SegmentFiles(self._filesystem, self.path, first.base_offset),
+            self._open_segments,
             first.base_offset,
             size_bytes=size_bytes,
             index_interval_bytes=config.index_interval_bytes,
@@ -155,9 +177,9 @@ class LogFolder:
             self.names_changed = True
 
     def remove_snapshots_behind(self, offset: int) -> None:
-        for found in snapshot_offsets(self._filesystem.listdir(self.path)):
-            if found > offset:
-                self._filesystem.unlink(self._snapshot_path(found))
+        for snapshot in snapshot_offsets(self._filesystem.listdir(self.path)):
+            if snapshot > offset:
+                self._filesystem.unlink(self._snapshot_path(snapshot))
 
     def load_producers(
         self, segments: Sequence[Segment], log_end_offset: int, expiration_ms: int

@@ -7,29 +7,37 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from storage.retention import SegmentFacts
-from storage.scan import scan_headers
-from storage.segment import FileSlice, Segment
-from storage.txn_index import AbortedTransaction
+from kafka_compat.storage.scan import scan_headers
+from kafka_compat.storage.segment import FileSlice, Segment
+from kafka_compat.storage.txn_index import AbortedTransaction
 
 
 class LogSegments:
     """Oldest first, and never empty: the last is the active one, to which batches are appended."""
 
-    __slots__ = ("active", "all", "base_offsets")
+    __slots__ = ("_sealed_bytes", "active", "all", "base_offsets")
 
     def __init__(self, segments: list[Segment]) -> None:
         self.all = segments
         self.base_offsets = [segment.base_offset for segment in segments]
+        self._sealed_bytes = sum(segment.size_bytes for segment in segments[:-1])
+        for segment in segments[:-1]:
+            segment.set_sealed(True)
         self.active = segments[-1]
+        self.active.set_sealed(False)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all batches."""
-        return sum(segment.size_bytes for segment in self.all)
+        """Bytes of all batches. Each wake of a parked fetch asks, so that the sealed ones are not summed
+        here.
+        """
+        return self._sealed_bytes + self.active.size_bytes
 
     def add(self, segment: Segment) -> None:
         """Append to `segment` from now on."""
+        if self.all:
+            self._sealed_bytes += self.active.size_bytes
+            self.active.set_sealed(True)
         self.all.append(segment)
         self.base_offsets.append(segment.base_offset)
         self.active = segment
@@ -41,26 +49,24 @@ class LogSegments:
         removed = self.all[first:end]
         del self.all[first:end]
         del self.base_offsets[first:end]
-        if self.all:
+        sealed = [segment for segment in removed if segment is not self.active]
+        self._sealed_bytes -= sum(segment.size_bytes for segment in sealed)
+        if self.all and self.active is not self.all[-1]:
             self.active = self.all[-1]
+            self._sealed_bytes -= self.active.size_bytes
+            self.active.set_sealed(False)
         return removed
 
     def replace(self, first: int, end: int, segment: Segment) -> None:
         """Put `segment` in the place of the sealed segments [first, end), of which it holds what is left."""
+        self._sealed_bytes += segment.size_bytes - sum(old.size_bytes for old in self.all[first:end])
+        segment.set_sealed(True)
         self.all[first:end] = [segment]
         self.base_offsets[first:end] = [segment.base_offset]
 
     def number_of(self, offset: int) -> int:
         """Which segment holds `offset`; the first one for offsets before it."""
         return max(bisect_right(self.base_offsets, offset) - 1, 0)
-
-    def facts(self, log_end_offset: int) -> list[SegmentFacts]:
-        """What retention needs to know of each segment."""
-        end_offsets = [*self.base_offsets[1:], log_end_offset]
-        return [
-            SegmentFacts(segment.base_offset, end_offset, segment.size_bytes, segment.largest_timestamp)
-            for segment, end_offset in zip(self.all, end_offsets, strict=True)
-        ]
 
     def read(
         self, offset: int, max_bytes: int, upper_bound: int, log_end_offset: int, min_one_batch: bool
@@ -75,6 +81,7 @@ class LogSegments:
             after = bisect_right(self.base_offsets, offset)
             segment = self.all[after - 1]
         while True:
+            segment.used = True
             start = segment.position_of(offset)
             end = segment.size_bytes
             is_last = after == len(self.all)
@@ -102,10 +109,10 @@ class LogSegments:
 
     def aborted_transactions(self, fetch_offset: int, upper_bound: int) -> list[AbortedTransaction]:
         """Aborted transactions with records in [fetch_offset, upper_bound)."""
-        found: list[AbortedTransaction] = []
+        aborted: list[AbortedTransaction] = []
         for segment in self.all[self.number_of(fetch_offset) :]:
-            aborted, complete = segment.txn_index.collect(fetch_offset, upper_bound)
-            found += aborted
+            in_segment, complete = segment.txn_index.collect(fetch_offset, upper_bound)
+            aborted += in_segment
             if complete:
                 break
-        return found
+        return aborted

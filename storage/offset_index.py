@@ -11,13 +11,17 @@ import sys
 from array import array
 from bisect import bisect_right
 
-from storage.errors import CorruptFile
+from kafka_compat.storage.errors import CorruptFile
 
 ENTRY_SIZE_BYTES = 8
 
 
 class OffsetIndex:
-    """The entries in memory; the owner loads and stores the bytes."""
+    """The entries in memory; the owner loads and stores the bytes.
+
+    Another thread may look up in it while its owner appends or truncates: positions are there before their
+    offsets are, and go after them.
+    """
 
     __slots__ = ("_offsets", "_positions", "base_offset")
 
@@ -67,21 +71,23 @@ class OffsetIndex:
 
     def append(self, last_offset: int, position: int) -> None:
         """Add the batch at `position`, whose last offset is above all before."""
-        self._offsets.append(last_offset - self.base_offset)
         self._positions.append(position)
+        self._offsets.append(last_offset - self.base_offset)
 
     def position_at_or_before(self, offset: int) -> int:
         """Position of an indexed batch whose last offset is at most `offset`; 0 when there is none."""
+        positions = self._positions
         at = bisect_right(self._offsets, offset - self.base_offset)
-        return self._positions[at - 1] if at else 0
+        return positions[at - 1] if at else 0
 
     def last_position_up_to(self, position: int) -> int:
         """The last indexed batch boundary at or before `position`; 0 when there is none."""
-        at = bisect_right(self._positions, position)
-        return self._positions[at - 1] if at else 0
+        positions = self._positions
+        at = bisect_right(positions, position)
+        return positions[at - 1] if at else 0
 
     def truncate(self, size_bytes: int) -> None:
         """Forget the batches at or behind this position of the log."""
         at = bisect_right(self._positions, size_bytes - 1)
-        del self._offsets[at:]
-        del self._positions[at:]
+        self._offsets = self._offsets[:at]
+        self._positions = self._positions[:at]

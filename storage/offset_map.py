@@ -14,7 +14,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from storage.batch import Buffer
+from kafka_compat.storage.batch import Buffer
 
 DICT_ENTRY_BYTES = 176
 """Memory of a dictionary's entry beside its key, at the worst moment of the table's growth."""

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from storage.batch import (
+from kafka_compat.storage.batch import (
     CONTROL_FLAG,
     MAX_SEQUENCE,
     NO_PRODUCER_EPOCH,
@@ -33,16 +33,16 @@ from storage.batch import (
     Buffer,
     add_sequence,
 )
-from storage.crc import crc32c
-from storage.errors import (
+from kafka_compat.storage.crc import crc32c
+from kafka_compat.storage.errors import (
     CorruptFile,
     InvalidProducerEpoch,
     InvalidTxnState,
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from storage.records import ControlRecordType, EndTransactionMarker, read_marker
-from storage.txn_index import AbortedTxn
+from kafka_compat.storage.records import ControlRecordType, EndTransactionMarker, read_marker
+from kafka_compat.storage.txn_index import AbortedTxn
 
 BATCHES_RETAINED = 5
 EXPIRATION_MS = 86_400_000

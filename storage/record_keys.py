@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.batch import BatchHeader
-from storage.errors import InvalidRecord
-from storage.record_scan import BEYOND, STEP
-from storage.records import read_varint, read_varlong
+from kafka_compat.storage.batch import BatchHeader
+from kafka_compat.storage.errors import InvalidRecord
+from kafka_compat.storage.record_scan import BEYOND, STEP
+from kafka_compat.storage.records import read_varint, read_varlong
 
 
 class RecordKeys(NamedTuple):

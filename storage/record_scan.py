@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.errors import InvalidRecord
-from storage.records import encode_varint, read_varint, read_varlong
+from kafka_compat.storage.errors import InvalidRecord
+from kafka_compat.storage.records import encode_varint, read_varint, read_varlong
 
 
 class Scan(NamedTuple):

@@ -15,7 +15,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from storage.batch import (
+from kafka_compat.storage.batch import (
     CONTROL_FLAG,
     HEADER,
     HEADER_SIZE,
@@ -33,8 +33,8 @@ from storage.batch import (
     read_header,
     seal,
 )
-from storage.compression import compress, decompress
-from storage.errors import CorruptRecord, InvalidRecord
+from kafka_compat.storage.compression import compress, decompress
+from kafka_compat.storage.errors import CorruptRecord, InvalidRecord
 
 Header = tuple[str, bytes | None]
 

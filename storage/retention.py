@@ -13,10 +13,10 @@ segment
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol, TypeVar
 
-from storage.config import LogConfig
+from kafka_compat.storage.config import LogConfig
 
 
 class DeletionReason(Enum):
@@ -27,43 +27,57 @@ class DeletionReason(Enum):
     RETENTION_SIZE = "beyond retention.bytes"
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentFacts:
-    """What the decision needs of one segment. `end_offset` is the next segment's base, or the log end."""
+class RetainedSegment(Protocol):
+    """What the decision needs of one segment, asked in this order and no further than the decision needs."""
 
-    base_offset: int
-    end_offset: int
-    size_bytes: int
-    largest_timestamp: int
+    @property
+    def base_offset(self) -> int: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def largest_timestamp(self) -> int:
+        """In ms. It may have to be read from disk, so that only segments are asked that age alone can
+        decide.
+        """
+
+
+S = TypeVar("S", bound=RetainedSegment)
 
 
 def deletable(
-    segments: Sequence[SegmentFacts],
+    segments: Sequence[S],
     config: LogConfig,
     *,
     now_ms: int,
-    high_watermark: int,
+    size_bytes: int,
     log_start_offset: int,
-) -> list[tuple[SegmentFacts, DeletionReason]]:
-    """The oldest segments that may go, with the reasons. `segments` are all of the log, the last is the
-    active one.
+    high_watermark: int,
+    log_end_offset: int,
+) -> list[tuple[S, DeletionReason]]:
+    """The oldest segments that may go, with the reasons.
+
+    `segments` are all of the log, of `size_bytes` together; the last is the active one.
     """
-    surplus_bytes = sum(segment.size_bytes for segment in segments) - config.retention_bytes
-    found: list[tuple[SegmentFacts, DeletionReason]] = []
-    for segment in segments:
-        is_active = segment is segments[-1]
-        if segment.end_offset > high_watermark or (is_active and segment.size_bytes == 0):
+    surplus_bytes = size_bytes - config.retention_bytes
+    going: list[tuple[S, DeletionReason]] = []
+    last = len(segments) - 1
+    for number, segment in enumerate(segments):
+        is_active = number == last
+        end_offset = log_end_offset if is_active else segments[number + 1].base_offset
+        if end_offset > high_watermark or (is_active and segment.size_bytes == 0):
             break
-        if segment.end_offset <= log_start_offset and not is_active:
+        if end_offset <= log_start_offset and not is_active:
             reason = DeletionReason.LOG_START_OFFSET
         elif not config.delete:
             break
-        elif config.retention_ms >= 0 and now_ms - segment.largest_timestamp > config.retention_ms:
-            reason = DeletionReason.RETENTION_TIME
         elif config.retention_bytes >= 0 and surplus_bytes >= segment.size_bytes:
             reason = DeletionReason.RETENTION_SIZE
+        elif config.retention_ms >= 0 and now_ms - segment.largest_timestamp > config.retention_ms:
+            reason = DeletionReason.RETENTION_TIME
         else:
             break
         surplus_bytes -= segment.size_bytes
-        found.append((segment, reason))
-    return found
+        going.append((segment, reason))
+    return going

@@ -1,32 +1,26 @@
 """Walking the batches of a segment file: headers alone, or whole batches checked as a recovery must check
 them.
-
-Formats 0 and 1, which a data folder of an old Kafka may still hold, have no batch header; they are shown as
-one of a single record, except that the offset of a compressed set is that of its last record.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from storage.batch import (
+from kafka_compat.storage.batch import (
     CRC_START,
-    HEADER,
     HEADER_SIZE,
+    LEGACY_HEADER_SIZE,
     LOG_OVERHEAD,
-    MAGIC_POSITION,
     BatchHeader,
     crc_ok,
+    read_header,
 )
-from storage.crc import crc32c
-from storage.errors import CorruptRecord
-from storage.filesystem import File
+from kafka_compat.storage.crc import crc32c
+from kafka_compat.storage.errors import CorruptRecord
+from kafka_compat.storage.filesystem import File
 
 CHUNK_SIZE_BYTES = 1024 * 1024
-LEGACY_HEADER_SIZE = 26
-"""The smallest record of formats 0 and 1, and the bytes up to and with the timestamp of format 1."""
 
 
 class ScannedBatch(NamedTuple):
@@ -36,33 +30,6 @@ class ScannedBatch(NamedTuple):
     header: BatchHeader
     data: memoryview
     """The whole batch from `scan_batches`; from `scan_headers` what was read of it."""
-
-
-def header_at(buffer: bytes | memoryview, position: int) -> BatchHeader:
-    """The header at `position`, of any format, missing bytes read as zeros."""
-    if position + HEADER_SIZE <= len(buffer) and buffer[position + MAGIC_POSITION] == 2:
-        # What `_make` does, less its check of the number of fields: walks over small batches feel it.
-        return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, position))
-    padded = bytes(buffer[position : position + HEADER_SIZE]).ljust(HEADER_SIZE, b"\0")
-    header = BatchHeader._make(HEADER.unpack(padded))
-    if header.magic >= 2:
-        return header
-    timestamp = int.from_bytes(padded[18:26], "big", signed=True) if header.magic == 1 else -1
-    return BatchHeader(
-        base_offset=header.base_offset,
-        batch_length=header.batch_length,
-        partition_leader_epoch=-1,
-        magic=header.magic,
-        crc=int.from_bytes(padded[12:16], "big"),
-        attributes=padded[17],
-        last_offset_delta=0,
-        base_timestamp=timestamp,
-        max_timestamp=timestamp,
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
-        record_count=1,
-    )
 
 
 def scan_headers(
@@ -76,9 +43,11 @@ def scan_headers(
         view = memoryview(chunk)
         start, at = position, 0
         while at + LEGACY_HEADER_SIZE <= len(chunk):
-            if at + HEADER_SIZE > len(chunk) and chunk[at + MAGIC_POSITION] >= 2:
+            try:
+                header = read_header(view, at)
+            except CorruptRecord:
+                # The rest of it is in the next chunk.
                 break
-            header = header_at(view, at)
             if header.batch_length < LEGACY_HEADER_SIZE - LOG_OVERHEAD or not 0 <= header.magic <= 2:
                 return
             yield ScannedBatch(position, header, view[at : at + header.size_bytes])
@@ -105,7 +74,10 @@ def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) 
         chunk = memoryview(file.pread(min(CHUNK_SIZE_BYTES, end - position), position))
         at, size = 0, len(chunk)
         while at + LEGACY_HEADER_SIZE <= size:
-            header = header_at(chunk, at)
+            try:
+                header = read_header(chunk, at)
+            except CorruptRecord:
+                break
             stop = at + LOG_OVERHEAD + header.batch_length
             if stop > size:
                 break
@@ -123,8 +95,11 @@ def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) 
             at = stop
         if at == 0:
             # A batch larger than the chunk, or one whose length is a lie.
-            header = header_at(chunk, 0)
-            if len(chunk) < LEGACY_HEADER_SIZE or header.size_bytes > end - position:
+            try:
+                header = read_header(chunk)
+            except CorruptRecord:
+                raise CorruptRecord(f"the batch at {position} is torn") from None
+            if header.size_bytes > end - position:
                 raise CorruptRecord(f"the batch at {position} is torn")
             chunk = memoryview(file.pread(header.size_bytes, position))
             if len(chunk) < header.size_bytes:
@@ -139,14 +114,9 @@ def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) 
 def _check_intact(buffer: memoryview, position: int, header: BatchHeader, next_offset: int) -> None:
     if header.batch_length < LEGACY_HEADER_SIZE - LOG_OVERHEAD or not 0 <= header.magic <= 2:
         raise CorruptRecord(f"no batch of a known format: length {header.batch_length}, magic {header.magic}")
-    if header.magic == 2:
-        if not crc_ok(buffer, position, header):
-            raise CorruptRecord(f"CRC mismatch in the batch of offset {header.base_offset}")
-        if header.last_offset_delta < 0:
-            raise CorruptRecord(f"negative last offset delta in the batch of offset {header.base_offset}")
-    else:
-        content = buffer[position + MAGIC_POSITION : position + header.size_bytes]
-        if zlib.crc32(content) != header.crc:
-            raise CorruptRecord(f"CRC mismatch in the message of offset {header.base_offset}")
+    if not crc_ok(buffer, position, header):
+        raise CorruptRecord(f"CRC mismatch in the batch of offset {header.base_offset}")
+    if header.last_offset_delta < 0:
+        raise CorruptRecord(f"negative last offset delta in the batch of offset {header.base_offset}")
     if header.base_offset < next_offset:
         raise CorruptRecord(f"offset {header.base_offset} where {next_offset} or more must come")

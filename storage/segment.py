@@ -1,5 +1,10 @@
 """One segment of a log: a `.log` file of batches with its sparse indexes.
 
+A segment opens its file and loads its indexes when it is asked for something that needs them, and
+`open_segments` says when it lets go of them again. A sealed segment that nobody reads holds neither a
+descriptor nor an index; the active one keeps its indexes, which are not stored yet. What retention asks,
+the largest timestamp and the size, is remembered as numbers.
+
 The newest batches of the active segment are also kept as (last offset, position) pairs in memory, so that a
 consumer at the tail, which is nearly every consumer, is answered without a look at index or file.
 """
@@ -9,33 +14,24 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 
-from storage.batch import HEADER_SIZE
-from storage.config import INT_MAX
-from storage.errors import CorruptFile
-from storage.filesystem import Buffer, File, Filesystem
-from storage.offset_index import OffsetIndex
-from storage.scan import header_at, scan_headers
-from storage.time_index import TimeIndex, TimestampEntry
-from storage.txn_index import TransactionIndex
-
-LOG_SUFFIX = ".log"
-OFFSET_INDEX_SUFFIX = ".index"
-TIME_INDEX_SUFFIX = ".timeindex"
-TXN_INDEX_SUFFIX = ".txnindex"
-SNAPSHOT_SUFFIX = ".snapshot"
-DELETED_SUFFIX = ".deleted"
-CLEANED_SUFFIX = ".cleaned"
-SWAP_SUFFIX = ".swap"
-SEGMENT_SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+from kafka_compat.storage.batch import HEADER_SIZE, read_header
+from kafka_compat.storage.config import INT_MAX
+from kafka_compat.storage.filesystem import Buffer, File
+from kafka_compat.storage.offset_index import OffsetIndex
+from kafka_compat.storage.open_segments import OpenSegments
+from kafka_compat.storage.scan import scan_headers
+from kafka_compat.storage.segment_files import LOG_SUFFIX, SegmentFiles
+from kafka_compat.storage.segment_indexes import SegmentIndexes
+from kafka_compat.storage.time_index import TimeIndex, TimestampEntry
+from kafka_compat.storage.txn_index import TransactionIndex
 
 TAIL_BATCHES_MAX = 4096
+_NO_OFFSETS = array("q")
+_NO_POSITIONS = array("I")
+"""The tail of a segment to which nothing was appended since it was opened; never changed."""
+
 RESERVE_FROM_BYTES = 1024 * 1024
 RESERVE_STEP_BYTES = 32 * 1024 * 1024
-
-
-def file_name(base_offset: int, suffix: str) -> str:
-    """Kafka's name for a file of the segment or snapshot at this offset."""
-    return f"{base_offset:020d}{suffix}"
 
 
 class FileSlice:
@@ -61,35 +57,33 @@ class FileSlice:
 
 
 class Segment:
-    """Batches from `base_offset` on. Opened lazily: a cold segment costs neither a descriptor nor memory."""
+    """Batches from `base_offset` on. Changed by the loop thread alone; others may read, sync and look up in
+    it.
+    """
 
     __slots__ = (
-        "_bytes_since_index_entry",
-        "_directory",
         "_file",
-        "_filesystem",
+        "_files",
         "_first_timestamp",
-        "_max_timestamp",
-        "_max_timestamp_offset",
-        "_offset_index",
+        "_indexes",
+        "_open_segments",
         "_reserved_bytes",
         "_tail_last_offsets",
         "_tail_positions",
-        "_time_index",
         "base_offset",
         "created_ms",
         "deleted",
         "index_interval_bytes",
-        "indexes_stored",
         "roll_jitter_ms",
+        "sealed",
         "size_bytes",
-        "txn_index",
+        "used",
     )
 
     def __init__(
         self,
-        filesystem: Filesystem,
-        directory: str,
+        files: SegmentFiles,
+        open_segments: OpenSegments,
         base_offset: int,
         *,
         size_bytes: int,
@@ -102,134 +96,136 @@ class Segment:
         self.index_interval_bytes = index_interval_bytes
         self.created_ms = created_ms
         self.roll_jitter_ms = roll_jitter_ms
-        self.indexes_stored = size_bytes > 0
-        """Whether the index files hold what memory holds."""
         self.deleted = False
         """Set before the files go, for a flush that runs beside."""
-        self._filesystem = filesystem
-        self._directory = directory
+        self.sealed = False
+        """Whether no batch will follow, and the index files hold all there is."""
+        self.used = False
+        """See `open_segments`."""
+        self._files = files
+        self._open_segments = open_segments
         self._file: File | None = None
-        self._offset_index: OffsetIndex | None = None
-        self._time_index: TimeIndex | None = None
-        self.txn_index = TransactionIndex(filesystem, self.path(TXN_INDEX_SUFFIX))
-        self._max_timestamp = -1
-        self._max_timestamp_offset = base_offset
+        self._indexes = SegmentIndexes(files, base_offset, stored=size_bytes > 0)
         self._first_timestamp: int | None = None
-        self._bytes_since_index_entry = 0
         self._reserved_bytes = RESERVE_FROM_BYTES
-        self._tail_last_offsets = array("q")
-        self._tail_positions = array("I")
-        if size_bytes == 0:
-            self._offset_index = OffsetIndex(base_offset)
-            self._time_index = TimeIndex(base_offset)
+        self._tail_last_offsets = _NO_OFFSETS
+        self._tail_positions = _NO_POSITIONS
 
     # --- files
 
     def path(self, suffix: str) -> str:
         """Path of the segment's file with this suffix."""
-        return f"{self._directory}/{file_name(self.base_offset, suffix)}"
+        return self._files.path(suffix)
 
     @property
     def file(self) -> File:
-        if self._file is None:
-            self._file = self._filesystem.open(self.path(LOG_SUFFIX))
-        return self._file
+        return self._file or self._open()
+
+    def _open(self) -> File:
+        if self.deleted:
+            raise FileNotFoundError(f"{self.path(LOG_SUFFIX)} is deleted")
+        file = self._file = self._files.open_log()
+        self._opened()
+        return file
+
+    def _opened(self) -> None:
+        self._open_segments.note(self)
+        if self.deleted:
+            # Retention was faster than another thread.
+            self.let_go()
 
     @property
     def offset_index(self) -> OffsetIndex:
-        if self._offset_index is None:
-            self._load_indexes()
-        assert self._offset_index is not None
-        return self._offset_index
+        index = self._indexes.offset_index
+        return self._load_indexes()[0] if index is None else index
 
     @property
     def time_index(self) -> TimeIndex:
-        if self._time_index is None:
-            self._load_indexes()
-        assert self._time_index is not None
-        return self._time_index
+        index = self._indexes.time_index
+        return self._load_indexes()[1] if index is None else index
 
-    def _load_indexes(self) -> None:
-        try:
-            offset_bytes = self._filesystem.read_file(self.path(OFFSET_INDEX_SUFFIX))
-            time_bytes = self._filesystem.read_file(self.path(TIME_INDEX_SUFFIX))
-            self._offset_index = OffsetIndex.decode(self.base_offset, offset_bytes, self.size_bytes)
-            self._time_index = TimeIndex.decode(self.base_offset, time_bytes)
-        except (FileNotFoundError, CorruptFile):
-            self.rebuild_indexes()
-        else:
-            last = self._time_index.last
-            if last is not None:
-                self._max_timestamp, self._max_timestamp_offset = last
+    @property
+    def txn_index(self) -> TransactionIndex:
+        index = self._indexes.txn_index
+        if index is None:
+            index = self._indexes.transactions()
+            self._opened()
+        return index
+
+    def _load_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
+        loaded = self._indexes.load(self.file, self.size_bytes, self.index_interval_bytes)
+        self._opened()
+        return loaded
 
     def rebuild_indexes(self) -> None:
-        """Make both indexes anew from the headers in the log file."""
-        end, self.size_bytes = self.size_bytes, 0
-        self._reset_indexes()
-        for batch in scan_headers(self.file, 0, end):
-            header = batch.header
-            self.add_batch(header.last_offset, header.max_timestamp, header.size_bytes)
-        self.size_bytes = end
-        self._forget_tail()
+        """Make the offset index and the time index anew from the headers in the log file, and store them."""
+        self._indexes.rebuild(self.file, self.size_bytes, self.index_interval_bytes)
+        self._opened()
 
     def reset(self) -> None:
         """Forget every batch, for a scan that adds them again."""
-        self.size_bytes = 0
         self.txn_index.reset()
-        self._reset_indexes()
+        self._forget_all()
 
-    def _reset_indexes(self) -> None:
-        self._offset_index = OffsetIndex(self.base_offset)
-        self._time_index = TimeIndex(self.base_offset)
-        self._max_timestamp = -1
-        self._max_timestamp_offset = self.base_offset
+    def _forget_all(self) -> None:
+        self.size_bytes = 0
+        self._indexes.clear()
         self._first_timestamp = None
-        self._bytes_since_index_entry = 0
-        self.indexes_stored = False
         self._forget_tail()
 
     def store_indexes(self) -> None:
-        """Write the index files (not synced). The time index ends with the largest timestamp, as Kafka's."""
-        if self.indexes_stored:
-            return
-        self.txn_index.store()
-        self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
-        self._filesystem.write_file(self.path(OFFSET_INDEX_SUFFIX), self.offset_index.encode())
-        self._filesystem.write_file(self.path(TIME_INDEX_SUFFIX), self.time_index.encode())
-        self.indexes_stored = True
+        """Write the index files (not synced)."""
+        self._indexes.store()
 
     def sync(self, *, sealed: bool) -> None:
         """Make the batches durable, and with `sealed` the index files too, which are complete then."""
         self.file.sync()
         if sealed and self.size_bytes:
-            self._filesystem.sync_file(self.path(OFFSET_INDEX_SUFFIX))
-            self._filesystem.sync_file(self.path(TIME_INDEX_SUFFIX))
-            if self.txn_index:
-                self._filesystem.sync_file(self.path(TXN_INDEX_SUFFIX))
+            self._files.sync_indexes()
 
     def sync_all(self) -> None:
         """Store the indexes and make everything of this segment durable."""
         self.store_indexes()
         self.sync(sealed=True)
 
-    def seal(self) -> None:
+    def complete(self) -> None:
         """No batch will follow: store the indexes, give back reserved space and the memory of the tail."""
         self.store_indexes()
         self._forget_tail()
-        if self._file is not None and self._reserved_bytes > RESERVE_FROM_BYTES:
-            self._file.truncate(self.size_bytes)
+        if self._reserved_bytes > RESERVE_FROM_BYTES:
+            self.file.truncate(self.size_bytes)
             self._reserved_bytes = RESERVE_FROM_BYTES
 
-    def let_go(self) -> None:
-        """Forget the file and the indexes; the descriptor closes once no slice uses it."""
-        self.deleted = True
+    def set_sealed(self, sealed: bool) -> None:
+        """Whether this is a sealed segment from now on, or the active one."""
+        self.sealed = sealed
+        if self._file is not None:
+            self._open_segments.note(self)
+
+    def release(self) -> None:
+        """Let go of the file, and of what the index files hold as well. The descriptor closes once no slice
+        uses it.
+        """
         self._file = None
-        self._offset_index = None
-        self._time_index = None
+        if self.sealed:
+            self._indexes.release()
+
+    def put_away(self) -> None:
+        """Release at once, for a segment that is not expected to be asked soon."""
+        self._open_segments.forget(self)
+        self.release()
+
+    def let_go(self) -> None:
+        """The segment is not here any more: nothing is opened again."""
+        self.deleted = True
+        self._open_segments.forget(self)
+        self._file = None
+        self._indexes.release()
 
     def create(self) -> None:
         """Make the empty log file."""
-        self._file = self._filesystem.create(self.path(LOG_SUFFIX))
+        self._file = self._files.create_log()
+        self._open_segments.note(self)
 
     # --- append
 
@@ -238,7 +234,8 @@ class Segment:
 
         Raises OSError after cutting off what a full disk let through.
         """
-        file = self._file or self.file
+        file = self._file or self._open()
+        self.used = True
         end = self.size_bytes + len(data)
         if end > self._reserved_bytes:
             self._reserve(end)
@@ -264,28 +261,26 @@ class Segment:
     def add_batch(self, last_offset: int, max_timestamp: int, size_bytes: int) -> None:
         """Account for a batch that starts at the present end of the segment."""
         position = self.size_bytes
-        if max_timestamp > self._max_timestamp:
-            self._max_timestamp = max_timestamp
-            self._max_timestamp_offset = last_offset
-        if self._bytes_since_index_entry > self.index_interval_bytes:
-            self.offset_index.append(last_offset, position)
-            self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
-            self._bytes_since_index_entry = 0
-        self._bytes_since_index_entry += size_bytes
-        self.indexes_stored = False
+        interval_bytes = self.index_interval_bytes
+        if not self._indexes.add(last_offset, max_timestamp, position, size_bytes, interval_bytes):
+            self._load_indexes()
+            self._indexes.add(last_offset, max_timestamp, position, size_bytes, interval_bytes)
         if position == 0:
             self._first_timestamp = max_timestamp
         tail = self._tail_last_offsets
         if len(tail) >= TAIL_BATCHES_MAX:
             del tail[: TAIL_BATCHES_MAX // 2]
             del self._tail_positions[: TAIL_BATCHES_MAX // 2]
+        elif not tail:
+            tail = self._tail_last_offsets = array("q")
+            self._tail_positions = array("I")
         tail.append(last_offset)
         self._tail_positions.append(position)
         self.size_bytes = position + size_bytes
 
     def _forget_tail(self) -> None:
-        self._tail_last_offsets = array("q")
-        self._tail_positions = array("I")
+        self._tail_last_offsets = _NO_OFFSETS
+        self._tail_positions = _NO_POSITIONS
 
     # --- when to roll
 
@@ -293,7 +288,7 @@ class Segment:
     def first_timestamp(self) -> int | None:
         """Largest timestamp of the first batch, on which the age of a segment is counted; None when empty."""
         if self._first_timestamp is None and self.size_bytes:
-            self._first_timestamp = header_at(self.file.pread(HEADER_SIZE, 0), 0).max_timestamp
+            self._first_timestamp = read_header(self.file.pread(HEADER_SIZE, 0)).max_timestamp
         return self._first_timestamp
 
     def waited_ms(self, now_ms: int, message_timestamp: int) -> int:
@@ -317,9 +312,12 @@ class Segment:
     @property
     def max_timestamp(self) -> TimestampEntry:
         """The largest timestamp (-1 when there is none) and the last offset of the batch that brought it."""
-        if self._time_index is None:
+        entry = self._indexes.max_timestamp()
+        if entry is None:
             self._load_indexes()
-        return TimestampEntry(self._max_timestamp, self._max_timestamp_offset)
+            entry = self._indexes.max_timestamp()
+            assert entry is not None
+        return entry
 
     @property
     def largest_timestamp(self) -> int:
@@ -330,7 +328,7 @@ class Segment:
     @property
     def modified_ms(self) -> int:
         """When the log file last changed."""
-        return self._filesystem.modified_ms(self.path(LOG_SUFFIX))
+        return self._files.modified_ms()
 
     def position_of(self, offset: int) -> int:
         """Position of the first batch whose last offset is at least `offset`; the size when there is none."""
@@ -341,11 +339,16 @@ class Segment:
                 return self.size_bytes
             if at or not self._tail_positions[0]:
                 return self._tail_positions[at]
+        return self.indexed_position_of(offset)
+
+    def indexed_position_of(self, offset: int) -> int:
+        """What `position_of` answers, in any thread: by index and file alone."""
+        size_bytes = self.size_bytes
         position = self.offset_index.position_at_or_before(offset)
-        for batch in scan_headers(self.file, position, self.size_bytes, self.index_interval_bytes):
+        for batch in scan_headers(self.file, position, size_bytes, self.index_interval_bytes):
             if batch.header.last_offset >= offset:
                 return batch.position
-        return self.size_bytes
+        return size_bytes
 
     def cut(self, start: int, end: int, max_bytes: int, min_one_batch: bool) -> int:
         """End of the batches in [start, end) that fit into `max_bytes`; `start` when not even one does.
@@ -359,22 +362,22 @@ class Segment:
         positions = self._tail_positions
         if positions and limit >= positions[0]:
             at = bisect_right(positions, limit)
-            found = positions[at - 1]
-            if found > start:
-                return found
+            boundary = positions[at - 1]
+            if boundary > start:
+                return boundary
             if not min_one_batch:
                 return start
             return positions[at] if at < len(positions) else end
-        found = self.offset_index.last_position_up_to(limit)
-        if found > start:
-            return found
-        found = start
+        boundary = self.offset_index.last_position_up_to(limit)
+        if boundary > start:
+            return boundary
+        boundary = start
         for batch in scan_headers(self.file, start, end, self.index_interval_bytes):
             batch_end = batch.position + batch.header.size_bytes
             if batch_end > limit:
-                return batch_end if min_one_batch and found == start else found
-            found = batch_end
-        return found
+                return batch_end if min_one_batch and boundary == start else boundary
+            boundary = batch_end
+        return boundary
 
     def last_batch_end(self) -> tuple[int, int]:
         """Offset and position after the last batch that is whole, found from the last index entry on."""
@@ -390,23 +393,21 @@ class Segment:
     # --- truncate
 
     def truncate_to_position(self, position: int, end_offset: int) -> None:
-        """Drop the batches from `position` on, of which `end_offset` is the first offset."""
-        self.file.truncate(position)
+        """Drop the batches from `position` on, of which `end_offset` is the first offset; `cut_files` must
+        follow before anything else is written.
+        """
         self._reserved_bytes = max(position, RESERVE_FROM_BYTES)
-        self.offset_index.truncate(position)
-        self.time_index.truncate(end_offset)
-        self.txn_index.truncate_to(end_offset)
+        self._load_indexes()
         self._forget_tail()
         self.size_bytes = position
         if position == 0:
-            self.reset()
-            return
-        self.indexes_stored = False
-        self._bytes_since_index_entry = 0
-        last = self.time_index.last
-        self._max_timestamp, self._max_timestamp_offset = last if last is not None else (-1, self.base_offset)
-        scan_from = self.offset_index.position_at_or_before(self._max_timestamp_offset)
-        for batch in scan_headers(self.file, scan_from, position):
-            if batch.header.max_timestamp > self._max_timestamp:
-                self._max_timestamp = batch.header.max_timestamp
-                self._max_timestamp_offset = batch.header.last_offset
+            self.txn_index.truncate_to(end_offset)
+            self._forget_all()
+        else:
+            self._indexes.truncate(self.file, position, end_offset)
+
+    def cut_files(self, size_bytes: int) -> None:
+        """Bring the files into line with `truncate_to_position`, the log file durably."""
+        self.txn_index.store()
+        self.file.truncate(size_bytes)
+        self.file.sync()

@@ -6,11 +6,12 @@ import logging
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from storage.errors import CorruptFile
-from storage.filesystem import Filesystem
-from storage.producers import ProducerState
-from storage.scan import scan_headers
-from storage.segment import SNAPSHOT_SUFFIX, FileSlice, Segment, file_name
+from kafka_compat.storage.errors import CorruptFile
+from kafka_compat.storage.filesystem import Filesystem
+from kafka_compat.storage.producers import ProducerState
+from kafka_compat.storage.scan import scan_headers
+from kafka_compat.storage.segment import FileSlice, Segment
+from kafka_compat.storage.segment_files import SNAPSHOT_SUFFIX, file_name
 
 logger = logging.getLogger(__name__)
 

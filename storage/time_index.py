@@ -10,7 +10,8 @@ import struct
 from bisect import bisect_left
 from typing import NamedTuple
 
-from storage.errors import CorruptFile
+from kafka_compat.storage.errors import CorruptFile
+from kafka_compat.storage.filesystem import File
 
 ENTRY_SIZE_BYTES = 12
 _ENTRY = struct.Struct(">qi")
@@ -23,8 +24,27 @@ class TimestampEntry(NamedTuple):
     offset: int
 
 
+def last_entry(file: File, base_offset: int) -> TimestampEntry | None:
+    """The last entry of a stored time index, by one read of its end; (-1, base offset) when it has none.
+
+    None where that does not tell: for an index cut inside an entry, or one that ends with the zeros that
+    Kafka preallocates.
+    """
+    size_bytes = file.size()
+    if size_bytes == 0:
+        return TimestampEntry(-1, base_offset)
+    content = file.pread(ENTRY_SIZE_BYTES, max(size_bytes - ENTRY_SIZE_BYTES, 0))
+    if size_bytes % ENTRY_SIZE_BYTES or len(content) < ENTRY_SIZE_BYTES or not any(content):
+        return None
+    timestamp, relative_offset = _ENTRY.unpack(content)
+    return TimestampEntry(timestamp, base_offset + relative_offset) if relative_offset >= 0 else None
+
+
 class TimeIndex:
-    """The entries in memory, as their bytes: looked up a few times, never worth decoding whole."""
+    """The entries in memory, as their bytes: looked up a few times, never worth decoding whole.
+
+    Another thread may look up in it while its owner appends or truncates.
+    """
 
     __slots__ = ("_entries", "base_offset", "last_timestamp")
 
@@ -74,15 +94,23 @@ class TimeIndex:
 
     def offset_before(self, timestamp: int) -> int:
         """An offset up to which no record has this timestamp or a later one; the base offset when unknown."""
-        at = bisect_left(range(len(self)), timestamp, key=lambda entry: self._entry(entry)[0])
-        return self.base_offset + (self._entry(at - 1)[1] if at else 0)
+        entries = self._entries
+        at = bisect_left(
+            range(len(entries) // ENTRY_SIZE_BYTES), timestamp, key=lambda entry: _entry(entries, entry)[0]
+        )
+        return self.base_offset + (_entry(entries, at - 1)[1] if at else 0)
 
     def truncate(self, end_offset: int) -> None:
         """Forget entries for offsets at or behind `end_offset`."""
         relative = end_offset - self.base_offset
         at = bisect_left(range(len(self)), relative, key=lambda entry: self._entry(entry)[1])
-        del self._entries[at * ENTRY_SIZE_BYTES :]
         self.last_timestamp = self._entry(at - 1)[0] if at else -1
+        # A new object, since another thread may be looking at the old one.
+        self._entries = self._entries[: at * ENTRY_SIZE_BYTES]
 
     def _entry(self, number: int) -> tuple[int, int]:
-        return _ENTRY.unpack_from(self._entries, number * ENTRY_SIZE_BYTES)
+        return _entry(self._entries, number)
+
+
+def _entry(entries: bytearray, number: int) -> tuple[int, int]:
+    return _ENTRY.unpack_from(entries, number * ENTRY_SIZE_BYTES)

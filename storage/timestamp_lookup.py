@@ -1,14 +1,28 @@
-"""Finding records by time across the segments of a log, as ListOffsets asks."""
+"""Finding records by time across the segments of a log, as ListOffsets asks.
+
+A lookup is a generator. It finds batches by indexes and headers, which is quick, and yields a function for
+each batch whose records must be looked at and are many or compressed: another thread may run it, and sends
+what it returned. It yields None where the caller may do something else meanwhile.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Generator
+from functools import partial
 from typing import NamedTuple
 
-from storage.legacy import read_message, unwrap
-from storage.records import iter_records
-from storage.scan import scan_headers
-from storage.segment import FileSlice, Segment
+from kafka_compat.storage.batch import TIMESTAMP_TYPE_FLAG, BatchHeader
+from kafka_compat.storage.log_segments import LogSegments
+from kafka_compat.storage.record_times import first_record
+from kafka_compat.storage.records import records_body
+from kafka_compat.storage.scan import scan_headers
+from kafka_compat.storage.segment import FileSlice, Segment
+
+QUICK_RECORDS_MAX = 2048
+"""Uncompressed records that are looked at sooner than another thread could be asked."""
+_SEGMENTS_AT_ONCE = 16
+_ANY = -1 << 63
 
 
 class TimestampOffset(NamedTuple):
@@ -19,47 +33,78 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
-def first_at_or_after(
-    segments: Sequence[Segment], timestamp: int, start_offset: int
-) -> TimestampOffset | None:
+Lookup = Generator[
+    Callable[[], TimestampOffset | None] | None, TimestampOffset | None, TimestampOffset | None
+]
+
+
+def first_at_or_after(segments: LogSegments, timestamp: int, start_offset: int) -> Lookup:
     """The first record from `start_offset` on whose timestamp is at least `timestamp`.
 
     Only whole segments and batches whose largest timestamp is too small are skipped, so that out-of-order
     timestamps are found as well.
     """
-    for segment in segments:
+    index = 0
+    while index < len(segments.all):
+        segment = segments.all[index]
         if segment.max_timestamp.timestamp >= timestamp:
-            found = _search(segment, timestamp, start_offset)
+            found = yield from _search(segment, timestamp, start_offset)
             if found is not None:
                 return found
+        elif index % _SEGMENTS_AT_ONCE == _SEGMENTS_AT_ONCE - 1:
+            yield None
+        # Segments may have come and gone meanwhile; what took the place of this one is looked at again.
+        index = 0 if segment.deleted else bisect_right(segments.base_offsets, segment.base_offset)
     return None
 
 
-def first_with_max(segments: Sequence[Segment], start_offset: int) -> TimestampOffset | None:
-    """The first record with the largest timestamp among `segments`."""
-    latest = max(segments, key=lambda segment: segment.max_timestamp.timestamp)
+def first_with_max(segments: LogSegments, start_offset: int) -> Lookup:
+    """The first record with the largest timestamp of the log."""
+    latest = max(segments.all, key=lambda segment: segment.max_timestamp.timestamp)
     largest = latest.max_timestamp.timestamp
-    return _search(latest, largest, start_offset) if largest >= 0 else None
+    if largest < 0:
+        return None
+    return (yield from _search(latest, largest, start_offset))
 
 
-def _search(segment: Segment, timestamp: int, start_offset: int) -> TimestampOffset | None:
+def _search(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
     offset = max(segment.time_index.offset_before(timestamp), start_offset)
     position = segment.position_of(offset)
-    for batch in scan_headers(segment.file, position, segment.size_bytes, segment.index_interval_bytes):
+    # Held: the segment may be closed, or gone, when another batch is to be looked at.
+    file = segment.file
+    for batch in scan_headers(file, position, segment.size_bytes, segment.index_interval_bytes):
         header = batch.header
         if header.max_timestamp < timestamp:
             continue
-        data = FileSlice(segment.file, batch.position, header.size_bytes).read()
-        for found_timestamp, offset in _records(data, header.magic):
-            if found_timestamp >= timestamp and offset >= start_offset:
-                return TimestampOffset(found_timestamp, offset, header.partition_leader_epoch)
+        data = FileSlice(file, batch.position, header.size_bytes)
+        look = partial(_look, data, header, timestamp, start_offset)
+        if header.magic == 2 and not header.attributes & 7 and header.record_count <= QUICK_RECORDS_MAX:
+            found = look()
+        else:
+            found = yield look
+        if found is not None:
+            return found
     return None
 
 
-def _records(data: bytes, magic: int) -> Iterator[tuple[int, int]]:
-    """Timestamp and offset of each record of one batch, which an old Kafka may have written."""
-    if magic == 2:
-        return ((record.timestamp, record.offset) for record in iter_records(data))
-    message, _ = read_message(data, 0)
-    messages = unwrap(message) if message.codec else [message]
-    return ((message.timestamp, message.offset) for message in messages)
+def _look(batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int) -> TimestampOffset | None:
+    """The first such record of one batch, which an old Kafka may have written."""
+    data = batch.read()
+    if header.magic == 2:
+        # Of records that a broker stamped the header tells the time.
+        stamped = header.attributes & TIMESTAMP_TYPE_FLAG
+        least = _ANY if stamped else timestamp - header.base_timestamp
+        body = records_body(data, header)
+        record = first_record(body, header.record_count, least, start_offset - header.base_offset)
+        if record is None:
+            return None
+        found = header.max_timestamp if stamped else header.base_timestamp + record.timestamp_delta
+        return TimestampOffset(found, header.base_offset + record.offset_delta, header.partition_leader_epoch)
+    # Few logs hold old formats.
+    from kafka_compat.storage.legacy import read_message, unwrap
+
+    first, _ = read_message(data, 0)
+    for message in unwrap(first) if first.codec else [first]:
+        if message.timestamp >= timestamp and message.offset >= start_offset:
+            return TimestampOffset(message.timestamp, message.offset, header.partition_leader_epoch)
+    return None

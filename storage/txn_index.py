@@ -11,9 +11,9 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from storage.disk import FULL
-from storage.errors import CorruptFile
-from storage.filesystem import Filesystem
+from kafka_compat.storage.disk import FULL, SHORTAGES
+from kafka_compat.storage.errors import CorruptFile
+from kafka_compat.storage.filesystem import Filesystem
 
 _ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0
@@ -81,7 +81,8 @@ class TransactionIndex:
     def append(self, entry: AbortedTxn) -> None:
         """Write an entry behind the others; ValueError when its end is not behind theirs.
 
-        On a full disk the entry stays in memory, since its marker is in the log already: `store` follows.
+        On a full disk, or without a descriptor, the entry stays in memory, since its marker is in the log
+        already: `store` follows.
         """
         entries = self._load()
         if entries and entries[-1].last_offset >= entry.last_offset:
@@ -95,12 +96,12 @@ class TransactionIndex:
             file = filesystem.open(self._path) if exists else filesystem.create(self._path)
             self._stored = file.write(encode([entry])) == _ENTRY.size
         except OSError as error:
-            if error.errno not in FULL:
+            if error.errno not in FULL and error.errno not in SHORTAGES:
                 raise
             self._stored = False
 
     def store(self) -> None:
-        """Write what a full disk had no space for. Raises OSError."""
+        """Write the file where it does not hold what memory holds. Raises OSError."""
         if not self._stored:
             self._filesystem.write_file(self._path, encode(self._load()))
             self._stored = True
@@ -119,12 +120,11 @@ class TransactionIndex:
         return found, False
 
     def truncate_to(self, offset: int) -> None:
-        """Forget the transactions that ended at `offset` or behind it."""
+        """Forget the transactions that ended at `offset` or behind it; `store` brings the file into line."""
         entries = self._load()
         kept = [entry for entry in entries if entry.last_offset < offset]
         if len(kept) < len(entries):
-            if self._stored:
-                self._filesystem.open(self._path).truncate(len(kept) * _ENTRY.size)
+            self._stored = False
             self._entries = kept
 
     def reset(self) -> None:

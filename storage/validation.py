@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from storage.batch import (
+from kafka_compat.storage.batch import (
     COMPRESSION_MASK,
     CONTROL_FLAG,
     CRC_START,
@@ -27,21 +27,31 @@ from storage.batch import (
     read_header,
     seal,
 )
-from storage.compression import NAMES, decompress
-from storage.config import LogConfig
-from storage.crc import crc32c
-from storage.errors import (
+from kafka_compat.storage.compression import NAMES, decompress
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.crc import crc32c
+from kafka_compat.storage.errors import (
     CorruptRecord,
     InvalidRecord,
     InvalidTimestamp,
     MessageTooLarge,
     RecordListTooLarge,
+    TakesLong,
     UnsupportedCompressionType,
 )
-from storage.record_scan import scan
-from storage.records import Record, iter_records, join_batch
+from kafka_compat.storage.record_scan import scan
+from kafka_compat.storage.records import Record, iter_records, join_batch
 
 LONG_MAX = 2**63 - 1
+QUICK_BYTES_MAX = 4 << 20
+QUICK_BODY_BYTES_MAX = 2 << 20
+QUICK_COMPRESSED_BYTES_MAX = 32 << 10
+QUICK_OLD_BYTES_MAX = 4 << 10
+QUICK_SCAN_RECORDS_MAX = 32_768
+QUICK_RECORDS_MAX = 1_000
+"""What `validate_batches` does quickly: bytes to sum up, to decompress to, to compress, to convert from an
+old format; records to scan, to look at one by one.
+"""
 _MIN_BATCH_LENGTH = HEADER_SIZE - LOG_OVERHEAD
 _MIN_LEGACY_LENGTH = 14
 _FIRST_VERSION_OF_FORMAT_2 = 3
@@ -101,21 +111,29 @@ class ValidatedBatches(NamedTuple):
 
 
 def validate_batches(
-    data: memoryview, policy: AppendPolicy, now_ms: int, *, produce_version: int | None = None
+    data: memoryview,
+    policy: AppendPolicy,
+    now_ms: int,
+    *,
+    produce_version: int | None = None,
+    quick: bool = False,
 ) -> ValidatedBatches:
     """Check what one partition of a Produce request of that version brought; None is the newest.
 
     A header field that the broker decides (the timestamp type, with it the greatest timestamp) is corrected
     in place when `data` is writable, otherwise in a copy. Raises the errors of storage.errors as their
-    docstrings say; record errors carry the index of each record at fault.
+    docstrings say; record errors carry the index of each record at fault. With `quick`, TakesLong instead of
+    anything that takes more than a few milliseconds.
     """
     size_bytes = len(data)
     try:
         header = BatchHeader._make(HEADER.unpack_from(data))
     except struct.error:
-        return _validate_unusual(data, policy, now_ms, produce_version)
+        return _validate_unusual(data, policy, now_ms, produce_version, quick)
     if header.magic != 2 or header.batch_length != size_bytes - LOG_OVERHEAD:
-        return _validate_unusual(data, policy, now_ms, produce_version)
+        return _validate_unusual(data, policy, now_ms, produce_version, quick)
+    if quick and (header.record_count > QUICK_SCAN_RECORDS_MAX or size_bytes > QUICK_BYTES_MAX):
+        raise TakesLong
     attributes = header.attributes
     codec = attributes & COMPRESSION_MASK
     if (
@@ -143,7 +161,7 @@ def validate_batches(
     max_timestamp = header.max_timestamp
     body = None
     if policy.validate_records:
-        body = bytes(data[HEADER_SIZE:]) if codec == 0 else decompress(codec, data[HEADER_SIZE:])
+        body = bytes(data[HEADER_SIZE:]) if codec == 0 else _decompressed(codec, data, quick)
         least, greatest, has_null_key = scan(body, count)
         max_timestamp = header.base_timestamp + greatest
         if policy.timestamp_type is TimestampType.CREATE_TIME:
@@ -154,6 +172,8 @@ def validate_batches(
         else:
             out_of_range = attributes & TIMESTAMP_TYPE_FLAG != 0
         if out_of_range or (has_null_key and policy.compact):
+            if quick and count > QUICK_RECORDS_MAX:
+                raise TakesLong
             _check_records(
                 _as_created(data),
                 policy,
@@ -169,7 +189,11 @@ def validate_batches(
         attributes &= ~TIMESTAMP_TYPE_FLAG
     converted = False
     if policy.compression_type != "producer" and NAMES[policy.compression_type] != codec:
-        data, header = _compress_anew(data, header, body, policy)
+        if body is None:
+            body = _decompressed(codec, data, quick)
+        if quick and len(body) > QUICK_COMPRESSED_BYTES_MAX:
+            raise TakesLong
+        data, header = _compress_anew(header, body, policy)
         attributes = attributes & ~COMPRESSION_MASK | header.attributes & COMPRESSION_MASK
         converted = True
     if attributes != header.attributes or max_timestamp != header.max_timestamp:
@@ -198,11 +222,11 @@ def _rewrite(data: memoryview, attributes: int, max_timestamp: int) -> tuple[mem
     return data, read_header(data)
 
 
-def _compress_anew(
-    data: memoryview, header: BatchHeader, body: bytes | None, policy: AppendPolicy
-) -> tuple[memoryview, BatchHeader]:
-    if body is None:
-        body = decompress(header.attributes & COMPRESSION_MASK, data[HEADER_SIZE:])
+def _decompressed(codec: int, data: memoryview, quick: bool) -> bytes:
+    return decompress(codec, data[HEADER_SIZE:], quick_bytes=QUICK_BODY_BYTES_MAX if quick else None)
+
+
+def _compress_anew(header: BatchHeader, body: bytes, policy: AppendPolicy) -> tuple[memoryview, BatchHeader]:
     attributes = header.attributes & ~COMPRESSION_MASK | NAMES[policy.compression_type]
     batch = join_batch(header._replace(attributes=attributes), body, level=policy.compression_level)
     if len(batch) > policy.max_message_bytes:
@@ -274,7 +298,7 @@ def _as_created(data: memoryview) -> list[Record]:
 
 
 def _validate_unusual(
-    data: memoryview, policy: AppendPolicy, now_ms: int, produce_version: int | None
+    data: memoryview, policy: AppendPolicy, now_ms: int, produce_version: int | None, quick: bool
 ) -> ValidatedBatches:
     """Anything but exactly one batch of format 2: an old format, a cut, several batches, or garbage."""
     only_format_2 = produce_version is None or produce_version >= _FIRST_VERSION_OF_FORMAT_2
@@ -291,9 +315,13 @@ def _validate_unusual(
         # Kafka, too, drops the beginning of a second batch that was cut off.
         if sizes[0] < HEADER_SIZE:
             raise CorruptRecord(f"a batch of {sizes[0]} bytes is shorter than its header")
-        return validate_batches(data[: sizes[0]], policy, now_ms, produce_version=produce_version)
+        return validate_batches(
+            data[: sizes[0]], policy, now_ms, produce_version=produce_version, quick=quick
+        )
     if any(magic != magics[0] for magic in magics):
         raise InvalidRecord("a message set mixes record formats")
+    if quick and (len(data) > QUICK_OLD_BYTES_MAX or data[MAGIC_POSITION + 1] & COMPRESSION_MASK):
+        raise TakesLong
     return _convert(data[: sum(sizes)], sizes, policy, now_ms)
 
 
@@ -323,7 +351,7 @@ def _batches(data: memoryview) -> tuple[list[int], list[int]]:
 
 def _convert(data: memoryview, sizes: list[int], policy: AppendPolicy, now_ms: int) -> ValidatedBatches:
     """A message set of format 0 or 1 as one batch of format 2."""
-    from storage.legacy import read_message_set, up_convert
+    from kafka_compat.storage.legacy import read_message_set, up_convert
 
     if max(sizes) > policy.max_message_bytes:
         raise _too_large(max(sizes), policy)

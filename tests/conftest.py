@@ -10,17 +10,26 @@ campaign        whether the long counts are asked for (--campaign)
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support import campaign as campaigns
 from tests.support import servers
 from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
+# How fast an example is says something of the machine, and of who else uses it.
+settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("project")
+
 StartBroker = Callable[..., KafkaCompatBroker]
+
+DESCRIPTORS_LEFT_MAX = 60
+"""Servers of the whole run that a module starts, and clients of theirs, take some."""
 
 IMPATIENT = {
     "group.min.session.timeout.ms": "1000",
@@ -55,6 +64,21 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     if report.failed:
         report.sections.extend((f"log of {name}", text) for name, text in servers.running_logs())
     return report
+
+
+@pytest.fixture(autouse=True, scope="module")
+def descriptors_given_back() -> Iterator[None]:
+    """Files and sockets that tests leave open make others fail: select() takes no descriptor above 1023."""
+    before = _open_descriptors()
+    yield
+    if _open_descriptors() - before > DESCRIPTORS_LEFT_MAX:
+        gc.collect()
+        left = _open_descriptors() - before
+        assert left <= DESCRIPTORS_LEFT_MAX, f"{left} descriptors are left open by this module"
+
+
+def _open_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
 
 
 @pytest.fixture(scope="session")

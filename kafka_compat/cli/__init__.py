@@ -3,8 +3,6 @@ named."""
 
 import argparse
 import importlib
-import importlib.util
-import os
 import sys
 from collections.abc import Sequence
 
@@ -22,10 +20,6 @@ EXIT_USAGE = 2
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; `argv` without the program's name. Returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    stranger = shadowed_package()
-    if stranger:
-        print(f"kafka-compat: {stranger}", file=sys.stderr)
-        return EXIT_USAGE
     if arguments == ["--version"]:
         print(f"kafka-compat {_version()}")
         return 0
@@ -39,28 +33,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         importlib.import_module(COMMANDS[command]).add_parser(subparsers)
     args = parser.parse_args(arguments)
     return int(importlib.import_module(COMMANDS[args.command]).run(args))
-
-
-def shadowed_package() -> str | None:
-    """What to tell a person whose Python finds another package under the name of one of ours; None when all
-    is well.
-
-    `storage` and `coordination` are names that others use too, and the folder in which `python -m` is typed
-    comes first on the path.
-    """
-    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    for name in ("storage", "coordination"):
-        spec = importlib.util.find_spec(name)
-        found = spec.origin or next(iter(spec.submodule_search_locations or ()), None) if spec else None
-        if found is None:
-            return f"the package {name} is missing beside kafka_compat in {home}; install kafka-compat again"
-        expected = os.path.join(home, name)
-        if not os.path.realpath(found).startswith(os.path.realpath(expected) + os.sep):
-            return (
-                f"another package named {name}, at {found}, hides kafka-compat's own at {expected}; "
-                "start from another folder, or take it off PYTHONPATH"
-            )
-    return None
 
 
 def _version() -> str:

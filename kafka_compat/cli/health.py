@@ -28,7 +28,7 @@ def add_parser(subparsers: Any) -> None:
         description="Ask the broker that runs with these settings on this machine which APIs it has.",
         epilog="exit codes: 0 when it answers; 1 when it does not; 2 when the settings are wrong",
     )
-    parser.add_argument("properties", nargs="?", metavar="server.properties", help="the broker's settings")
+    parser.add_argument("properties", nargs="*", metavar="server.properties", help="the broker's settings")
     parser.add_argument("--override", action="append", default=[], metavar="NAME=VALUE", help="a setting")
     parser.add_argument(
         "--env", action="store_true", help="take settings from the environment, as serve does"

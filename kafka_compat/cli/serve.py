@@ -3,17 +3,22 @@
 import argparse
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import resource
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafka_compat.config import BrokerConfig, ConfigFileError, load
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
+    from kafka_compat.membership.membership import Membership
+
+AnyBroker: TypeAlias = "Broker[Membership]"
 
 STOP_TIMEOUT_S = 4.5
 
@@ -29,7 +34,12 @@ def add_parser(subparsers: Any) -> None:
         "without any the broker listens on 127.0.0.1:9092 and keeps its data in ~/.local/share/kafka-compat.",
         epilog="exit codes: 0 after SIGINT or SIGTERM; 1 when the broker failed; 2 when it could not start",
     )
-    parser.add_argument("properties", nargs="?", metavar="server.properties", help="a file of settings")
+    parser.add_argument(
+        "properties",
+        nargs="*",
+        metavar="server.properties",
+        help="a file of settings; of several, the last counts most",
+    )
     parser.add_argument(
         "--override",
         action="append",
@@ -44,14 +54,33 @@ def add_parser(subparsers: Any) -> None:
         "Kafka's container images, also KAFKA_CFG_… and KAFKA_CREATE_TOPICS)",
     )
     parser.add_argument(
+        "--port",
+        type=_port,
+        metavar="N",
+        help="listen on 127.0.0.1:N (0 for any free port): "
+        "short for --override listeners=PLAINTEXT://127.0.0.1:N",
+    )
+    parser.add_argument(
         "--brokers",
-        type=int,
+        type=_count,
         default=1,
         metavar="N",
         help="run a cluster of N brokers in this process, for tests: broker ids 1 to N, each with a port "
         "(the listener's and those after it) and a data folder of its own",
     )
     parser.add_argument("--verbose", action="store_true", help="log what the broker does, not only warnings")
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not a port; expected a number from 0 to 65535")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of brokers; expected 1 or more")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,13 +91,17 @@ def run(args: argparse.Namespace) -> int:
         stream=sys.stderr,
     )
     try:
-        config = load(args.properties, args.override, os.environ if args.env else None)
+        overrides = list(args.override)
+        if args.port is not None:
+            # What a file advertises was for the file's port.
+            overrides[:0] = [f"listeners=PLAINTEXT://127.0.0.1:{args.port}", "advertised.listeners="]
+        config = load(args.properties, overrides, os.environ if args.env else None)
     except ConfigFileError as error:
         return _refuse(str(error))
     _warn(config)
     _raise_descriptor_limit()
     if args.brokers > 1:
-        from kafka_compat.cluster.local import serve_local_cluster
+        from kafka_compat.cli.local_cluster import serve_local_cluster
 
         if config.str("zookeeper.connect"):
             return _refuse("--brokers runs its brokers without ZooKeeper: take zookeeper.connect away")
@@ -96,7 +129,8 @@ async def _serve(config: BrokerConfig) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    broker = _broker(config)
+    with _uncollected():
+        broker = _broker(config)
     failed = False
 
     def fail() -> None:
@@ -127,7 +161,7 @@ async def _serve(config: BrokerConfig) -> int:
     return 1 if failed else 0
 
 
-async def _hand_over(broker: "Broker") -> None:
+async def _hand_over(broker: "AnyBroker") -> None:
     """Find successors, unless a second signal says that nobody wants to wait for them."""
     handing_over = asyncio.ensure_future(broker.hand_over())
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -137,26 +171,39 @@ async def _hand_over(broker: "Broker") -> None:
         log.error("Handing over failed", exc_info=handing_over.exception())
 
 
-def _broker(config: BrokerConfig) -> "Broker":
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Import modules without the collector of garbage: what they hold stays as long as the process, and
+    looking through it, now and at the end of the start, would take a tenth of the start's time.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _broker(config: BrokerConfig) -> "AnyBroker":
     """A broker that is alone, or with zookeeper.connect one of a cluster."""
     hosts = config.str("zookeeper.connect")
     if not hosts:
-        from kafka_compat.broker import Broker
+        from kafka_compat.broker import lone_broker
 
-        return Broker(config)
-    from kafka_compat.cluster.broker import ClusterBroker
+        return lone_broker(config)
+    from kafka_compat.broker import cluster_broker
     from kafka_compat.cluster.zookeeper_sessions import zookeeper_sessions
 
-    return ClusterBroker(config, zookeeper_sessions(config))
+    return cluster_broker(config, zookeeper_sessions(config))
 
 
-async def _start(broker: "Broker", config: BrokerConfig) -> None:
+async def _start(broker: "AnyBroker", config: BrokerConfig) -> None:
     await broker.start()
     if config.create_topics:
         await broker.create_wanted_topics(config.create_topics)
 
 
-def ready_line(broker: "Broker", config: BrokerConfig) -> str:
+def ready_line(broker: "AnyBroker", config: BrokerConfig) -> str:
     """What a person wants to know once the broker serves: where, and where its data are."""
     addresses = ", ".join(
         f"{name}://{f'[{host}]' if ':' in host else host}:{port}"
@@ -167,7 +214,8 @@ def ready_line(broker: "Broker", config: BrokerConfig) -> str:
 
 def _warn(config: BrokerConfig) -> None:
     if config.unknown:
-        log.warning("Unknown settings are ignored: %s", ", ".join(config.unknown))
+        told = ", ".join(map(config.unknown_with_guess, config.unknown))
+        log.warning("Unknown settings are ignored: %s", told)
     if config.ignored_kraft:
         log.warning("KRaft settings are ignored: %s", ", ".join(config.ignored_kraft))
     without_effect = config.without_effect

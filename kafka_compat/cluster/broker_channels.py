@@ -11,10 +11,11 @@ import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from coordination.model import BrokerInfo
 from kafka_compat.cluster.broker_client import BrokerClient
+from kafka_compat.coordination.model import BrokerInfo
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.tasks import OnFailure, Tasks
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,8 @@ class BrokerChannels:
         self._listener = listener
         self._request_timeout_ms = request_timeout_ms
         self._channels: dict[int, _Channel] = {}
-        self._closing: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
+        self._endings = Tasks()
 
     def set_brokers(self, brokers: tuple[BrokerInfo, ...]) -> None:
         """Open channels to new brokers, and close those of brokers that left or came back."""
@@ -49,14 +51,14 @@ class BrokerChannels:
                 or known.endpoints != channel.broker.endpoints
             ):
                 del self._channels[broker_id]
-                self._close(channel)
+                self._endings.spawn(f"closing the channel to broker {broker_id}", channel.close)
         for broker_id, broker in alive.items():
             endpoint = broker.endpoint(self._listener)
             if broker_id not in self._channels and endpoint is not None:
                 client = BrokerClient(
                     endpoint.host, endpoint.port, self._client_id, request_timeout_ms=self._request_timeout_ms
                 )
-                self._channels[broker_id] = _Channel(broker, client)
+                self._channels[broker_id] = _Channel(broker, client, self._tasks)
 
     def send(self, broker_id: int, broker_epoch: int, request: ControllerRequest) -> None:
         """Queue a request; dropped when the broker of that epoch is no more."""
@@ -70,33 +72,35 @@ class BrokerChannels:
 
     async def close(self) -> None:
         """Drop what is queued and close all connections."""
-        for channel in self._channels.values():
-            self._close(channel)
-        self._channels = {}
-        await asyncio.gather(*self._closing, return_exceptions=True)
-
-    def _close(self, channel: _Channel) -> None:
-        task = asyncio.get_running_loop().create_task(channel.close())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        channels, self._channels = list(self._channels.values()), {}
+        for channel in channels:
+            await channel.close()
+        await self._endings.finish()
 
 
 class _Channel:
     """The queue of one broker in one of its lives."""
 
-    def __init__(self, broker: BrokerInfo, client: BrokerClient) -> None:
+    def __init__(self, broker: BrokerInfo, client: BrokerClient, tasks: Tasks) -> None:
         self.broker = broker
         self.queue: asyncio.Queue[ControllerRequest] = asyncio.Queue()
         self._client = client
-        self._task = asyncio.get_running_loop().create_task(self._send_all())
+        self._sending = tasks.spawn(
+            f"the controller's requests to broker {broker.broker_id}", self._send_all, OnFailure.RESTART
+        )
 
     async def _send_all(self) -> None:
         while True:
             item = await self.queue.get()
-            response = await self._send(item)
-            if item.answered is not None and response is not None:
-                item.answered(response)
-            self.queue.task_done()
+            try:
+                response = await self._send(item)
+                if item.answered is not None and response is not None:
+                    item.answered(response)
+            except Exception:
+                # The requests behind it are about something else.
+                log.exception("%s to broker %d failed", item.api_key.name, self.broker.broker_id)
+            finally:
+                self.queue.task_done()
 
     async def _send(self, item: ControllerRequest) -> Any:
         while True:
@@ -109,6 +113,5 @@ class _Channel:
                 return None
 
     async def close(self) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await self._sending.stop()
         await self._client.close()

@@ -19,7 +19,7 @@ from functools import partial
 from struct import Struct
 from typing import Any, NamedTuple, cast
 
-from kafka_compat.framing import FrameReader, InvalidFrame
+from kafka_compat.network.framing import FrameReader, InvalidFrame
 from kafka_compat.protocol import codec, messages
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.headers import (
@@ -144,7 +144,7 @@ class BrokerClient:
                     _, link = await loop.create_connection(
                         lambda: _Link(self._name, loop, self._worked, self._lost), self.host, self.port
                     )
-            except OSError as error:
+            except (OSError, UnicodeError) as error:  # the latter of a host's name that is none
                 raise ConnectionError(f"cannot connect to {self._name}: {error}") from error
             if self._closed:
                 link.drop(ConnectionError("the client was closed"))
@@ -212,7 +212,8 @@ class _Link(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         try:
-            for frame in self._reader.received(nbytes):
+            self._reader.received(nbytes)
+            while (frame := self._reader.next_frame()) is not None:
                 self._answered(frame)
                 if self._dropped:
                     return

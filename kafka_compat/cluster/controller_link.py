@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,8 +11,13 @@ from kafka_compat.cluster.broker_client import BrokerClient
 from kafka_compat.cluster.controller_service import NOBODY, ControllerService
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.codec import MalformedRequest
+
+log = logging.getLogger(__name__)
 
 RETRY_S = 0.05
+MALFORMED_PAUSE_S = 1.0
+"""After an answer that cannot be read: the next one may be like it."""
 _ELSEWHERE = (ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_CONTROLLER_EPOCH)
 
 Address = tuple[str, int]
@@ -58,12 +64,17 @@ class ControllerLink:
 
     async def send_once(self, api_key: ApiKey, version: int, request: Any) -> Any | None:
         """As `send` with one try: None when there is no controller, or it gave no answer."""
-        client = await self._to(self._service.controller_id)
+        controller_id = self._service.controller_id
+        client = await self._to(controller_id)
         if client is None:
             return None
         try:
             response = await client.send(api_key, version, request)
         except ConnectionError:
+            return None
+        except MalformedRequest as error:
+            log.error("%s to the controller, broker %d: its answer: %s", api_key.name, controller_id, error)
+            await asyncio.sleep(MALFORMED_PAUSE_S)
             return None
         return None if response.error_code in _ELSEWHERE else response
 

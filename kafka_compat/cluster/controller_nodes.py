@@ -2,23 +2,30 @@
 
 Every write is one transaction with a check of /controller_epoch's version, so that a controller that does not
 know yet that another was elected changes nothing (`Deposed`).
+
+A node that holds something else than its path promises (MalformedNode) is told of and costs what it stands
+for: whoever reads several nodes gets the others.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from contextlib import suppress
+from typing import TypeVar
 
-from coordination import znodes
-from coordination.controller_model import (
-    CREATE,
-    StatesWritten,
-    StateWrite,
-    TopicPartition,
-    WriteStates,
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.controller_effects import StateWrite, WriteStates
+from kafka_compat.coordination.controller_events import StatesWritten
+from kafka_compat.coordination.controller_model import CREATE, TopicPartition
+from kafka_compat.coordination.malformed_nodes import (
+    MALFORMED_FEATURES,
+    MALFORMED_SETTINGS,
+    NO_VERSION,
+    MalformedNode,
+    MalformedNodes,
 )
-from coordination.metadata_store import (
+from kafka_compat.coordination.metadata_store import (
     BadVersion,
     Check,
     ConnectionLost,
@@ -33,10 +40,12 @@ from coordination.metadata_store import (
     TransactionFailed,
     Watch,
 )
-from coordination.model import BrokerInfo, PartitionState, TopicState
+from kafka_compat.coordination.model import BrokerInfo, PartitionState, TopicState
+from kafka_compat.coordination.node_json import INT32_MAX, is_number
+from kafka_compat.errors import KafkaError
+from kafka_compat.metadata.topic_names import check_topic_name
 
-FIRST_CONTROLLER_EPOCH = 0
-"""What /controller_epoch holds before the first election."""
+T = TypeVar("T")
 
 RETRY_S = 0.1
 """Before something is asked again whose answer was lost."""
@@ -46,85 +55,149 @@ class Deposed(Exception):
     """/controller_epoch is not as this controller left it: another one was elected since."""
 
 
-class Reign(NamedTuple):
-    """A controller's time in office."""
-
-    controller_epoch: int
-    epoch_znode_version: int
-
-
 class ControllerNodes:
     """The store as the controller uses it, for the session in which it was elected."""
 
-    def __init__(self, store: MetadataStore) -> None:
+    def __init__(self, store: MetadataStore, malformed: MalformedNodes) -> None:
         self._store = store
+        self._malformed = malformed
 
     # --- reading
 
-    async def brokers(
-        self, watch: Watch | None, watch_broker: Callable[[int], Watch | None]
-    ) -> tuple[BrokerInfo, ...]:
-        """All registered brokers; a registration may change while its broker lives."""
-        ids = [int(name) for name in await self._children(znodes.BROKER_IDS, watch)]
-        found = await asyncio.gather(*(self._broker(item, watch_broker(item)) for item in ids))
-        return tuple(broker for broker in found if broker is not None)
-
-    async def _broker(self, broker_id: int, watch: Watch | None) -> BrokerInfo | None:
+    async def _read(
+        self,
+        path: str,
+        decode: Callable[[bytes | None, Stat], T],
+        consequence: str,
+        watch: Watch | None = None,
+    ) -> T | MalformedNode | None:
+        """What a node holds; None when there is no such node."""
         try:
-            data, stat = await self._store.get(znodes.broker_path(broker_id), watch)
+            data, stat = await self._store.get(path, watch)
         except NoNode:
             return None
-        return znodes.decode_broker(broker_id, data, stat.czxid)
+        try:
+            return decode(data, stat)
+        except MalformedNode as error:
+            self._malformed.tell(error, stat.version, consequence)
+            return error
+
+    async def brokers(
+        self,
+        watch: Watch | None,
+        watch_broker: Callable[[int], Watch | None],
+        known: Mapping[int, BrokerInfo],
+    ) -> dict[int, BrokerInfo | MalformedNode]:
+        """All registered brokers; a registration may change while its broker lives. One of the `known` whose
+        registration became malformed is as it was."""
+        ids = []
+        for name in await self._children(znodes.BROKER_IDS, watch):
+            if is_number(name, INT32_MAX):
+                ids.append(int(name))
+            else:
+                error = MalformedNode(f"{znodes.BROKER_IDS}/{name}", "this is no broker id")
+                self._malformed.tell(error, NO_VERSION, "nobody is taken for that broker")
+        found = await asyncio.gather(
+            *(self._broker(item, watch_broker(item), known.get(item)) for item in ids)
+        )
+        return {item: broker for item, broker in zip(ids, found, strict=True) if broker is not None}
+
+    async def _broker(
+        self, broker_id: int, watch: Watch | None, known: BrokerInfo | None
+    ) -> BrokerInfo | MalformedNode | None:
+        czxid = -1
+
+        def decode(data: bytes | None, stat: Stat) -> BrokerInfo:
+            nonlocal czxid
+            czxid = stat.czxid
+            return znodes.decode_broker(broker_id, data, czxid)
+
+        consequence = "the broker counts as it was before" if known else "the broker does not count"
+        found = await self._read(znodes.broker_path(broker_id), decode, consequence, watch)
+        if isinstance(found, MalformedNode) and known is not None and known.epoch == czxid:
+            return known
+        return found
 
     async def topic_names(self, watch: Watch | None = None) -> list[str]:
         return await self._children(znodes.TOPICS, watch)
 
     async def topics(
         self, names: Iterable[str], watch_topic: Callable[[str], Watch | None]
-    ) -> tuple[TopicState, ...]:
+    ) -> dict[str, TopicState | MalformedNode]:
         """Those of the topics that exist."""
         found = await asyncio.gather(*(self._topic(name, watch_topic(name)) for name in names))
-        return tuple(topic for topic in found if topic is not None)
+        return {name: topic for name, topic in zip(names, found, strict=True) if topic is not None}
 
-    async def _topic(self, name: str, watch: Watch | None) -> TopicState | None:
-        try:
-            data, _ = await self._store.get(znodes.topic_path(name), watch)
-        except NoNode:
-            return None
-        return znodes.decode_topic(name, data)
+    async def _topic(self, name: str, watch: Watch | None) -> TopicState | MalformedNode | None:
+        def decode(data: bytes | None, _: Stat) -> TopicState:
+            try:
+                check_topic_name(name)
+            except KafkaError as error:
+                raise MalformedNode(znodes.topic_path(name), f"no topic is called so: {error}") from error
+            return znodes.decode_topic(name, data)
 
-    async def states(self, topics: Iterable[TopicState]) -> dict[TopicPartition, PartitionState]:
-        """The states of all partitions that have one."""
-        partitions = [TopicPartition(topic.name, index) for topic in topics for index in topic.replicas]
-        found = await asyncio.gather(*(self.state(partition) for partition in partitions))
-        return {
-            partition: state for partition, state in zip(partitions, found, strict=True) if state is not None
-        }
+        return await self._read(znodes.topic_path(name), decode, "the topic is left as it is", watch)
+
+    async def states(
+        self, partitions: list[TopicPartition], watch_malformed: Callable[[TopicPartition], Watch | None]
+    ) -> dict[TopicPartition, PartitionState]:
+        """The states of those partitions that have one; a malformed one is watched."""
+        found = await asyncio.gather(*(self._state(partition) for partition in partitions))
+        states = {}
+        for partition, state in zip(partitions, found, strict=True):
+            if isinstance(state, MalformedNode):
+                # Read once more with the watch: it may be mended between the two.
+                again = await self._state(partition, watch_malformed(partition))
+                if isinstance(again, PartitionState):
+                    states[partition] = again
+            elif state is not None:
+                states[partition] = state
+        return states
 
     async def state(self, partition: TopicPartition) -> PartitionState | None:
-        """A partition's state with its node's version as partition epoch."""
-        try:
-            data, stat = await self._store.get(znodes.partition_state_path(*partition))
-        except NoNode:
-            return None
-        return znodes.decode_partition_state(data, stat.version)
+        """A partition's state with its node's version as partition epoch; None also for a malformed one."""
+        found = await self._state(partition)
+        return None if isinstance(found, MalformedNode) else found
+
+    async def _state(
+        self, partition: TopicPartition, watch: Watch | None = None
+    ) -> PartitionState | MalformedNode | None:
+        def decode(data: bytes | None, stat: Stat) -> PartitionState:
+            return znodes.decode_partition_state(*partition, data, stat.version)
+
+        path = znodes.partition_state_path(*partition)
+        return await self._read(path, decode, "the partition is left as it is", watch)
 
     async def deletions(self, watch: Watch | None = None) -> tuple[str, ...]:
         return tuple(await self._children(znodes.DELETE_TOPICS, watch))
 
-    async def legacy_elections(self, watch: Watch | None = None) -> tuple[TopicPartition, ...]:
-        """What /admin/preferred_replica_election asks for; the watch also tells of its creation."""
-        if await self._store.exists(znodes.PREFERRED_REPLICA_ELECTION, watch) is None:
+    async def legacy_elections(
+        self, watch: Watch | None, epoch_znode_version: int
+    ) -> tuple[TopicPartition, ...]:
+        """What /admin/preferred_replica_election asks for; the watch also tells of its creation. A malformed
+        one is removed, as in Kafka: the tool that writes it refuses to while there is one."""
+        path = znodes.PREFERRED_REPLICA_ELECTION
+        if await self._store.exists(path, watch) is None:
             return ()
-        data, _ = await self._store.get(znodes.PREFERRED_REPLICA_ELECTION)
-        return tuple(TopicPartition(*item) for item in znodes.decode_partitions(data))
+        data, _ = await self._store.get(path)
+        try:
+            return tuple(TopicPartition(*item) for item in znodes.decode_partitions(path, data))
+        except MalformedNode as error:
+            self._malformed.tell_of_notice(error)
+            await self.clear_legacy_election(epoch_znode_version)
+            return ()
 
     async def legacy_reassignments(self, watch: Watch | None = None) -> dict[TopicPartition, tuple[int, ...]]:
         """What /admin/reassign_partitions asks for; the watch also tells of its creation."""
+
+        def decode(data: bytes | None, _: Stat) -> dict[TopicPartition, tuple[int, ...]]:
+            targets = znodes.decode_reassignment(data)
+            return {TopicPartition(*partition): replicas for partition, replicas in targets.items()}
+
         if await self._store.exists(znodes.REASSIGN_PARTITIONS, watch) is None:
             return {}
-        data, _ = await self._store.get(znodes.REASSIGN_PARTITIONS)
-        return {TopicPartition(*key): replicas for key, replicas in znodes.decode_reassignment(data).items()}
+        found = await self._read(znodes.REASSIGN_PARTITIONS, decode, "the request is left where it is")
+        return {} if found is None or isinstance(found, MalformedNode) else found
 
     async def topic_settings(self, names: Iterable[str], setting: str) -> dict[str, str]:
         """The topics that have a value of their own for a setting."""
@@ -137,40 +210,49 @@ class ControllerNodes:
         }
 
     async def _settings(self, topic: str) -> dict[str, str]:
-        try:
-            data, _ = await self._store.get(znodes.config_path("topics", topic))
-        except NoNode:
-            return {}
-        return znodes.decode_config(data)
+        path = znodes.config_path("topics", topic)
+
+        def decode(data: bytes | None, _: Stat) -> dict[str, str]:
+            return znodes.decode_config(path, data)
+
+        found = await self._read(path, decode, MALFORMED_SETTINGS)
+        return {} if found is None or isinstance(found, MalformedNode) else found
 
     async def take_log_dir_events(self, watch: Watch | None, epoch_znode_version: int) -> tuple[int, ...]:
         """The brokers that told of failed folders; their notices are removed."""
-        brokers = []
-        operations: list[Operation] = []
-        for name in await self._children(znodes.LOG_DIR_EVENTS, watch):
-            path = f"{znodes.LOG_DIR_EVENTS}/{name}"
-            data, _ = await self._store.get(path)
-            brokers.append(znodes.decode_log_dir_event(data))
-            operations.append(Delete(path))
-        if operations:
-            await self._guarded(epoch_znode_version, operations)
+        brokers = await self._take(
+            znodes.LOG_DIR_EVENTS, znodes.decode_log_dir_event, watch, epoch_znode_version
+        )
         return tuple(dict.fromkeys(brokers))
 
     async def take_isr_changes(
         self, watch: Watch | None, epoch_znode_version: int
     ) -> dict[TopicPartition, PartitionState]:
         """The states that leaders older than Kafka 2.7 wrote themselves; their notices are removed."""
-        changed: list[TopicPartition] = []
-        operations: list[Operation] = []
-        for name in await self._children(znodes.ISR_CHANGES, watch):
-            path = f"{znodes.ISR_CHANGES}/{name}"
-            data, _ = await self._store.get(path)
-            changed += [TopicPartition(*item) for item in znodes.decode_partitions(data)]
-            operations.append(Delete(path))
-        found = {partition: await self.state(partition) for partition in dict.fromkeys(changed)}
-        if operations:
-            await self._guarded(epoch_znode_version, operations)
+        notices = await self._take(znodes.ISR_CHANGES, znodes.decode_partitions, watch, epoch_znode_version)
+        changed = dict.fromkeys(TopicPartition(*item) for notice in notices for item in notice)
+        found = {partition: await self.state(partition) for partition in changed}
         return {partition: state for partition, state in found.items() if state is not None}
+
+    async def _take(
+        self,
+        folder: str,
+        decode: Callable[[str, bytes | None], T],
+        watch: Watch | None,
+        epoch_znode_version: int,
+    ) -> list[T]:
+        """What the notices in a folder say. They are removed: what they are about is read after that."""
+        taken = []
+        for name in await self._children(folder, watch):
+            path = f"{folder}/{name}"
+            with suppress(NoNode):
+                data, _ = await self._store.get(path)
+                try:
+                    taken.append(decode(path, data))
+                except MalformedNode as error:
+                    self._malformed.tell_of_notice(error)
+                await self._guarded(epoch_znode_version, [Delete(path)])
+        return taken
 
     async def _children(self, path: str, watch: Watch | None) -> list[str]:
         try:
@@ -187,7 +269,11 @@ class ControllerNodes:
         except NoNode:
             await self._guarded(epoch_znode_version, [Create(znodes.FEATURE, znodes.encode_feature({}))])
             return
-        enabled, _ = znodes.decode_feature(data)
+        try:
+            enabled, _ = znodes.decode_feature(data)
+        except MalformedNode as error:
+            self._malformed.tell(error, stat.version, MALFORMED_FEATURES)
+            return
         if not enabled:
             operation = SetData(znodes.FEATURE, znodes.encode_feature({}), stat.version)
             await self._guarded(epoch_znode_version, [operation])
@@ -209,7 +295,10 @@ class ControllerNodes:
     async def _write_state(
         self, write: StateWrite, epoch_znode_version: int
     ) -> tuple[bool, PartitionState | None]:
-        """Whether the state was written, and what is there now."""
+        """Whether the state was written, and what is there now.
+
+        What somebody broke is written over: only the controller writes states, and it knows what was there.
+        """
         data = znodes.encode_partition_state(write.state)
         path = znodes.partition_state_path(*write.partition)
         expected = write.expected_partition_epoch
@@ -227,7 +316,11 @@ class ControllerNodes:
                     return False, None
                 continue
             except (NodeExists, BadVersion):
-                break
+                broken = await self._version_if_malformed(write.partition)
+                if broken is None or expected == CREATE:
+                    break
+                operation = SetData(path, data, broken)
+                continue
             stat = results[-1]
             version = stat.version if isinstance(stat, Stat) else 0
             return True, _with_epoch(write.state, version)
@@ -235,6 +328,18 @@ class ControllerNodes:
         # A try whose answer was lost may have been the one that wrote what is there.
         ours = lost and found is not None and found.partition_epoch == expected + 1
         return ours and _same(found, write.state), found
+
+    async def _version_if_malformed(self, partition: TopicPartition) -> int | None:
+        version: int | None = None
+
+        def decode(data: bytes | None, stat: Stat) -> None:
+            nonlocal version
+            version = stat.version
+            znodes.decode_partition_state(*partition, data, stat.version)
+            version = None
+
+        await self._read(znodes.partition_state_path(*partition), decode, "the controller knows what it held")
+        return version
 
     async def _make_parents(self, partition: TopicPartition, epoch_znode_version: int) -> bool:
         """Make /partitions and /partitions/P; False when the topic is gone."""
@@ -306,36 +411,6 @@ class ControllerNodes:
             if failed.index == 0:
                 raise Deposed from failed
             raise failed.cause from None
-
-
-async def run_for_controller(store: MetadataStore, broker_id: int, now_ms: int) -> Reign | None:
-    """Try to become the controller: one transaction makes /controller and counts /controller_epoch up.
-
-    None when another broker is, or was faster. ConnectionLost when nobody knows.
-    """
-    try:
-        data, stat = await store.get(znodes.CONTROLLER_EPOCH)
-        epoch = int(data or str(FIRST_CONTROLLER_EPOCH))
-    except NoNode:
-        try:
-            await store.create(znodes.CONTROLLER_EPOCH, str(FIRST_CONTROLLER_EPOCH).encode())
-        except NodeExists:
-            return await run_for_controller(store, broker_id, now_ms)
-        data, stat = await store.get(znodes.CONTROLLER_EPOCH)
-        epoch = int(data or str(FIRST_CONTROLLER_EPOCH))
-    payload = znodes.encode_controller(znodes.ControllerInfo(broker_id, now_ms))
-    try:
-        results = await store.multi(
-            [
-                Create(znodes.CONTROLLER, payload, ephemeral=True),
-                SetData(znodes.CONTROLLER_EPOCH, str(epoch + 1).encode(), stat.version),
-            ]
-        )
-    except TransactionFailed:
-        return None
-    written = results[1]
-    assert isinstance(written, Stat)
-    return Reign(epoch + 1, written.version)
 
 
 def _same(found: PartitionState | None, wanted: PartitionState) -> bool:

@@ -1,7 +1,7 @@
 """Who the controller is, and this broker's candidacy: whenever there is none, it runs for it.
 
 Rules
-1. /controller and /controller_epoch change in one transaction, so that each reign has an epoch of its own.
+1. /controller and /controller_epoch change in one transaction, so that each term has an epoch of its own.
 2. A broker whose session is lost resigns at once; what it still has on its way is fenced by its epoch.
 3. A controller whose node is removed by hand resigns and runs again, as Kafka's does.
 """
@@ -12,36 +12,54 @@ import asyncio
 import logging
 from collections.abc import Callable, Hashable
 from contextlib import suppress
+from functools import partial
 from uuid import UUID
 
-from coordination import controller_model as model
-from coordination import znodes
-from coordination.metadata_store import (
+from kafka_compat.cluster.controller_election import (
+    ControllerEpoch,
+    read_controller_epoch,
+    run_for_controller,
+)
+from kafka_compat.cluster.controller_nodes import RETRY_S, Deposed
+from kafka_compat.cluster.controller_term import ControllerTerm, ControllerTermSettings
+from kafka_compat.coordination import controller_events as events
+from kafka_compat.coordination import controller_replies as replies
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.malformed_nodes import NO_VERSION, MalformedNode, MalformedNodes
+from kafka_compat.coordination.metadata_store import (
     ConnectionLost,
     Event,
     MetadataStore,
-    MetadataStoreError,
     NoNode,
     SessionExpired,
 )
-from kafka_compat.cluster.controller_nodes import RETRY_S, Deposed, Reign, run_for_controller
-from kafka_compat.cluster.controller_reign import ControllerReign, ReignSettings
+from kafka_compat.tasks import Background, OnFailure, Tasks
 
 log = logging.getLogger(__name__)
 
 NOBODY = -1
+FAILURE_PAUSE_S = 1.0
 
 
 class ControllerService:
     """See the rules above. One for the life of a broker, over all of its sessions."""
 
-    def __init__(self, broker_id: int, settings: ReignSettings, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        settings: ControllerTermSettings,
+        now_ms: Callable[[], int],
+        tasks: Tasks,
+        malformed: MalformedNodes | None = None,
+    ) -> None:
         self._broker_id = broker_id
         self._settings = settings
         self._now_ms = now_ms
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = tasks
+        self._malformed = malformed or MalformedNodes()
+        self._following: Background | None = None
         self._changed = asyncio.Event()
-        self._reign: ControllerReign | None = None
+        self._term: ControllerTerm | None = None
         self.controller_id = NOBODY
         """The broker that /controller names; NOBODY while there is none."""
         self.controller_changed = asyncio.Event()
@@ -51,49 +69,54 @@ class ControllerService:
     @property
     def is_active(self) -> bool:
         """Whether this broker is the controller, as far as it knows."""
-        return self._reign is not None
+        return self._term is not None
 
     @property
-    def reign(self) -> Reign | None:
-        """The reign of this broker; None while it is not the controller."""
-        return self._reign.epochs if self._reign is not None else None
+    def epoch(self) -> ControllerEpoch | None:
+        """The epoch of this broker as controller; None while it is not."""
+        return self._term.epoch if self._term is not None else None
 
     def start(self, store: MetadataStore) -> None:
         """Follow /controller, and run for it, in this session."""
-        self._task = asyncio.get_running_loop().create_task(self._follow(store))
+        self._following = self._tasks.spawn(
+            "following the controller", partial(self._follow, store), OnFailure.RESTART
+        )
 
     async def stop(self) -> None:
         """Resign if need be; the node itself goes with the session."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        if self._following is not None:
+            await self._following.stop()
+            self._following = None
         self._name(NOBODY)
 
-    async def ask(self, make: Callable[[Hashable], model.Event]) -> model.ReplyValue | None:
+    async def ask(self, make: Callable[[Hashable], events.Event]) -> replies.ReplyValue | None:
         """The controller's reply to a request; None when this broker is not the controller."""
-        return await self._reign.ask(make) if self._reign is not None else None
+        return await self._term.ask(make) if self._term is not None else None
 
     async def told(self, patience_s: float) -> None:
         """Wait until all brokers know what this broker decided as controller; not for longer than that."""
-        if self._reign is not None:
+        if self._term is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience_s):
-                    await self._reign.told()
+                    await self._term.told()
 
     def topic_named(self, topic_id: UUID) -> str | None:
         """The topic with an id, as the controller knows it, if this broker is it."""
-        return self._reign.topic_named(topic_id) if self._reign is not None else None
+        return self._term.topic_named(topic_id) if self._term is not None else None
 
     def topic_settings_changed(self, topic: str) -> None:
         """Tell the controller, if it is this broker, that a topic's settings changed."""
-        if self._reign is not None:
-            self._reign.topic_settings_changed(topic)
+        if self._term is not None:
+            self._term.topic_settings_changed(topic)
 
     def unclean_default_changed(self, allowed: bool) -> None:
         """Tell it that unclean.leader.election.enable of the brokers changed."""
-        if self._reign is not None:
-            self._reign.unclean_default_changed(allowed)
+        if self._term is not None:
+            self._term.unclean_default_changed(allowed)
+
+    def tell_of_malformed(self, error: MalformedNode, consequence: str) -> None:
+        """Have the log told of a node that a request to the controller came upon; once."""
+        self._malformed.tell(error, NO_VERSION, consequence)
 
     # --- the campaign
 
@@ -106,18 +129,19 @@ class ControllerService:
                 return
             except ConnectionLost:
                 await asyncio.sleep(RETRY_S)
-            except MetadataStoreError:
+            except Exception:
+                # Whatever it is: a broker that does not know the controller is of no use.
                 log.exception("following the controller failed; it is tried again")
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(FAILURE_PAUSE_S)
 
     async def _step(self, store: MetadataStore) -> None:
         self._changed.clear()
         stat = await store.exists(znodes.CONTROLLER, self._on_change)
         if stat is None:
             self._name(NOBODY)
-            reign = await run_for_controller(store, self._broker_id, self._now_ms())
-            if reign is not None:
-                await self._serve(store, reign)
+            epoch = await run_for_controller(store, self._broker_id, self._now_ms(), self._malformed)
+            if epoch is not None:
+                await self._serve(store, epoch)
             return
         try:
             data, stat = await store.get(znodes.CONTROLLER)
@@ -125,23 +149,26 @@ class ControllerService:
             return
         if stat.ephemeral_owner == store.session_id:
             # The answer to our election was lost. Nobody can have been elected since, so the epoch is ours.
-            data, stat = await store.get(znodes.CONTROLLER_EPOCH)
-            await self._serve(store, Reign(int(data or b"0"), stat.version))
+            await self._serve(store, await read_controller_epoch(store, self._malformed))
             return
-        self._name(znodes.decode_controller(data).broker_id)
+        try:
+            self._name(znodes.decode_controller(data).broker_id)
+        except MalformedNode as error:
+            self._malformed.tell(error, stat.version, "nobody is the controller")
+            self._name(NOBODY)
         await self._changed.wait()
 
-    async def _serve(self, store: MetadataStore, epochs: Reign) -> None:
+    async def _serve(self, store: MetadataStore, epoch: ControllerEpoch) -> None:
         """Be the controller until the node is gone, or another's."""
-        log.info("broker %d is the controller, epoch %d", self._broker_id, epochs.controller_epoch)
-        reign = self._reign = ControllerReign(self._broker_id, epochs, store, self._settings)
-        running = asyncio.get_running_loop().create_task(reign.run())
+        log.info("broker %d is the controller, epoch %d", self._broker_id, epoch.controller_epoch)
+        term = self._term = ControllerTerm(self._broker_id, epoch, store, self._settings, self._malformed)
+        running = asyncio.get_running_loop().create_task(term.run())
         self._name(self._broker_id)
         watching = asyncio.get_running_loop().create_task(self._until_removed(store))
         try:
             await asyncio.wait([running, watching], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._reign = None
+            self._term = None
             running.cancel()
             watching.cancel()
             outcomes = await asyncio.gather(running, watching, return_exceptions=True)
@@ -154,7 +181,7 @@ class ControllerService:
             with suppress(NoNode):
                 await store.delete(znodes.CONTROLLER)
             # Another broker gets the chance: what failed here may fail here again.
-            await asyncio.sleep(1)
+            await asyncio.sleep(FAILURE_PAUSE_S)
 
     async def _until_removed(self, store: MetadataStore) -> None:
         while True:

@@ -5,24 +5,22 @@ The versions are those of inter.broker.protocol.version 3.9 with ZooKeeper.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 from uuid import UUID
 
-from coordination.controller_model import (
-    AlterPartitionReply,
-    IsrChange,
-    LeaderAndIsrAnswered,
+from kafka_compat.coordination.controller_effects import (
     LeaderAndIsrPartition,
     SendLeaderAndIsr,
     SendStopReplica,
     SendUpdateMetadata,
-    StopReplicaAnswered,
     StopReplicaPartition,
-    TopicPartition,
     UpdateMetadataPartition,
 )
-from coordination.model import BrokerInfo, PartitionState
+from kafka_compat.coordination.controller_events import IsrChange, LeaderAndIsrAnswered, StopReplicaAnswered
+from kafka_compat.coordination.controller_model import TopicPartition
+from kafka_compat.coordination.controller_replies import AlterPartitionReply
+from kafka_compat.coordination.model import BrokerInfo, PartitionState
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -268,6 +266,6 @@ def _topic_name(topic: TopicData, version: int, names: Mapping[UUID, str]) -> st
     return names.get(topic.topic_id) if version >= 2 else topic.topic_name
 
 
-def partitions_of(groups: Iterable[tuple[str, Iterable[int]]]) -> tuple[TopicPartition, ...]:
+def partitions_of(groups: Iterable[tuple[str, Iterable[int]]]) -> Iterator[TopicPartition]:
     """Topics with their partition numbers, as partitions one by one."""
-    return tuple(TopicPartition(topic, index) for topic, indexes in groups for index in indexes)
+    return (TopicPartition(topic, index) for topic, indexes in groups for index in indexes)

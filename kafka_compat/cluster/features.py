@@ -10,38 +10,54 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from coordination import znodes
-from coordination.metadata_store import Event, MetadataStore, MetadataStoreError, NoNode, SessionExpired
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.malformed_nodes import (
+    MALFORMED_FEATURES,
+    MalformedNode,
+    MalformedNodes,
+)
+from kafka_compat.coordination.metadata_store import (
+    Event,
+    MetadataStore,
+    MetadataStoreError,
+    NoNode,
+    SessionExpired,
+)
+from kafka_compat.tasks import Background, CannotGoOn, OnFailure, Tasks
 
 log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
+FAILURE_PAUSE_S = 1.0
 NO_EPOCH = -1
 
 
-class UnsupportedFeatures(Exception):
+class UnsupportedFeatures(CannotGoOn):
     """The cluster has finalized features that this broker does not know."""
 
 
 class FinalizedFeatures:
-    """Follows the node; calls `unsupported` when it comes to name features."""
+    """Follows the node; the broker ends when it comes to name features."""
 
-    def __init__(self, unsupported: Callable[[], None]) -> None:
+    def __init__(self, tasks: Tasks, malformed: MalformedNodes | None = None) -> None:
         self.epoch = NO_EPOCH
         """The node's version; NO_EPOCH while there is none, or while features are disabled."""
-        self._unsupported = unsupported
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = tasks
+        self._malformed = malformed or MalformedNodes()
+        self._following: Background | None = None
 
     async def start(self, store: MetadataStore) -> None:
         """Follow the node in this session. Raises UnsupportedFeatures for what it holds now."""
         await self._read(store, lambda _: None)
-        self._task = asyncio.get_running_loop().create_task(self._follow(store))
+        self._following = self._tasks.spawn(
+            "following the finalized features", partial(self._follow, store), OnFailure.RESTART
+        )
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        if self._following is not None:
+            await self._following.stop()
 
     async def _follow(self, store: MetadataStore) -> None:
         while True:
@@ -58,10 +74,6 @@ class FinalizedFeatures:
             except MetadataStoreError as error:
                 log.info("following the finalized features: %r", error)
                 await asyncio.sleep(RETRY_S)
-            except UnsupportedFeatures as error:
-                log.critical("%s", error)
-                self._unsupported()
-                return
 
     async def _read(self, store: MetadataStore, watch: Callable[[Event], None]) -> None:
         if await store.exists(znodes.FEATURE, watch) is None:
@@ -72,7 +84,12 @@ class FinalizedFeatures:
         except NoNode:
             self.epoch = NO_EPOCH
             return
-        enabled, levels = znodes.decode_feature(data)
+        try:
+            enabled, levels = znodes.decode_feature(data)
+        except MalformedNode as error:
+            self._malformed.tell(error, stat.version, MALFORMED_FEATURES)
+            self.epoch = NO_EPOCH
+            return
         if enabled and levels:
             raise UnsupportedFeatures(_problem(levels))
         self.epoch = stat.version if enabled else NO_EPOCH

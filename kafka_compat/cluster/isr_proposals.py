@@ -1,5 +1,8 @@
 """AlterPartition (KIP-497): what leaders propose goes to the controller, all that waits in one request, one
 request at a time.
+
+Every proposal is answered, whatever the controller says and whatever goes wrong on the way: a leader without
+an answer would never propose again, and its partition would commit nothing more once a follower is away.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from kafka_compat.cluster.controller_link import ControllerLink
-from kafka_compat.errors import ErrorCode
+from kafka_compat.errors import ErrorCode, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -20,13 +23,14 @@ from kafka_compat.protocol.messages.alter_partition import (
     PartitionData,
     TopicData,
 )
-from kafka_compat.replication.in_sync import IsrAnswer
-from kafka_compat.replication.partition import Partition
+from kafka_compat.replication.in_sync import IsrAnswer, LedPartition
 
 log = logging.getLogger(__name__)
 
 ALTER_PARTITION_VERSION = 3
 RETRY_S = 0.05
+FAILURE_PAUSE_S = 1.0
+"""After a failure that nobody foresaw: it may be there the next time, too, and is logged each time."""
 _NO_EPOCH = -1
 
 
@@ -62,7 +66,7 @@ class IsrProposals:
 
     def propose(
         self,
-        partition: Partition,
+        partition: LedPartition,
         new_isr: tuple[int, ...],
         leader_epoch: int,
         partition_epoch: int,
@@ -86,14 +90,22 @@ class IsrProposals:
         await asyncio.sleep(0)
         while self._waiting:
             batch, self._waiting = self._waiting, []
-            answers = await self._send(batch)
+            try:
+                answers = await self._send(batch)
+            except Exception:
+                log.exception("AlterPartition for %d partitions failed; it is tried again", len(batch))
+                await asyncio.sleep(FAILURE_PAUSE_S)
+                answers = {}
             for proposed in batch:
+                # A leader that hears of an unknown error proposes again.
                 missing = IsrAnswer(ErrorCode.UNKNOWN_SERVER_ERROR)
                 answer = answers.get((proposed.topic_id, proposed.partition), missing)
                 try:
                     proposed.callback(answer)
                 except Exception:
                     log.exception("an answer to a proposed ISR failed")
+                if answer.error == ErrorCode.UNKNOWN_SERVER_ERROR:
+                    await asyncio.sleep(RETRY_S)
         self._task = None
 
     async def _send(self, batch: list[_Proposed]) -> dict[tuple[UUID, int], IsrAnswer]:
@@ -104,13 +116,13 @@ class IsrProposals:
             if response.error_code == ErrorCode.NONE:
                 return {
                     (topic.topic_id, item.partition_index): IsrAnswer(
-                        ErrorCode(item.error_code), item.leader_epoch, tuple(item.isr), item.partition_epoch
+                        known_code(item.error_code), item.leader_epoch, tuple(item.isr), item.partition_epoch
                     )
                     for topic in response.topics
                     for item in topic.partitions
                 }
             # Such as a stale broker epoch: this broker registers anew, and has another epoch then.
-            log.info("AlterPartition: %s", ErrorCode(response.error_code).name)
+            log.info("AlterPartition: %s", known_code(response.error_code).name)
             await asyncio.sleep(RETRY_S)
 
     def _request(self, batch: list[_Proposed]) -> AlterPartitionRequest:

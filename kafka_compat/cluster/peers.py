@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from kafka_compat.cluster.broker_client import BrokerClient
+from kafka_compat.tasks import Tasks, Work
 
 AddressOf = Callable[[int], tuple[str, int] | None]
 
@@ -19,7 +18,7 @@ class Peers:
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         self._clients: dict[int, BrokerClient] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     def client(self, broker_id: int) -> BrokerClient:
         """Raises ConnectionError for a broker that nobody knows."""
@@ -29,23 +28,20 @@ class Peers:
         client = self._clients.get(broker_id)
         if client is None or (client.host, client.port) != address:
             if client is not None:
-                self.run(client.close())
+                self.run(f"closing the connection to broker {broker_id}", client.close)
             client = self._clients[broker_id] = BrokerClient(
                 *address, self._client_id, request_timeout_ms=self._request_timeout_ms
             )
         return client
 
-    def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do this in the background, until `close`."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def run(self, name: str, work: Work) -> None:
+        """Do this in the background, until `close`, by which time nobody waits for it any more."""
+        if not self._tasks.closed:
+            self._tasks.spawn(name, work)
 
     async def close(self) -> None:
         """Close the connections; requests under way are given up."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
         for client in self._clients.values():
             await client.close()
         self._clients = {}

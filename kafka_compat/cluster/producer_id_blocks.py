@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from coordination.metadata_store import MetadataStore
 from kafka_compat.cluster.controller_link import RETRY_S, ControllerLink
+from kafka_compat.coordination.metadata_store import MetadataStore
 from kafka_compat.errors import ErrorCode
-from kafka_compat.producer_ids import ProducerIds
+from kafka_compat.metadata.producer_ids import ProducerIds
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
+
+FAILURE_PAUSE_S = 1.0
+"""After an error that somebody has to mend, such as what the store says of the last block."""
 
 
 class ProducerIdBlocks(ProducerIds):
@@ -35,4 +38,5 @@ class ProducerIdBlocks(ProducerIds):
             if response.error_code == ErrorCode.NONE:
                 first = response.producer_id_start
                 return first, first + response.producer_id_len
-            await asyncio.sleep(RETRY_S)
+            passes_soon = response.error_code != ErrorCode.UNKNOWN_SERVER_ERROR
+            await asyncio.sleep(RETRY_S if passes_soon else FAILURE_PAUSE_S)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from coordination import znodes
-from coordination.metadata_store import (
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.metadata_store import (
     ConnectionLost,
     Create,
     Event,
@@ -15,7 +15,7 @@ from coordination.metadata_store import (
     Stat,
     TransactionFailed,
 )
-from coordination.model import BrokerInfo
+from kafka_compat.coordination.model import BrokerInfo
 
 
 async def register(store: MetadataStore, broker: BrokerInfo, now_ms: int, wait_s: float) -> int:

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from kafka_compat.cluster.peers import Peers
-from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.shards import shard_of
-from kafka_compat.metadata_cache import MetadataCache
+from kafka_compat.coordinators.shards import shard_of
+from kafka_compat.errors import ErrorCode, known_code
+from kafka_compat.metadata.cache import MetadataCache
+from kafka_compat.metadata.topic_names import TRANSACTIONS_TOPIC
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.messages.add_partitions_to_txn import (
@@ -20,7 +22,6 @@ from kafka_compat.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from kafka_compat.topic_names import TRANSACTIONS_TOPIC
 from kafka_compat.transactions.model import ProducerIdentity, TopicPartition
 from kafka_compat.transactions.verification import Coordinators, PartitionErrors, Respond
 
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 _VERSION: Final = 5
 
 
-class _Flight:
+class _PendingAnswer:
     """A question to `broker_id`; its answer is given once."""
 
     def __init__(self, shard: int, broker_id: int, respond: Respond) -> None:
@@ -50,7 +51,7 @@ class ClusterCoordinators:
         self._local = local
         self._metadata = metadata
         self._peers = peers
-        self._given_up: dict[_Flight, Callable[[], None]] = {}
+        self._given_up: dict[_PendingAnswer, Callable[[], None]] = {}
 
     def ask(
         self,
@@ -69,8 +70,8 @@ class ClusterCoordinators:
         elif leader_id not in self._metadata.brokers:
             respond(dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
         else:
-            flight = _Flight(shard, leader_id, respond)
-            self._given_up[flight] = lambda: flight.settle(
+            pending = _PendingAnswer(shard, leader_id, respond)
+            self._given_up[pending] = lambda: pending.settle(
                 dict.fromkeys(partitions, ErrorCode.NOT_COORDINATOR)
             )
             transaction = AddPartitionsToTxnTransaction(
@@ -80,12 +81,15 @@ class ClusterCoordinators:
                 verify_only=not adds,
                 topics=_topics(partitions),
             )
-            self._peers.run(self._send(flight, transaction, partitions))
+            self._peers.run(
+                f"a question to broker {leader_id}",
+                partial(self._send, pending, transaction, partitions),
+            )
 
     def metadata_changed(self) -> None:
         """Wait no longer for coordinators that are no more."""
-        for flight, give_up in list(self._given_up.items()):
-            if self._leader(flight.shard) != flight.broker_id:
+        for pending, give_up in list(self._given_up.items()):
+            if self._leader(pending.shard) != pending.broker_id:
                 give_up()
 
     def _leader(self, shard: int) -> int:
@@ -93,29 +97,35 @@ class ClusterCoordinators:
         return -1 if known is None else known.leader
 
     async def _send(
-        self, flight: _Flight, transaction: AddPartitionsToTxnTransaction, partitions: list[TopicPartition]
+        self,
+        pending: _PendingAnswer,
+        transaction: AddPartitionsToTxnTransaction,
+        partitions: list[TopicPartition],
     ) -> None:
-        errors = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
+        errors = dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
-            client = self._peers.client(flight.broker_id)
+            client = self._peers.client(pending.broker_id)
             response: AddPartitionsToTxnResponse = await client.send(
                 ApiKey.ADD_PARTITIONS_TO_TXN, _VERSION, AddPartitionsToTxnRequest(transactions=[transaction])
             )
-        except ConnectionError as problem:
-            log.info("a question to broker %d: %s", flight.broker_id, problem)
-        except MalformedRequest as problem:
-            log.error("a question to broker %d: its answer: %s", flight.broker_id, problem)
-        else:
-            errors = dict.fromkeys(
-                partitions, ErrorCode(response.error_code) or ErrorCode.UNKNOWN_SERVER_ERROR
-            )
+            if response.error_code:
+                errors = dict.fromkeys(partitions, known_code(response.error_code))
             for result in response.results_by_transaction:
                 for topic in result.topic_results:
                     for item in topic.results_by_partition:
-                        errors[topic.name, item.partition_index] = ErrorCode(item.partition_error_code)
+                        errors[topic.name, item.partition_index] = known_code(item.partition_error_code)
+        except ConnectionError as problem:
+            log.info("a question to broker %d: %s", pending.broker_id, problem)
+            errors = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
+        except MalformedRequest as problem:
+            log.error("a question to broker %d: its answer: %s", pending.broker_id, problem)
+            errors = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
+        except Exception:
+            # The producer waits for an answer all the same.
+            log.exception("a question to broker %d failed", pending.broker_id)
         finally:
-            self._given_up.pop(flight, None)
-        flight.settle(errors)
+            self._given_up.pop(pending, None)
+        pending.settle(errors)
 
 
 def _topics(partitions: list[TopicPartition]) -> list[AddPartitionsToTxnTopic]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Final
 
 from kafka_compat.cluster.peers import Peers
-from kafka_compat.errors import ErrorCode
-from kafka_compat.metadata_cache import MetadataCache
+from kafka_compat.errors import ErrorCode, known_code
+from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.messages.write_txn_markers import (
@@ -33,7 +34,7 @@ and brokers before Kafka 4.2 read it.
 """
 
 
-class _Flight:
+class _MarkerRequest:
     """A request on its way to `leader_id`: the partitions whose outcome is not known yet."""
 
     def __init__(self, leader_id: int, partitions: list[TopicPartition], done: MarkerCallback) -> None:
@@ -62,7 +63,7 @@ class ClusterMarkerWriter:
         self._metadata = metadata
         self._peers = peers
         self._topic_exists = topic_exists
-        self._flights: set[_Flight] = set()
+        self._under_way: set[_MarkerRequest] = set()
 
     def exists(self, partition: TopicPartition) -> bool:
         """Always: `write` looks closer, and needs no marker for what is gone."""
@@ -73,7 +74,7 @@ class ClusterMarkerWriter:
         for partition in partitions:
             known = self._metadata.partition(*partition)
             if known is None:
-                self._peers.run(self._look_for(partition, done))
+                self._peers.run(f"looking for topic {partition[0]}", partial(self._look_for, partition, done))
             elif known.leader not in self._metadata.brokers:
                 done(partition, ErrorCode.LEADER_NOT_AVAILABLE)
             else:
@@ -82,43 +83,47 @@ class ClusterMarkerWriter:
             if leader_id == self._metadata.local_id:
                 self._local.write(marker, led, done)
             else:
-                self._peers.run(self._send(marker, _Flight(leader_id, led, done)))
+                request = _MarkerRequest(leader_id, led, done)
+                self._peers.run(f"markers for broker {leader_id}", partial(self._send, marker, request))
 
     def metadata_changed(self) -> None:
         """Wait no longer for brokers that lead no more."""
-        for flight in list(self._flights):
-            for partition in list(flight.waiting):
+        for request in list(self._under_way):
+            for partition in list(request.waiting):
                 known = self._metadata.partition(*partition)
-                if known is None or known.leader != flight.leader_id:
-                    flight.settle(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                if known is None or known.leader != request.leader_id:
+                    request.settle(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     async def _look_for(self, partition: TopicPartition, done: MarkerCallback) -> None:
         exists = await self._topic_exists(partition[0])
         done(partition, ErrorCode.LEADER_NOT_AVAILABLE if exists else ErrorCode.NONE)
 
-    async def _send(self, marker: Marker, flight: _Flight) -> None:
-        self._flights.add(flight)
-        error = ErrorCode.NETWORK_EXCEPTION
+    async def _send(self, marker: Marker, request: _MarkerRequest) -> None:
+        self._under_way.add(request)
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
         version = _VERSION_WITH_EPOCH_BUMP if marker.bumped_epoch else _VERSION
         try:
-            client = self._peers.client(flight.leader_id)
+            client = self._peers.client(request.leader_id)
             response: WriteTxnMarkersResponse = await client.send(
-                ApiKey.WRITE_TXN_MARKERS, version, _request(marker, flight.waiting)
+                ApiKey.WRITE_TXN_MARKERS, version, _request(marker, request.waiting)
             )
-        except ConnectionError as problem:
-            log.info("markers for broker %d: %s", flight.leader_id, problem)
-        except MalformedRequest as problem:
-            log.error("markers for broker %d: its answer: %s", flight.leader_id, problem)
-        else:
-            error = ErrorCode.UNKNOWN_SERVER_ERROR
             for result in response.markers:
                 for topic in result.topics:
                     for item in topic.partitions:
-                        flight.settle((topic.name, item.partition_index), ErrorCode(item.error_code))
+                        request.settle((topic.name, item.partition_index), known_code(item.error_code))
+        except ConnectionError as problem:
+            log.info("markers for broker %d: %s", request.leader_id, problem)
+            error = ErrorCode.NETWORK_EXCEPTION
+        except MalformedRequest as problem:
+            log.error("markers for broker %d: its answer: %s", request.leader_id, problem)
+            error = ErrorCode.NETWORK_EXCEPTION
+        except Exception:
+            # A partition without an outcome would leave its transaction open for ever.
+            log.exception("markers for broker %d failed", request.leader_id)
         finally:
-            self._flights.discard(flight)
-        for partition in list(flight.waiting):
-            flight.settle(partition, error)
+            self._under_way.discard(request)
+        for partition in list(request.waiting):
+            request.settle(partition, error)
 
 
 def _request(marker: Marker, partitions: Iterable[TopicPartition]) -> WriteTxnMarkersRequest:

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from coordination.controller_model import NO_EPOCH
+from kafka_compat.coordination.controller_model import NO_EPOCH
 from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import Steps, Turn
 from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from kafka_compat.protocol.messages.stop_replica import StopReplicaRequest
 from kafka_compat.replication.partition import Partition
@@ -60,7 +61,7 @@ class ReplicaStates:
         self._leaderships = leaderships
         self._min_insync_replicas = min_insync_replicas
 
-    def apply(self, request: LeaderAndIsrRequest) -> dict[Key, ErrorCode]:
+    def apply(self, request: LeaderAndIsrRequest) -> Steps[dict[Key, ErrorCode]]:
         """Lead and follow what the request says; the outcome of each partition."""
         outcomes: dict[Key, ErrorCode] = {}
         for topic, topic_id, state in states_of(request):
@@ -70,6 +71,7 @@ class ReplicaStates:
             except Exception:
                 log.exception("LeaderAndIsr of %s-%d failed", *key)
                 outcomes[key] = ErrorCode.UNKNOWN_SERVER_ERROR
+            yield None
         return outcomes
 
     def _apply(self, topic: str, topic_id: UUID, state: LeaderAndIsrPartitionState) -> ErrorCode:
@@ -121,9 +123,21 @@ class ReplicaStates:
             partition_epoch=state.partition_epoch,
         )
 
-    def stop(self, request: StopReplicaRequest) -> dict[Key, ErrorCode]:
-        """Hold these partitions no more; the outcome of each."""
+    async def prepare(self, request: LeaderAndIsrRequest) -> None:
+        """Wait until the disk has done what was decided before about these partitions; then `apply`."""
+        await self._replicas.prepare(
+            (topic, state.partition_index, topic_id)
+            for topic, topic_id, state in states_of(request)
+            if self._local_id in state.replicas
+        )
+
+    async def stop(self, request: StopReplicaRequest, turn: Turn | None = None) -> dict[Key, ErrorCode]:
+        """Hold these partitions no more; the outcome of each, once those that are deleted cannot come back.
+
+        `turn` is the caller's on the event loop; None for one that may take all the time it needs.
+        """
         outcomes: dict[Key, ErrorCode] = {}
+        deleted: list[Key] = []
         for topic, index, leader_epoch, delete in stops_of(request):
             key = (topic, index)
             held = self._replicas.get(topic, index)
@@ -134,13 +148,16 @@ class ReplicaStates:
                 self._leaderships.stopping(topic, index)
             try:
                 if delete:
-                    self._replicas.delete(topic, index)
+                    deleted.append(key)
                 else:
                     self._replicas.stop(topic, index)
                 outcomes[key] = ErrorCode.NONE
             except Exception:
                 log.exception("StopReplica of %s-%d failed", topic, index)
                 outcomes[key] = ErrorCode.KAFKA_STORAGE_ERROR
+        for key, error in (await self._replicas.delete_all(deleted, turn)).items():
+            log.error("StopReplica of %s-%d: %s", *key, error)
+            outcomes[key] = ErrorCode.KAFKA_STORAGE_ERROR
         return outcomes
 
 

@@ -6,9 +6,9 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
-from coordination.metadata_store import (
+from kafka_compat.coordination.metadata_store import (
     MetadataStore,
     Operation,
     SessionState,
@@ -16,6 +16,9 @@ from coordination.metadata_store import (
     StateListener,
     Watch,
 )
+
+ConnectStore = Callable[[], Awaitable[MetadataStore]]
+"""A new session with the store. Raises MetadataStoreError when there is none to be had."""
 
 
 class CurrentSession(MetadataStore):

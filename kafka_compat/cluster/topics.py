@@ -12,46 +12,42 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import UUID
 
-from coordination import znodes
-from coordination.metadata_store import (
+from kafka_compat.cluster.controller_service import ControllerService
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.malformed_nodes import MalformedNode
+from kafka_compat.coordination.metadata_store import (
     BadVersion,
     Create,
-    MetadataStore,
-    MetadataStoreError,
     NodeExists,
     NoNode,
     Operation,
     SetData,
     TransactionFailed,
 )
-from coordination.model import TopicState
-from kafka_compat import topic_rules
-from kafka_compat.cluster.controller_service import ControllerService
-from kafka_compat.config import BrokerConfig, TopicToCreate
+from kafka_compat.coordination.model import TopicState
 from kafka_compat.error_mapping import store_failures_told
-from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.metadata_cache import MetadataCache, TopicMetadata
-from kafka_compat.topic_names import OFFSETS_TOPIC, may_collide
-from kafka_compat.topic_nodes import describe_partitions, new_topic_id
-from kafka_compat.topics import CHANGE_TIMEOUT_MS, TopicManager
-from storage.log_dirs import LogDirs
+from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode, KafkaError
+from kafka_compat.membership.foundation import Foundation
+from kafka_compat.metadata import topic_rules
+from kafka_compat.metadata.cache import TopicMetadata
+from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, may_collide
+from kafka_compat.metadata.topic_nodes import describe_partitions, new_topic_id
+from kafka_compat.metadata.topic_rules import CHANGE_TIMEOUT_MS, DEFAULT
 
 log = logging.getLogger(__name__)
 
+RETRY_S = 0.1
 
-class ClusterTopics(TopicManager):
+
+class ClusterTopics:
     """See above."""
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        store: MetadataStore,
-        metadata: MetadataCache,
-        log_dirs: LogDirs,
-        service: ControllerService,
-    ) -> None:
-        super().__init__(config, store, metadata, log_dirs)
+    def __init__(self, foundation: Foundation, service: ControllerService) -> None:
+        self._config = foundation.config
+        self._store = foundation.store
+        self._metadata = foundation.metadata
         self._service = service
+        self._lock = asyncio.Lock()
         self._metadata_changed = asyncio.Event()
 
     def metadata_changed(self) -> None:
@@ -59,57 +55,76 @@ class ClusterTopics(TopicManager):
         self._metadata_changed.set()
         self._metadata_changed = asyncio.Event()
 
-    async def learn_overrides(self, topics: Sequence[str]) -> None:
-        """Read the settings of topics that this broker begins to hold, before their logs are made."""
-        for topic in topics:
-            if topic not in self._overrides:
-                self._overrides[topic] = {}
-                await self._read_overrides(topic)
-
-    async def reread_overrides(self, topic: str) -> dict[str, str]:
-        """The settings of a topic as they are now, put into effect."""
-        try:
-            data, _ = await self._store.get(znodes.config_path("topics", topic))
-        except NoNode:
-            return {}
-        overrides = znodes.decode_config(data)
-        self.apply_overrides(topic, overrides)
-        return overrides
-
-    def forget(self, topic: str) -> None:
-        """A topic is gone."""
-        self._overrides.pop(topic, None)
-        self.replicas.quotas.configure_topic(topic, {})
-
-    # --- requests of clients
-
-    async def create_wanted(self, wanted: TopicToCreate) -> None:
-        """As above, once as many brokers are there as it wants replicas, however long they take to come.
-
-        Every broker of the cluster may be told of the same topic: one of them makes it.
-        """
-        while len(self._metadata.brokers) < wanted.replication_factor:
+    async def until_brokers(self, count: int) -> None:
+        """Wait until so many brokers are there, however long they take to come."""
+        while len(self._metadata.brokers) < count:
             await self._metadata_changed.wait()
-        await super().create_wanted(wanted)
 
     async def note_offline(self, lost: Iterable[tuple[str, int]]) -> None:
-        """Have the controller ask this broker what it still has (KIP-112)."""
+        """Have the controller ask this broker what it still has (KIP-112). Raises MetadataStoreError."""
         event = znodes.encode_log_dir_event(self._metadata.local_id)
+        await self._store.create(znodes.LOG_DIR_EVENT_PREFIX, event, sequential=True)
+
+    # --- topics that come into being by their first use
+
+    async def ensure(
+        self,
+        name: str,
+        partitions: int = DEFAULT,
+        replication_factor: int = DEFAULT,
+        configs: Mapping[str, str] | None = None,
+    ) -> TopicMetadata:
+        """The topic, written when there is none of its name. Every broker of the cluster may be asked for the
+        same: one of them makes it."""
+        known = self._metadata.topics.get(name)
+        if known is not None:
+            return known
         try:
-            await self._store.create(znodes.LOG_DIR_EVENT_PREFIX, event, sequential=True)
-        except MetadataStoreError as error:
-            log.error("cannot tell the controller that a disk failed: %s", error)
+            return await self._make(name, partitions, replication_factor, None, configs or {})
+        except KafkaError as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+        with store_failures_told():
+            problem = await self._malformed_node(name)
+        if problem is not None:
+            # The controller leaves it alone: there is nothing to wait for.
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, str(problem))
+        await self._until(lambda: name in self._metadata.topics)
+        return self._metadata.topics[name]
+
+    async def auto_create(self, name: str) -> TopicMetadata:
+        """The topic, made with the broker's defaults when there is none (auto.create.topics.enable)."""
+        return await self.ensure(name)
 
     async def ensure_internal(self, name: str) -> TopicMetadata:
         """As Kafka, with as many replicas as its setting says, or not at all: a first broker that serves
         groups before the others came would hold their offsets alone.
         """
         prefix = "offsets.topic" if name == OFFSETS_TOPIC else "transaction.state.log"
-        return await self._ensure(
+        return await self.ensure(
             name,
             self._config.int(f"{prefix}.num.partitions"),
             self._config.int(f"{prefix}.replication.factor"),
             topic_rules.internal_configs(self._config, name),
+        )
+
+    # --- requests of clients
+
+    async def create(
+        self,
+        name: str,
+        *,
+        partitions: int = DEFAULT,
+        replication_factor: int = DEFAULT,
+        assignments: Mapping[int, Sequence[int]] | None = None,
+        configs: Mapping[str, str] | None = None,
+        validate_only: bool = False,
+        timeout_ms: int = CHANGE_TIMEOUT_MS,
+    ) -> TopicMetadata:
+        """Write a topic, and return when it is led. Raises KafkaError with what the client gets."""
+        self._check_controller()
+        return await self._make(
+            name, partitions, replication_factor, assignments, configs or {}, validate_only, timeout_ms
         )
 
     async def _make(
@@ -143,8 +158,18 @@ class ClusterTopics(TopicManager):
         await self._until(lambda: self._all_led(name, len(replicas)), timeout_ms)
         return self._metadata.topics[name]
 
-    async def _until_known(self, name: str, refusal: KafkaError) -> None:
-        await self._until(lambda: name in self._metadata.topics)
+    async def _malformed_node(self, name: str) -> MalformedNode | None:
+        """The first malformed node of a topic; None where one is missing, as of a topic that is new."""
+        try:
+            data, _ = await self._store.get(znodes.topic_path(name))
+            for index in znodes.decode_topic(name, data).replicas:
+                data, stat = await self._store.get(znodes.partition_state_path(name, index))
+                znodes.decode_partition_state(name, index, data, stat.version)
+        except NoNode:
+            return None
+        except MalformedNode as error:
+            return error
+        return None
 
     async def _write(self, state: TopicState, configs: Mapping[str, str]) -> None:
         config_path, config = znodes.config_path("topics", state.name), znodes.encode_config(configs)
@@ -169,13 +194,14 @@ class ClusterTopics(TopicManager):
         validate_only: bool,
         timeout_ms: int = CHANGE_TIMEOUT_MS,
     ) -> None:
+        """Give a topic `count` partitions in all, and return when they are led. Raises KafkaError."""
         self._check_controller()
         async with self._lock:
             if name not in self._metadata.topics:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
             with store_failures_told(ErrorCode.NOT_CONTROLLER):
                 data, stat = await self._store.get(znodes.topic_path(name))
-            state = znodes.decode_topic(name, data)
+                state = znodes.decode_topic(name, data)
             if state.adding_replicas or state.removing_replicas:
                 raise KafkaError(
                     ErrorCode.REASSIGNMENT_IN_PROGRESS,
@@ -197,6 +223,7 @@ class ClusterTopics(TopicManager):
         await self._until(lambda: self._all_led(name, count), timeout_ms)
 
     async def delete(self, name: str, timeout_ms: int = CHANGE_TIMEOUT_MS) -> None:
+        """Ask for a topic's deletion, and return when it is gone. Raises KafkaError."""
         self._check_controller()
         if name not in self._metadata.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -207,7 +234,7 @@ class ClusterTopics(TopicManager):
 
     def _check_controller(self) -> None:
         if not self._service.is_active:
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, NOT_THE_CONTROLLER)
 
     def _all_led(self, name: str, partition_count: int) -> bool:
         known = self._metadata.topics.get(name)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from coordination.metadata_store import MetadataStore
-from kafka_compat.cluster.broker import ConnectStore
+from kafka_compat.cluster.session import ConnectStore
 from kafka_compat.config import BrokerConfig
+from kafka_compat.coordination.metadata_store import MetadataStore
 
 
 def zookeeper_sessions(config: BrokerConfig) -> ConnectStore:
@@ -15,7 +15,7 @@ def zookeeper_sessions(config: BrokerConfig) -> ConnectStore:
     connection_timeout_ms = connection_timeout if isinstance(connection_timeout, int) else None
 
     async def connect() -> MetadataStore:
-        from coordination.zookeeper import ZooKeeperMetadataStore
+        from kafka_compat.coordination.zookeeper import ZooKeeperMetadataStore
 
         return await ZooKeeperMetadataStore.connect(
             hosts, session_timeout_ms=session_timeout_ms, connection_timeout_ms=connection_timeout_ms

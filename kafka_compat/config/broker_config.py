@@ -40,6 +40,10 @@ _KRAFT_NAMES = frozenset(
 )
 
 
+#: Settings of protocols that came after Kafka 3.9, which its table, ours, does not have.
+_NEWER_PREFIXES = ("share.coordinator.", "group.share.", "group.streams.")
+
+
 class BrokerConfig:
     """Settings by Kafka's names; `int("num.partitions")` and its like give the value in force, at dictionary
     speed.
@@ -83,7 +87,8 @@ class BrokerConfig:
 
     def int(self, name: _Str) -> _Int:
         """A whole number (types short, int and long)."""
-        return cast(int, self.get(name))
+        # Asked for by every fetch.
+        return self._values[name] if name in self._values else self.get(name)  # type: ignore[return-value]
 
     def str(self, name: _Str) -> _Str | None:
         """Text; None when it is not set and has no default."""
@@ -105,13 +110,21 @@ class BrokerConfig:
         """Whether someone gave it a value, rather than Kafka's or our default."""
         return name in self.static or name in self.dynamic_default or name in self.dynamic_broker
 
+    def unknown_with_guess(self, name: _Str) -> _Str:
+        """A name that no setting has, and the one that was probably meant."""
+        import difflib
+
+        likely = difflib.get_close_matches(name, self._keys, 1, 0.8)
+        return f"{name} (did you mean {likely[0]}?)" if likely else name
+
     @property
     def without_effect(self) -> _Strings:
         """The settings given to the broker that do nothing in this version, except those of KRaft."""
         return [
             name
             for name, value in self.static.items()
-            if name in self._keys and name not in self.ignored_kraft and not broker_setting_has_effect(name)
+            if name.startswith(_NEWER_PREFIXES)
+            or (name in self._keys and name not in self.ignored_kraft and not broker_setting_has_effect(name))
         ]
 
     @property
@@ -141,12 +154,7 @@ class BrokerConfig:
     def listeners(self) -> tuple[Listener, ...]:
         """The addresses to bind, without KRaft's controller listeners, which have no meaning here."""
         text = self.str("listeners") or ""
-        controllers = {
-            name.strip().upper() for name in (self.str("controller.listener.names") or "").split(",")
-        }
-        protocols = {**{name: "PLAINTEXT" for name in controllers}, **self._protocols}
-        found = parse_listeners("listeners", text, protocols)
-        return tuple(listener for listener in found if listener.name not in controllers)
+        return self._without_controllers("listeners", text)
 
     @cached_property
     def advertised_listeners(self) -> dict[_Str, tuple[_Str, _Int]]:
@@ -154,9 +162,19 @@ class BrokerConfig:
         the address by which that client itself came (ours: Kafka would tell its own host name).
         """
         text = self.str("advertised.listeners") or ""
-        found = parse_listeners("advertised.listeners", text, self._protocols)
+        found = self._without_controllers("advertised.listeners", text)
         check_advertised(found, self.listeners, text)
         return {listener.name: (listener.host, listener.port) for listener in found}
+
+    def _without_controllers(self, setting: _Str, text: _Str) -> tuple[Listener, ...]:
+        """The listeners in `text`, but for those of controllers: files for KRaft name them among the others,
+        from Kafka 3.9 on also among the advertised ones."""
+        controllers = {
+            name.strip().upper() for name in (self.str("controller.listener.names") or "").split(",")
+        }
+        protocols = {**{name: "PLAINTEXT" for name in controllers}, **self._protocols}
+        found = parse_listeners(setting, text, protocols)
+        return tuple(listener for listener in found if listener.name not in controllers)
 
     @property
     def inter_broker_listener(self) -> _Str:
@@ -207,6 +225,9 @@ class BrokerConfig:
         """Replace what AlterConfigs said, for all brokers and for this one. Returns the names whose values
         changed. ConfigError, with nothing changed, when the settings cannot be, each by itself or together.
         """
+        if default == self.dynamic_default and broker == self.dynamic_broker:
+            # As at most starts; to compare all values costs more than to read the settings.
+            return set()
         new = self.with_dynamic(default, broker)
         changed = {name for name in self._keys if self.get(name) != new.get(name)}
         self.dynamic_default, self.dynamic_broker = dict(default), dict(broker)
@@ -291,5 +312,6 @@ class BrokerConfig:
 
 
 def _has_prefix(name: str) -> bool:
-    """Whether a name is one of those that Kafka builds from a listener's or a plug-in's name."""
-    return name.startswith(("listener.name.", "rsm.config.", "rlmm.config."))
+    """Whether a name is one of those that Kafka builds from a listener's or a plug-in's name, or of a later
+    Kafka."""
+    return name.startswith(("listener.name.", "rsm.config.", "rlmm.config.", *_NEWER_PREFIXES))

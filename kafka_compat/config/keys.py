@@ -14,9 +14,9 @@ from .topic_table import TOPIC_TABLE
 Value = bool | int | float | str | list[str] | None
 
 _INTEGER_BITS = {"short": 16, "int": 32, "long": 64}
-_VERSION = re.compile(r"0\.(8\.[012]|9\.0|1[01]\.\d)(\.\d+)?(-IV\d)?|[1234]\.\d+(\.\d+)?(-IV\d)?")
+_VERSION = r"0\.(8\.[012]|9\.0|1[01]\.\d)(\.\d+)?(-IV\d)?|[1234]\.\d+(\.\d+)?(-IV\d)?"
 _JAVA_INTEGER = re.compile(r"[+-]?\d+")
-_THROTTLED = re.compile(r"\*|\d+:\d+(,\d+:\d+)*")
+_THROTTLED = r"\*|\d+:\d+(,\d+:\d+)*"
 
 
 class ConfigError(Exception):
@@ -137,14 +137,14 @@ class ConfigKey(NamedTuple):
                     text, f"String must be one of (case insensitive): {tail.replace(',', ', ')}"
                 )
         elif head == "version":
-            if not _VERSION.fullmatch(str(value)):
+            if not re.fullmatch(_VERSION, str(value)):
                 raise self.refuse(text, f"Version {value} is not a valid version")
         elif head == "non-empty":
             if not value:
                 raise self.refuse(text, "String must be non-empty")
         elif head == "throttled-replicas":
             joined = ",".join(value) if isinstance(value, list) else ""
-            if joined and not _THROTTLED.fullmatch(joined):
+            if joined and not re.fullmatch(_THROTTLED, joined):
                 raise self.refuse(
                     f"[{joined.replace(',', ', ')}]",
                     f"{self.name} must be the literal '*' or a list of replicas in the following format: "

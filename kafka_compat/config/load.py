@@ -1,4 +1,4 @@
-"""Where settings come from: a properties file, the environment when asked, and the command line, the last
+"""Where settings come from: properties files, the environment when asked, and the command line, the last
 winning."""
 
 from collections.abc import Mapping, Sequence
@@ -15,14 +15,14 @@ class ConfigFileError(Exception):
 
 
 def load(
-    path: str | None = None, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
+    paths: Sequence[str] = (), overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> BrokerConfig:
-    """The settings of the file at `path`, over them those of `environment` (None: not asked), over them
-    `overrides` (each `name=value`). Raises ConfigFileError and touches nothing.
+    """The settings of the files at `paths`, the last winning, over them those of `environment` (None: not
+    asked), over them `overrides` (each `name=value`). Raises ConfigFileError and touches nothing.
     """
     static: dict[str, str] = {}
     origin: dict[str, str] = {}
-    if path is not None:
+    for path in paths:
         try:
             properties = parse_properties(_read(path))
         except OSError as error:
@@ -33,7 +33,11 @@ def load(
             static[name] = value
             origin[name] = f"{path}, line {line}"
     if environment is not None:
-        for name, value in settings_from_environment(environment).items():
+        told = settings_from_environment(environment)
+        if "listeners" in told and static.pop("advertised.listeners", None) is not None:
+            # Those of the file, such as a container image's, were for the listeners that are replaced here.
+            del origin["advertised.listeners"]
+        for name, value in told.items():
             static[name] = value
             origin[name] = "environment"
     for override in overrides:

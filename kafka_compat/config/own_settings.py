@@ -6,6 +6,10 @@ suit one person who types `kafka-compat serve`: loopback only, a data folder tha
 
 import os
 
+from kafka_compat.config.machine import memory_bytes
+
+_MIB = 1024 * 1024
+
 
 def default_log_dir() -> str:
     """The data folder when neither log.dirs nor log.dir is set: a folder of the user's own (XDG base
@@ -21,16 +25,20 @@ OWN_DEFAULTS: dict[str, str] = {
     "node.id": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
     "log.dir": default_log_dir(),
+    # Kafka's default is -1, no limit: its memory is that of a JVM, which has a limit of its own.
+    "queued.max.request.bytes": str(min(128 * _MIB, memory_bytes() // 8)),
 }
 
 #: `kafka.compat.record.validation.enable`: look into every record of a produced batch, as Kafka does; without
 #: it only the batch header and its CRC are checked.
 #: `kafka.compat.frame.timeout.ms`: how long a client may take to send the rest of a request that it has
 #: begun.
+#: `kafka.compat.queued.max.response.bytes`: how much of all answers together may wait in memory to be sent.
 #: `kafka.compat.transaction.version`: the level of the feature transaction.version that clients are told of;
 #: with 2 those of Kafka 4 use an epoch for each transaction (KIP-890 part 2). All brokers of a cluster alike.
-OWN_TABLE = """
+OWN_TABLE = f"""
 kafka.compat.record.validation.enable boolean true medium read-only
 kafka.compat.transaction.version short 0 medium read-only [0,...,2]
 kafka.compat.frame.timeout.ms long 30000 medium read-only [1,...]
+kafka.compat.queued.max.response.bytes long {min(64 * _MIB, memory_bytes() // 16)} medium read-only
 """

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPE = r"(?s)\\(u[0-9a-fA-F]{4}|.)"
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -62,4 +62,4 @@ def _unescape(text: str, line: int) -> str:
             raise ValueError(f"line {line}: \\u must be followed by four hexadecimal digits")
         return _CONTROL.get(escaped, escaped)
 
-    return _ESCAPE.sub(character, text) if "\\" in text else text
+    return re.sub(_ESCAPE, character, text) if "\\" in text else text

@@ -23,7 +23,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_BROKER_LOGGER = 6
 
 
-_OF_LISTENER = re.compile(r"listener\.name\.[^.]+\.(.+)")
+_OF_LISTENER = r"listener\.name\.[^.]+\.(.+)"
 
 _TYPES = {
     "boolean": 1,
@@ -111,7 +111,7 @@ def broker_entry_names(config: BrokerConfig) -> list[str]:
 
 def known_key(name: str) -> ConfigKey | None:
     """The broker setting of that name, also one of a listener alone (listener.name.X.max.connections)."""
-    of_listener = _OF_LISTENER.fullmatch(name)
+    of_listener = re.fullmatch(_OF_LISTENER, name)
     return broker_keys().get(of_listener[1] if of_listener else name) or dynamic_only_keys().get(name)
 
 

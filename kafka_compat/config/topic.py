@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import cast
 
-from storage.config import LogConfig
+from kafka_compat.storage.config import LogConfig
 
 from .broker_config import UNIT_GROUPS, BrokerConfig
 from .keys import ConfigError, Value, topic_keys

@@ -1,75 +1,43 @@
-"""The group coordinator: runs the machines of all groups of the shards that this broker leads.
+"""The group coordinator: all groups of the shards of `__consumer_offsets` that this broker leads.
 
-It finds the group, hands it the event, appends what the group wants written, and answers. Each answer goes
-to the callback that came with the request: at once, or when the records it depends on are committed.
-Callbacks are called exactly once, also when the shard or the broker goes away.
+It finds the group and hands it the event; the runtime does the rest. Each answer goes to the callback that
+came with the request: at once, or when the records it depends on are committed. Callbacks are called exactly
+once, also when the shard or the broker goes away.
 """
 
 from __future__ import annotations
 
-import itertools
-import logging
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, cast
 from uuid import uuid4
 
-from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.groups.coordinator_log import CoordinatorLog
+from kafka_compat.coordinators.coordinator_log import CoordinatorLog
+from kafka_compat.coordinators.runtime import CoordinatorRuntime
+from kafka_compat.coordinators.scheduler import Scheduler
+from kafka_compat.coordinators.shard import RunningMachine
+from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.group import Group
-from kafka_compat.groups.loader import LoadedGroup, Loader
 from kafka_compat.groups.model import (
     Commit,
     GroupDescription,
     GroupOverview,
     GroupSettings,
-    GroupState,
     Join,
     JoinResult,
     LeaveResult,
     Leaving,
-    Now,
     OffsetAndMetadata,
-    OffsetsStored,
-    Output,
     PartitionErrors,
-    Purpose,
+    Record,
     Sync,
     SyncResult,
     TopicPartition,
-    Write,
 )
-from kafka_compat.groups.records import encode_record
-from kafka_compat.groups.scheduler import Scheduler, TimerHandle, run_in_steps
-from kafka_compat.groups.shards import shard_of
-
-log = logging.getLogger(__name__)
-
-"""How many records of a shard are loaded before others get their turn on the event loop."""
+from kafka_compat.groups.records import decode_record, encode_record
+from kafka_compat.long_work import Steps, batched
+from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 
 FetchedOffsets = dict[TopicPartition, tuple[OffsetAndMetadata | None, ErrorCode]]
-
-
-@dataclass(slots=True, eq=False)
-class _Hosted:
-    """A group that runs here, with the one timer that wakes it up."""
-
-    group: Group
-    shard: _Shard
-    wake_at_ms: int | None = None
-    wake_up: TimerHandle | None = None
-
-
-@dataclass(slots=True, eq=False)
-class _Shard:
-    """A partition of `__consumer_offsets` that this broker leads."""
-
-    index: int
-    loading: bool = True
-    hosted: dict[str, _Hosted] = field(default_factory=dict)
-    completed: list[tuple[int, bool]] = field(default_factory=list)
-    """Transactions that ended while the shard was loading."""
 
 
 class GroupCoordinator:
@@ -89,87 +57,55 @@ class GroupCoordinator:
         partition_exists: Callable[[str, int], bool],
         new_member_id: Callable[[str], str] = lambda prefix: f"{prefix}-{uuid4()}",
     ) -> None:
-        self._log = coordinator_log
-        self._scheduler = scheduler
         self._settings = settings
-        self._now_ms = now_ms
         self._partition_exists = partition_exists
         self._new_member_id = new_member_id
-        self._shards: dict[int, _Shard] = {}
-        self._hosted: dict[str, _Hosted] = {}
-        self._retention_check: TimerHandle | None = None
-        self._closed = False
+        self._runtime: CoordinatorRuntime[Group, Record] = CoordinatorRuntime(
+            topic=OFFSETS_TOPIC,
+            noun="group",
+            coordinator_log=coordinator_log,
+            scheduler=scheduler,
+            now_ms=now_ms,
+            new_machine=self._new_group,
+            encode=encode_record,
+            decode=decode_record,
+            commit_timeout_ms=settings.offsets_commit_timeout_ms,
+        )
+        self._running = self._runtime.running
+        self._now = self._runtime.now
+
+    def _new_group(self, group_id: str) -> Group:
+        return Group(group_id, self._settings, self._new_member_id, self._now())
 
     # Life
 
     def start(self) -> None:
         """Begin to look for expired offsets every offsets.retention.check.interval.ms."""
-        self._retention_check = self._scheduler.call_later(
-            self._settings.offsets_retention_check_interval_ms, self._check_retention
-        )
+        self._runtime.every(self._settings.offsets_retention_check_interval_ms, self._check_retention)
 
     def close(self) -> None:
         """Stop all timers and answer whoever waits; afterwards every request is COORDINATOR_NOT_AVAILABLE."""
-        self._closed = True
-        if self._retention_check is not None:
-            self._retention_check.cancel()
-        for index in list(self._shards):
-            self.unload(index)
+        self._runtime.close()
 
     def load(self, index: int) -> None:
         """This broker has become the leader of a shard. A long log is read in steps; until then it is
         loading.
         """
-        self.unload(index)
-        shard = self._shards[index] = _Shard(index)
-        loader = Loader(lambda problem: log.warning("__consumer_offsets-%d: %s", index, problem))
-        work = self._loading(loader, shard)
-
-        def is_wanted() -> bool:
-            return shard.loading and self._shards.get(index) is shard
-
-        def on_error(error: KafkaError) -> None:
-            log.error("__consumer_offsets-%d: its groups cannot be loaded: %s", index, error)
-            self.unload(index)
-
-        run_in_steps(self._scheduler, work, is_wanted, on_error)
-
-    def _loading(self, loader: Loader, shard: _Shard) -> Iterator[None]:
-        """All the work of loading, in pieces of about one record."""
-        for batch in self._log.replay(shard.index):
-            loader.feed(batch)
-            yield from itertools.repeat(None, len(batch.records))
-        yield from loader.decode()
-        for loaded in loader.groups.values():
-            self._restore(shard, loaded)
-        shard.loading = False
-        for producer_id, committed in shard.completed:
-            self.complete_transaction(shard.index, producer_id, committed)
-        if loader.record_count:
-            log.info(
-                "__consumer_offsets-%d: loaded %d groups from %d records",
-                shard.index,
-                len(shard.hosted),
-                loader.record_count,
-            )
-
-    def _restore(self, shard: _Shard, loaded: LoadedGroup) -> None:
-        hosted = self._host(shard, loaded.group_id)
-        hosted.group.offsets.committed = loaded.offsets
-        hosted.group.offsets.pending_transactional = loaded.pending_transactional
-        if loaded.snapshot is not None:
-            self._carry_out(hosted, hosted.group.restore(loaded.snapshot, self._now()))
+        self._runtime.load(index)
 
     def unload(self, index: int) -> None:
         """This broker no longer leads a shard."""
-        shard = self._shards.pop(index, None)
-        if shard is not None:
-            for hosted in list(shard.hosted.values()):
-                self._carry_out(hosted, hosted.group.unload())
+        self._runtime.unload(index)
 
     def shard_of(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` of a group; the topic must exist."""
-        return shard_of(group_id, self._log.shard_count)
+        return self._runtime.shard_of(group_id)
+
+    def complete_transaction(self, index: int, producer_id: int, committed: bool) -> None:
+        """The marker of a transaction is committed in a shard: the offsets that it committed there show, or
+        are gone.
+        """
+        self._runtime.end_transaction(index, producer_id, committed)
 
     # Requests of members
 
@@ -182,37 +118,41 @@ class GroupCoordinator:
             <= settings.group_max_session_timeout_ms
         ):
             error = ErrorCode.INVALID_SESSION_TIMEOUT
-        hosted = self._hosted.get(group_id)
-        if not error and hosted is None:
+        running = self._running.get(group_id)
+        if not error and running is None:
             if request.member_id:
                 error = ErrorCode.UNKNOWN_MEMBER_ID
             else:
-                hosted = self._host(self._shards[self.shard_of(group_id)], group_id)
-        if error or hosted is None:
+                running = self._host(group_id)
+        if error or running is None:
             respond(JoinResult(error=error, member_id=request.member_id))
         else:
-            self._carry_out(hosted, hosted.group.join(request, respond, self._now()))
+            self._runtime.carry_out(running, running.machine.join(request, respond, self._now()))
 
     def sync(self, group_id: str, request: Sync, respond: Callable[[SyncResult], None]) -> None:
         error = self._refusal(group_id)
-        hosted = self._hosted.get(group_id)
+        running = self._running.get(group_id)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             # Clients take this to mean "join again", and the rebalance may well be lost.
             error = ErrorCode.REBALANCE_IN_PROGRESS
-        if not error and hosted is None:
+        if not error and running is None:
             error = ErrorCode.UNKNOWN_MEMBER_ID
-        if error or hosted is None:
+        if error or running is None:
             respond(SyncResult(error=error))
         else:
-            self._carry_out(hosted, hosted.group.sync(request, respond, self._now()))
+            self._runtime.carry_out(running, running.machine.sync(request, respond, self._now()))
 
     def heartbeat(
         self, group_id: str, generation_id: int, member_id: str, group_instance_id: str | None
     ) -> ErrorCode:
-        hosted = self._hosted.get(group_id)
-        if hosted is not None:
-            error = hosted.group.heartbeat(generation_id, member_id, group_instance_id, self._now())
-            self._set_alarm(hosted)
+        running = self._running.get(group_id)
+        if running is not None:
+            machine = running.machine
+            error = machine.heartbeat(generation_id, member_id, group_instance_id, self._now())
+            # Most requests are heartbeats, and hardly any of them brings a deadline nearer.
+            wake_at_ms, alarm = machine.timers.wake_at_ms, running.alarm
+            if alarm is None or wake_at_ms is None or wake_at_ms < alarm.at_ms:
+                self._runtime.set_alarm(running)
             return error
         error = self._refusal(group_id)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
@@ -222,29 +162,37 @@ class GroupCoordinator:
 
     def leave(self, group_id: str, leaving: list[Leaving], respond: Callable[[LeaveResult], None]) -> None:
         error = self._refusal(group_id)
-        hosted = self._hosted.get(group_id)
+        running = self._running.get(group_id)
         if error:
             respond(LeaveResult(error=error))
-        elif hosted is None:
+        elif running is None:
             members = tuple((one, ErrorCode.UNKNOWN_MEMBER_ID) for one in leaving)
             respond(LeaveResult(error=ErrorCode.NONE, members=members))
         else:
-            self._carry_out(hosted, hosted.group.leave(leaving, respond, self._now()))
+            self._runtime.carry_out(running, running.machine.leave(leaving, respond, self._now()))
 
     # Offsets
 
     def commit_offsets(
         self, group_id: str, request: Commit, respond: Callable[[PartitionErrors], None]
-    ) -> None:
+    ) -> Steps[None]:
         """Partitions that do not exist are refused one by one; the rest shares its fate."""
-        unknown = [partition for partition in request.offsets if not self._partition_exists(*partition)]
-        if unknown:
-            refused = dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        refused: PartitionErrors = {}
+        for some in batched(request.offsets):
+            for partition in some:
+                if not self._partition_exists(*partition):
+                    refused[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            yield None
+        if refused:
+            offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+            for rest in batched(request.offsets.items()):
+                offsets.update((key, value) for key, value in rest if key not in refused)
+                yield None
             request = Commit(
                 generation_id=request.generation_id,
                 member_id=request.member_id,
                 group_instance_id=request.group_instance_id,
-                offsets={key: value for key, value in request.offsets.items() if key not in refused},
+                offsets=offsets,
                 producer=request.producer,
             )
             if not request.offsets:
@@ -253,31 +201,18 @@ class GroupCoordinator:
             inner = respond
             respond = lambda errors: inner(refused | errors)  # noqa: E731
         error = self._refusal(group_id, empty_id_allowed=True)
-        hosted = self._hosted.get(group_id)
-        if not error and hosted is None:
+        running = self._running.get(group_id)
+        if not error and running is None:
             if request.generation_id < 0:
-                hosted = self._host(self._shards[self.shard_of(group_id)], group_id)
+                running = self._host(group_id)
             elif request.producer is None:
                 error = ErrorCode.ILLEGAL_GENERATION
             else:
                 error = ErrorCode.UNKNOWN_MEMBER_ID
-        if error or hosted is None:
+        if error or running is None:
             respond(dict.fromkeys(request.offsets, error))
         else:
-            self._carry_out(hosted, hosted.group.commit_offsets(request, respond, self._now()))
-
-    def complete_transaction(self, index: int, producer_id: int, committed: bool) -> None:
-        """The marker of a transaction is committed in a shard: the offsets that it committed there show, or
-        are gone.
-        """
-        shard = self._shards.get(index)
-        if shard is None:
-            return
-        if shard.loading:
-            shard.completed.append((producer_id, committed))
-            return
-        for hosted in shard.hosted.values():
-            hosted.group.offsets.complete_transaction(producer_id, committed)
+            self._runtime.carry_out(running, running.machine.commit_offsets(request, respond, self._now()))
 
     def fetch_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
@@ -289,10 +224,10 @@ class GroupCoordinator:
         error = self._refusal(group_id, empty_id_allowed=True)
         if error:
             return error, {}
-        hosted = self._hosted.get(group_id)
-        if hosted is None:
+        running = self._running.get(group_id)
+        if running is None:
             return ErrorCode.NONE, {partition: (None, ErrorCode.NONE) for partition in partitions or ()}
-        offsets = hosted.group.offsets
+        offsets = running.machine.offsets
         fetched: FetchedOffsets = {}
         for partition in list(offsets.committed) if partitions is None else partitions:
             if require_stable and offsets.is_unstable(partition):
@@ -309,10 +244,10 @@ class GroupCoordinator:
     ) -> None:
         """Answers with one error for all when the group as a whole is the trouble."""
         error = self._refusal(group_id)
-        hosted = self._hosted.get(group_id)
-        if not error and hosted is None:
+        running = self._running.get(group_id)
+        if not error and running is None:
             error = ErrorCode.GROUP_ID_NOT_FOUND
-        if error or hosted is None:
+        if error or running is None:
             respond(error)
             return
         refused: PartitionErrors = {}
@@ -326,44 +261,42 @@ class GroupCoordinator:
         def merge(result: PartitionErrors | ErrorCode) -> None:
             respond(refused | result if isinstance(result, dict) else result)
 
-        self._carry_out(hosted, hosted.group.delete_offsets(known, merge))
+        self._runtime.carry_out(running, running.machine.delete_offsets(known, merge))
 
     def forget_partitions(self, partitions: Iterable[TopicPartition]) -> None:
         """Their topic has been deleted: delete the offsets that any group has there."""
         gone = list(partitions)
-        for hosted in list(self._hosted.values()):
-            offsets = hosted.group.offsets
+        for running in list(self._running.values()):
+            offsets = running.machine.offsets
             if any(item in offsets.committed or offsets.is_unstable(item) for item in gone):
-                self._carry_out(hosted, hosted.group.forget_partitions(gone))
+                self._runtime.carry_out(running, running.machine.forget_partitions(gone))
 
     def _check_retention(self) -> None:
-        self.start()
         now = self._now()
-        for hosted in list(self._hosted.values()):
-            self._carry_out(hosted, hosted.group.expire_offsets(now))
+        for running in list(self._running.values()):
+            self._runtime.carry_out(running, running.machine.expire_offsets(now))
 
     # Administration
 
     def list_groups(self, states: set[str], types: set[str]) -> tuple[ErrorCode, list[GroupOverview]]:
         """Groups in any of these states and of any of these types, whatever their case; empty means all."""
-        if self._closed:
+        if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
-        loading = any(shard.loading for shard in self._shards.values())
-        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE
+        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self._runtime.is_loading else ErrorCode.NONE
         if types and "classic" not in {name.lower() for name in types}:
             return error, []
         wanted = {name.lower() for name in states}
         return error, [
-            hosted.group.overview()
-            for hosted in self._hosted.values()
-            if not wanted or hosted.group.state.lower() in wanted
+            running.machine.overview()
+            for running in self._running.values()
+            if not wanted or running.machine.state.lower() in wanted
         ]
 
     def describe_group(self, group_id: str) -> tuple[ErrorCode, GroupDescription | None]:
         """None when there is no such group."""
         error = self._refusal(group_id, empty_id_allowed=True)
-        hosted = self._hosted.get(group_id)
-        return error, None if hosted is None else hosted.group.describe()
+        running = self._running.get(group_id)
+        return error, None if running is None else running.machine.describe()
 
     def delete_groups(
         self, group_ids: Iterable[str], respond: Callable[[dict[str, ErrorCode]], None]
@@ -381,107 +314,19 @@ class GroupCoordinator:
             respond({})
         for group_id in waiting:
             error = self._refusal(group_id, empty_id_allowed=True)
-            hosted = self._hosted.get(group_id)
-            if error or hosted is None:
+            running = self._running.get(group_id)
+            if error or running is None:
                 settle(group_id, error or ErrorCode.GROUP_ID_NOT_FOUND)
             else:
-                self._carry_out(hosted, hosted.group.delete(partial(settle, group_id)))
+                self._runtime.carry_out(running, running.machine.delete(partial(settle, group_id)))
 
-    # Running the machines
-
-    def _now(self) -> Now:
-        return Now(self._scheduler.monotonic_ms(), self._now_ms())
+    # Finding groups
 
     def _refusal(self, group_id: str, *, empty_id_allowed: bool = False) -> ErrorCode:
         """Why this broker does not speak for a group; NONE when it does."""
-        if group_id in self._hosted and group_id:
-            # A shard that is loading has no groups yet.
-            return ErrorCode.NONE
         if not group_id and not empty_id_allowed:
             return ErrorCode.INVALID_GROUP_ID
-        if self._closed:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        shard_count = self._log.shard_count
-        shard = self._shards.get(shard_of(group_id, shard_count)) if shard_count else None
-        if shard is None:
-            return ErrorCode.NOT_COORDINATOR
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if shard.loading else ErrorCode.NONE
+        return ErrorCode.NONE if group_id in self._running else self._runtime.refusal(group_id)
 
-    def _host(self, shard: _Shard, group_id: str) -> _Hosted:
-        group = Group(group_id, self._settings, self._new_member_id, self._now())
-        hosted = self._hosted[group_id] = shard.hosted[group_id] = _Hosted(group, shard)
-        return hosted
-
-    def _carry_out(self, hosted: _Hosted, out: Output) -> None:
-        group = hosted.group
-        for note in out.notes:
-            log.info("group %s: %s", group.group_id, note)
-        for waiter, result in out.responses:
-            cast("Callable[[Any], None]", waiter)(result)
-        for write in out.writes:
-            self._write(hosted, write)
-        if group.state is GroupState.DEAD:
-            self._drop(hosted)
-        else:
-            self._set_alarm(hosted)
-
-    def _write(self, hosted: _Hosted, write: Write) -> None:
-        shard = hosted.shard.index
-        try:
-            records = [encode_record(record) for record in write.records]
-            end_offset = self._log.append(
-                shard, records, write.producer, commits=isinstance(write.purpose, OffsetsStored)
-            )
-        except KafkaError as error:
-            self._written(hosted, write.purpose, -1, error.code)
-        except ValueError as error:
-            log.warning("group %s: a record cannot be written: %s", hosted.group.group_id, error)
-            self._written(hosted, write.purpose, -1, ErrorCode.UNKNOWN_SERVER_ERROR)
-        else:
-            self._await_commit(shard, end_offset, partial(self._written, hosted, write.purpose, end_offset))
-
-    def _await_commit(self, shard: int, end_offset: int, done: Callable[[ErrorCode], None]) -> None:
-        """Call `done` once the records are committed, or after offsets.commit.timeout.ms: they may then be
-        committed later, which the client, who must try again, is not told.
-        """
-        timer: TimerHandle | None = None
-        is_done = False
-
-        def end(error: ErrorCode) -> None:
-            nonlocal is_done
-            if not is_done:
-                is_done = True
-                if timer is not None:
-                    timer.cancel()
-                done(error)
-
-        self._log.when_committed(shard, end_offset, end)
-        if not is_done:
-            timeout_ms = self._settings.offsets_commit_timeout_ms
-            timer = self._scheduler.call_later(timeout_ms, lambda: end(ErrorCode.REQUEST_TIMED_OUT))
-
-    def _written(self, hosted: _Hosted, purpose: Purpose, end_offset: int, error: ErrorCode) -> None:
-        self._carry_out(hosted, hosted.group.written(purpose, error, end_offset, self._now()))
-
-    def _drop(self, hosted: _Hosted) -> None:
-        if hosted.wake_up is not None:
-            hosted.wake_up.cancel()
-        group_id = hosted.group.group_id
-        if self._hosted.get(group_id) is hosted:
-            del self._hosted[group_id]
-        if hosted.shard.hosted.get(group_id) is hosted:
-            del hosted.shard.hosted[group_id]
-
-    def _set_alarm(self, hosted: _Hosted) -> None:
-        wake_at_ms = hosted.group.timers.wake_at_ms
-        if wake_at_ms is None or (hosted.wake_at_ms is not None and hosted.wake_at_ms <= wake_at_ms):
-            return
-        if hosted.wake_up is not None:
-            hosted.wake_up.cancel()
-        hosted.wake_at_ms = wake_at_ms
-        delay_ms = max(wake_at_ms - self._scheduler.monotonic_ms(), 0)
-        hosted.wake_up = self._scheduler.call_later(delay_ms, partial(self._wake, hosted))
-
-    def _wake(self, hosted: _Hosted) -> None:
-        hosted.wake_at_ms = hosted.wake_up = None
-        self._carry_out(hosted, hosted.group.tick(self._now()))
+    def _host(self, group_id: str) -> RunningMachine[Group]:
+        return self._runtime.host(group_id, self._new_group(group_id))

@@ -11,43 +11,35 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Final
 
+from kafka_compat.coordinators.machine import Now, Output, Waiter
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.machine import COMPLETING_REBALANCE, EMPTY, STABLE, STORE_ERRORS, RebalanceMachine
+from kafka_compat.groups.joining import JoiningMachine
+from kafka_compat.groups.machine import COMPLETING_REBALANCE, EMPTY, STABLE
 from kafka_compat.groups.model import (
     CONSUMER_PROTOCOL_TYPE,
+    AssignmentStored,
     Commit,
     GroupDescription,
     GroupOverview,
     GroupRecord,
     GroupSettings,
-    GroupSnapshot,
-    Member,
     MemberDescription,
-    Now,
     OffsetAndMetadata,
     OffsetRecord,
     OffsetsStored,
-    Output,
     PartitionErrors,
-    Purpose,
     Record,
+    StaticMemberStored,
     TombstonesStored,
     TopicPartition,
-    Waiter,
-    Write,
 )
 from kafka_compat.groups.offsets import GroupOffsets
-
-_OFFSET_STORE_ERRORS: Final = STORE_ERRORS | {
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
-}
+from kafka_compat.groups.store_errors import OFFSET_STORE_ERRORS, STORE_ERRORS
 
 
-class Group(RebalanceMachine):
-    """A whole group. Whoever runs it carries out the writes of each Output and reports them to `written`."""
+class Group(JoiningMachine):
+    """A whole group, a Machine of the coordinators' runtime."""
 
     def __init__(
         self, group_id: str, settings: GroupSettings, new_member_id: Callable[[str], str], now: Now
@@ -79,16 +71,13 @@ class Group(RebalanceMachine):
         if not fitting:
             self._respond(waiter, errors)
             return out
-        if request.producer is None:
-            self.offsets.stage(fitting)
-        else:
-            self.offsets.stage_transactional(request.producer.producer_id, fitting)
+        self.offsets.stage(fitting, in_transaction=request.producer is not None)
         records: list[Record] = [
             OffsetRecord(self.group_id, topic, partition, value)
             for (topic, partition), value in fitting.items()
         ]
-        stored = OffsetsStored(waiter, fitting, errors, request.producer)
-        out.writes.append(Write(records, stored, request.producer))
+        purpose = OffsetsStored(waiter, tuple(fitting), errors, request.producer)
+        self._write(records, purpose, request.producer)
         return out
 
     def _check_commit(self, request: Commit) -> ErrorCode:
@@ -133,7 +122,6 @@ class Group(RebalanceMachine):
     def forget_partitions(self, partitions: Collection[TopicPartition]) -> Output:
         """Their topic has been deleted: so are the offsets, subscribed or not."""
         out = self._begin()
-        self.offsets.drop_transactional(partitions)
         self._write_tombstones(partitions, None, ErrorCode.NONE)
         return out
 
@@ -154,79 +142,69 @@ class Group(RebalanceMachine):
     def _write_tombstones(
         self, partitions: Iterable[TopicPartition], waiter: Waiter | None, answer: PartitionErrors | ErrorCode
     ) -> None:
-        offsets = self.offsets.select(partitions)
+        deleted = dict.fromkeys(self.offsets.known(partitions))
         records: list[Record] = [
-            OffsetRecord(self.group_id, topic, partition, None) for topic, partition in offsets
+            OffsetRecord(self.group_id, topic, partition, None) for topic, partition in deleted
         ]
-        whole_group = self.state is EMPTY and self.offsets.would_be_empty_without(offsets)
+        whole_group = self.state is EMPTY and self.offsets.would_be_empty_without(deleted)
         if whole_group and self.generation_id > 0:
             records.append(GroupRecord(self.group_id, None))
-        purpose = TombstonesStored(offsets, whole_group, waiter, answer)
+        purpose = TombstonesStored(whole_group, waiter, answer)
         if records:
-            self._out.writes.append(Write(records, purpose))
+            self._write(records, purpose)
         else:
             # Nothing of this has ever reached the log.
             self._tombstones_written(purpose, ErrorCode.NONE)
 
-    def written(self, purpose: Purpose, error: ErrorCode, log_offset: int, now: Now) -> Output:
-        """The records of a Write are committed, or (error) are not. `log_offset` is the one after its last
-        record.
+    # The runtime's events
+
+    def replay(self, record: Record, log_offset: int, producer_id: int) -> None:
+        """A record of this group is committed: the only place, with `replay_end_marker`, where what the log
+        holds of it changes.
         """
+        if isinstance(record, OffsetRecord):
+            self.offsets.replay(record, log_offset, producer_id)
+        else:
+            self.stored.replay(record.value)
+
+    def replay_end_marker(self, producer_id: int, committed: bool) -> None:
+        """The transaction of a producer has ended."""
+        self.offsets.replay_end_marker(producer_id, committed)
+
+    def loaded(self, now: Now) -> Output:
+        """Go on from what was replayed; see `stored`."""
+        out = self._begin()
+        if self.stored.snapshot is not None:
+            self._take_up(self.stored.snapshot, now)
+        return out
+
+    def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
+        """The records of a write are committed and replayed, or (error) are not."""
         out = self._begin()
         if isinstance(purpose, OffsetsStored):
-            self._offsets_written(purpose, error, log_offset)
+            self._offsets_written(purpose, error)
         elif isinstance(purpose, TombstonesStored):
             self._tombstones_written(purpose, error)
         else:
-            self._group_written(purpose, error, now)
+            if error:
+                error = self._store_failed(error)
+            if isinstance(purpose, AssignmentStored):
+                self._assignment_written(purpose, error, now)
+            elif isinstance(purpose, StaticMemberStored):
+                self._static_member_written(purpose, error, now)
         return out
 
-    def _offsets_written(self, purpose: OffsetsStored, error: ErrorCode, log_offset: int) -> None:
-        if purpose.producer is not None:
-            producer_id = purpose.producer.producer_id
-            self.offsets.settle_transactional(producer_id, purpose.offsets, None if error else log_offset)
-        elif error:
-            self.offsets.unstage(purpose.offsets)
-        else:
-            self.offsets.commit(purpose.offsets, log_offset)
-        error = _OFFSET_STORE_ERRORS.get(error, error)
-        self._respond(purpose.waiter, purpose.errors | dict.fromkeys(purpose.offsets, error))
+    def _offsets_written(self, purpose: OffsetsStored, error: ErrorCode) -> None:
+        self.offsets.unstage(purpose.partitions, in_transaction=purpose.producer is not None)
+        error = OFFSET_STORE_ERRORS.get(error, error)
+        self._respond(purpose.waiter, purpose.errors | dict.fromkeys(purpose.partitions, error))
 
     def _tombstones_written(self, purpose: TombstonesStored, error: ErrorCode) -> None:
-        if not error:
-            self.offsets.remove(purpose.offsets)
-            if purpose.whole_group and self.state is EMPTY and not self.offsets.any:
-                self._note(f"deleted in generation {self.generation_id}")
-                self._die()
+        if not error and purpose.whole_group and self.state is EMPTY and not self.offsets.any:
+            self._note(f"deleted in generation {self.generation_id}")
+            self._die()
         if purpose.waiter is not None:
             self._respond(purpose.waiter, STORE_ERRORS.get(error, error) if error else purpose.answer)
-
-    def restore(self, snapshot: GroupSnapshot, now: Now) -> Output:
-        """Take the state that the log holds: stable, every member with a full session ahead of it."""
-        out = self._begin()
-        self.state = STABLE if snapshot.members else EMPTY
-        self.state_timestamp_ms = snapshot.state_timestamp_ms
-        self.generation_id = snapshot.generation_id
-        self.protocol_type = snapshot.protocol_type or None
-        self.protocol_name = snapshot.protocol_name
-        for stored in snapshot.members:
-            member = Member(
-                member_id=stored.member_id,
-                group_instance_id=stored.group_instance_id,
-                client_id=stored.client_id,
-                client_host=stored.client_host,
-                session_timeout_ms=stored.session_timeout_ms,
-                rebalance_timeout_ms=stored.rebalance_timeout_ms,
-                protocols=((snapshot.protocol_name or "", stored.subscription),),
-                assignment=stored.assignment,
-            )
-            self.roster.add(member)
-            self._restart_session(member, now)
-        self.roster.leader_id = snapshot.leader_id
-        self._learn_subscription()
-        if len(self.roster) > self._settings.group_max_size:
-            self._prepare_rebalance("the loaded group has more members than group.max.size", now)
-        return out
 
     def unload(self) -> Output:
         """This broker is no longer the coordinator: whoever waits must look for another one."""
@@ -235,6 +213,13 @@ class Group(RebalanceMachine):
             self._answer_parked(member_id, ErrorCode.NOT_COORDINATOR, member_id)
         self._die()
         return out
+
+    @property
+    def wake_at_ms(self) -> int | None:
+        """When `tick` is due, or somewhat before."""
+        return self.timers.wake_at_ms
+
+    # Administration
 
     def describe(self) -> GroupDescription:
         """DescribeGroups; only a stable group shows subscriptions and assignments."""
@@ -250,7 +235,7 @@ class Group(RebalanceMachine):
                     member.client_id,
                     member.client_host,
                     member.metadata(self.protocol_name) if stable else b"",
-                    member.assignment if stable else b"",
+                    self.stored.assignment(member) if stable else b"",
                 )
                 for member in self.roster.members.values()
             ),

@@ -1,5 +1,5 @@
-"""Members, rebalances and generations of one classic group. Pure: an event and the time go in, an Output
-comes out.
+"""Rebalances and generations of one classic group, and the lives of its members. Pure: an event and the time
+go in, an Output comes out. How members join is in `joining.py`, the group's offsets are in `group.py`.
 
 Rules
 - A rebalance begins (PREPARING_REBALANCE) when a member is added, leaves, expires, or changes what it
@@ -21,18 +21,22 @@ Rules
   minutes until their first rebalance completes; after that, members that wait for an answer cannot expire.
 - Whoever is removed while it waits for an answer is answered.
 - Nothing becomes visible before its record is committed: assignments, replaced static members, offsets,
-  deletions.
+  deletions. What the log holds of the members is `stored`, which changes in its `replay`; who is about to be
+  a member, who waits and whose session runs is not in the log, and begins anew from `stored` with each
+  coordinator.
 
 The order of events and their answers is Kafka 3.9's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Final
 
+from kafka_compat.coordinators.coordinator_log import TransactionalProducer
+from kafka_compat.coordinators.machine import Now, Output, Waiter, Write
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.membership import StoredMembership
 from kafka_compat.groups.model import (
     CONSUMER_PROTOCOL_TYPE,
     UNKNOWN_MEMBER_ID,
@@ -42,23 +46,17 @@ from kafka_compat.groups.model import (
     GroupSettings,
     GroupSnapshot,
     GroupState,
-    Join,
     JoinResult,
-    LeaveResult,
-    Leaving,
     Member,
-    MemberSnapshot,
-    Now,
-    Output,
+    OffsetsStored,
     Purpose,
+    Record,
     Result,
-    StaticMemberStored,
     Sync,
     SyncResult,
-    Waiter,
-    Write,
 )
 from kafka_compat.groups.roster import Roster
+from kafka_compat.groups.store_errors import GROUP_STORE_ERRORS
 from kafka_compat.groups.subscription import subscribed_topics
 from kafka_compat.groups.timers import Timer, TimerKind, Timers
 
@@ -78,21 +76,6 @@ NEW_MEMBER_SESSION_MS: Final = 5 * 60_000
 _JOIN: Final = Timer(TimerKind.JOIN)
 _SYNC: Final = Timer(TimerKind.SYNC)
 
-STORE_ERRORS: Final = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-}
-"""What members are told when the log refuses a record."""
-
-_GROUP_STORE_ERRORS: Final = STORE_ERRORS | {
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REBALANCE_IN_PROGRESS,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-
 
 class RebalanceMachine:
     """One group. `timers.wake_at_ms` says when `tick` is due.
@@ -106,11 +89,13 @@ class RebalanceMachine:
     ) -> None:
         self.group_id = group_id
         self.state = EMPTY
+        self.is_dead = False
         self.state_timestamp_ms = now.wall_ms
         self.generation_id = 0
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.subscribed_topics: frozenset[str] | None = None
+        self.stored = StoredMembership()
         self.roster = Roster()
         self.timers = Timers()
         self._settings = settings
@@ -119,132 +104,6 @@ class RebalanceMachine:
         self._initial_delay_left_ms: int | None = None
         self._initial_delay_ms = 0
         self._out = Output()
-
-    # Joining
-
-    def join(self, request: Join, waiter: Waiter, now: Now) -> Output:
-        """JoinGroup of a member whose session timeout has been checked."""
-        out = self._begin()
-        if not self._has_room_for(request.member_id):
-            self._remove(request.member_id)
-            self._refuse_join(waiter, UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)
-        elif not self._supports(request):
-            self._refuse_join(waiter, request.member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        elif request.member_id == UNKNOWN_MEMBER_ID:
-            self._join_as_new(request, waiter, now)
-        elif request.member_id in self.roster.pending:
-            self._join_as_pending(request, waiter, now)
-        elif error := self._check_member(request.member_id, request.group_instance_id):
-            self._refuse_join(waiter, request.member_id, error)
-        else:
-            self._join_again(self.roster.members[request.member_id], request, waiter, now)
-        self._complete_join_if_all_joined(now)
-        return out
-
-    def _has_room_for(self, member_id: str) -> bool:
-        most = self._settings.group_max_size
-        if self.state is PREPARING_REBALANCE:
-            # A smaller group.max.size than the group has members lets the first to join again stay.
-            return member_id in self.roster.awaiting_join or len(self.roster.awaiting_join) < most
-        return self.state is EMPTY or member_id in self.roster or len(self.roster) < most
-
-    def _supports(self, request: Join) -> bool:
-        if self.state is EMPTY:
-            return bool(request.protocol_type and request.protocols)
-        return request.protocol_type == self.protocol_type and self.roster.shares_protocol(
-            {name for name, _ in request.protocols}
-        )
-
-    def _join_as_new(self, request: Join, waiter: Waiter, now: Now) -> None:
-        instance_id = request.group_instance_id
-        member_id = self._new_member_id(instance_id if instance_id is not None else request.client_id)
-        if instance_id is not None and instance_id in self.roster.static_ids:
-            self._replace_static_member(instance_id, member_id, request, waiter, now)
-        elif request.requires_known_member_id:
-            self.roster.pending.add(member_id)
-            self.timers.set(Timer(TimerKind.PENDING, member_id), now.timer_ms + request.session_timeout_ms)
-            self._refuse_join(waiter, member_id, ErrorCode.MEMBER_ID_REQUIRED)
-        else:
-            self._add_member(member_id, request, waiter, now)
-
-    def _join_as_pending(self, request: Join, waiter: Waiter, now: Now) -> None:
-        if request.group_instance_id is not None:
-            # No client does this: static members get no id in advance. Kafka fails on it as well.
-            self._refuse_join(waiter, request.member_id, ErrorCode.UNKNOWN_SERVER_ERROR)
-            return
-        self.timers.cancel(Timer(TimerKind.PENDING, request.member_id))
-        self._add_member(request.member_id, request, waiter, now)
-
-    def _add_member(self, member_id: str, request: Join, waiter: Waiter, now: Now) -> None:
-        if not self.roster.members:
-            self.protocol_type = request.protocol_type
-        if self.state is PREPARING_REBALANCE and self.generation_id == 0:
-            self._member_added = True
-        self.roster.add(
-            Member(
-                member_id=member_id,
-                group_instance_id=request.group_instance_id,
-                client_id=request.client_id,
-                client_host=request.client_host,
-                session_timeout_ms=request.session_timeout_ms,
-                rebalance_timeout_ms=request.rebalance_timeout_ms,
-                protocols=request.protocols,
-                is_new=True,
-            )
-        )
-        self.roster.awaiting_join[member_id] = waiter
-        self.timers.set(Timer(TimerKind.SESSION, member_id), now.timer_ms + NEW_MEMBER_SESSION_MS)
-        self._rebalance_if_settled(f"adding new member {member_id}; client reason: {request.reason}", now)
-
-    def _join_again(self, member: Member, request: Join, waiter: Waiter, now: Now) -> None:
-        same = member.protocols == request.protocols
-        if self.state is COMPLETING_REBALANCE and same:
-            # The answer to its first JoinGroup was lost.
-            self._answer_join(member, waiter)
-        elif self.state is STABLE and same and member.member_id != self.roster.leader_id:
-            self._respond(waiter, self._join_result(member.member_id, members=False))
-        else:
-            self._update_member(member, request, waiter)
-            why = "leader" if member.member_id == self.roster.leader_id else "member"
-            self._rebalance_if_settled(
-                f"{why} {member.member_id} joins again; client reason: {request.reason}", now
-            )
-
-    def _replace_static_member(
-        self, instance_id: str, new_id: str, request: Join, waiter: Waiter, now: Now
-    ) -> None:
-        former_leader_id = self.roster.leader_id
-        old_id = self.roster.static_ids[instance_id]
-        self._answer_parked(old_id, ErrorCode.FENCED_INSTANCE_ID, old_id)
-        self.timers.cancel(Timer(TimerKind.SESSION, old_id))
-        former = replace(self.roster.members[old_id])
-        member = self.roster.rename(old_id, new_id)
-        self._restart_session(member, now)
-        self._update_member(member, request, waiter)
-        self._note(f"static member {instance_id} returns as {new_id} in place of {old_id}")
-        if self.state is COMPLETING_REBALANCE:
-            self._prepare_rebalance(f"static member {instance_id} has returned as {new_id}", now)
-        elif self.state is STABLE:
-            if self.roster.select_protocol() != self.protocol_name:
-                self._prepare_rebalance(f"static member {instance_id} has returned with other protocols", now)
-            else:
-                assignments = {other.member_id: other.assignment for other in self.roster.members.values()}
-                self._write_group(
-                    assignments,
-                    StaticMemberStored(
-                        new_id, former, former_leader_id, request.supports_skipping_assignment
-                    ),
-                )
-
-    def _update_member(self, member: Member, request: Join, waiter: Waiter) -> None:
-        self.roster.update_protocols(member, request.protocols)
-        member.rebalance_timeout_ms = request.rebalance_timeout_ms
-        member.session_timeout_ms = request.session_timeout_ms
-        replaced = self.roster.awaiting_join.pop(member.member_id, None)
-        if replaced is not None:
-            # The client has given up on that request and sent it again.
-            self._refuse_join(replaced, member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
-        self.roster.awaiting_join[member.member_id] = waiter
 
     # The rebalance
 
@@ -257,7 +116,7 @@ class RebalanceMachine:
             f"preparing to rebalance in state {self.state} with generation {self.generation_id}: {reason}"
         )
         if self.state is COMPLETING_REBALANCE:
-            self._propagate_assignments({}, ErrorCode.REBALANCE_IN_PROGRESS, now)
+            self._propagate_assignments(ErrorCode.REBALANCE_IN_PROGRESS, now)
         self._end_sync_wait()
         timeout_ms = self.roster.rebalance_timeout_ms
         self._initial_delay_left_ms = None
@@ -363,7 +222,7 @@ class RebalanceMachine:
             self.timers.cancel(_SYNC)
         if self.state is STABLE:
             member = self.roster.members[request.member_id]
-            self._respond(waiter, self._sync_result(member.assignment))
+            self._respond(waiter, self._sync_result(member))
             self._restart_session(member, now)
             return out
         replaced = self.roster.awaiting_sync.pop(request.member_id, None)
@@ -374,24 +233,21 @@ class RebalanceMachine:
             assignments = {
                 member_id: request.assignments.get(member_id, b"") for member_id in self.roster.members
             }
-            self._write_group(assignments, AssignmentStored(self.generation_id, assignments))
+            self._write_group(assignments, AssignmentStored(self.generation_id))
         return out
 
-    def _propagate_assignments(self, assignments: dict[str, bytes], error: ErrorCode, now: Now) -> None:
+    def _propagate_assignments(self, error: ErrorCode, now: Now) -> None:
         for member_id, member in self.roster.members.items():
-            member.assignment = assignments.get(member_id, b"")
             waiter = self.roster.awaiting_sync.pop(member_id, None)
             if waiter is not None:
-                self._respond(
-                    waiter, SyncResult(error=error) if error else self._sync_result(member.assignment)
-                )
+                self._respond(waiter, SyncResult(error=error) if error else self._sync_result(member))
                 self._restart_session(member, now)
 
     def _end_sync_wait(self) -> None:
         self.roster.unsynced.clear()
         self.timers.cancel(_SYNC)
 
-    # Signs of life, and leaving
+    # Signs of life
 
     def heartbeat(
         self, generation_id: int, member_id: str, group_instance_id: str | None, now: Now
@@ -404,31 +260,6 @@ class RebalanceMachine:
             return ErrorCode.ILLEGAL_GENERATION
         self._restart_session(self.roster.members[member_id], now)
         return ErrorCode.REBALANCE_IN_PROGRESS if self.state is PREPARING_REBALANCE else ErrorCode.NONE
-
-    def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> Output:
-        """LeaveGroup, of several members from v3 on."""
-        out = self._begin()
-        errors = tuple((one, self._leave_one(one, now)) for one in leaving)
-        self._respond(waiter, LeaveResult(error=ErrorCode.NONE, members=errors))
-        return out
-
-    def _leave_one(self, leaving: Leaving, now: Now) -> ErrorCode:
-        member_id = leaving.member_id
-        if member_id == UNKNOWN_MEMBER_ID:
-            current_id = self.roster.static_ids.get(leaving.group_instance_id or "")
-            if current_id is None:
-                return ErrorCode.UNKNOWN_MEMBER_ID
-            member_id = current_id
-        elif member_id in self.roster.pending:
-            self._remove(member_id)
-            self._complete_join_if_all_joined(now)
-            return ErrorCode.NONE
-        elif error := self._check_member(member_id, leaving.group_instance_id):
-            return error
-        self._remove_and_rebalance(
-            member_id, f"member {member_id} leaves; client reason: {leaving.reason}", now
-        )
-        return ErrorCode.NONE
 
     def tick(self, now: Now) -> Output:
         """Let everything happen that is due at this time."""
@@ -476,52 +307,44 @@ class RebalanceMachine:
 
     # What has been written
 
-    def _group_written(self, purpose: Purpose, error: ErrorCode, now: Now) -> None:
-        if error:
-            error = _GROUP_STORE_ERRORS.get(error, error)
-            self._note(f"storing generation {self.generation_id} failed: {error.name}")
-        if isinstance(purpose, AssignmentStored):
-            self._assignment_written(purpose, error, now)
-        elif isinstance(purpose, StaticMemberStored):
-            self._static_member_written(purpose, error, now)
+    def _take_up(self, snapshot: GroupSnapshot, now: Now) -> None:
+        """Go on from what the log holds: stable, every member with a full session ahead of it."""
+        self.state = STABLE if snapshot.members else EMPTY
+        self.state_timestamp_ms = snapshot.state_timestamp_ms
+        self.generation_id = snapshot.generation_id
+        self.protocol_type = snapshot.protocol_type or None
+        self.protocol_name = snapshot.protocol_name
+        for stored in snapshot.members:
+            member = Member(
+                member_id=stored.member_id,
+                group_instance_id=stored.group_instance_id,
+                client_id=stored.client_id,
+                client_host=stored.client_host,
+                session_timeout_ms=stored.session_timeout_ms,
+                rebalance_timeout_ms=stored.rebalance_timeout_ms,
+                protocols=((snapshot.protocol_name or "", stored.subscription),),
+            )
+            self.roster.add(member)
+            self._restart_session(member, now)
+        self.roster.leader_id = snapshot.leader_id
+        self._learn_subscription()
+        if len(self.roster) > self._settings.group_max_size:
+            self._prepare_rebalance("the loaded group has more members than group.max.size", now)
+
+    def _store_failed(self, error: ErrorCode) -> ErrorCode:
+        """What members are told of it."""
+        error = GROUP_STORE_ERRORS.get(error, error)
+        self._note(f"storing generation {self.generation_id} failed: {error.name}")
+        return error
 
     def _assignment_written(self, purpose: AssignmentStored, error: ErrorCode, now: Now) -> None:
         if self.state is not COMPLETING_REBALANCE or purpose.generation_id != self.generation_id:
             return
-        self._propagate_assignments({} if error else purpose.assignments, error, now)
+        self._propagate_assignments(error, now)
         if error:
             self._prepare_rebalance(f"the assignment could not be stored: {error.name}", now)
         else:
             self._transition(STABLE, now)
-
-    def _static_member_written(self, purpose: StaticMemberStored, error: ErrorCode, now: Now) -> None:
-        member = self.roster.members.get(purpose.member_id)
-        if member is None or self.state is not STABLE:
-            return
-        waiter = self.roster.awaiting_join.pop(purpose.member_id, None)
-        if error:
-            self._restore_static_member(member, purpose.former, now)
-            result = self._join_result(
-                UNKNOWN_MEMBER_ID, members=False, leader_id=purpose.former_leader_id or "", error=error
-            )
-        elif purpose.skips_assignment:
-            leads = purpose.member_id == self.roster.leader_id
-            result = self._join_result(purpose.member_id, members=leads, skip_assignment=leads)
-        else:
-            # An older client that finds itself the leader assigns anew, so it is told of its former self.
-            result = self._join_result(
-                purpose.member_id, members=False, leader_id=purpose.former_leader_id or ""
-            )
-        if waiter is not None:
-            self._respond(waiter, result)
-        self._restart_session(member, now)
-
-    def _restore_static_member(self, member: Member, former: Member, now: Now) -> None:
-        self.timers.cancel(Timer(TimerKind.SESSION, member.member_id))
-        self.roster.update_protocols(member, former.protocols)
-        member.rebalance_timeout_ms = former.rebalance_timeout_ms
-        member.session_timeout_ms = former.session_timeout_ms
-        self.roster.rename(member.member_id, former.member_id)
 
     # Small parts
 
@@ -535,6 +358,12 @@ class RebalanceMachine:
     def _respond(self, waiter: Waiter, result: Result) -> None:
         self._out.responses.append((waiter, result))
 
+    def _write(
+        self, records: list[Record], purpose: Purpose, producer: TransactionalProducer | None = None
+    ) -> None:
+        assert self._out.write is None, "an event leads to one batch"
+        self._out.write = Write(records, purpose, producer, commits=isinstance(purpose, OffsetsStored))
+
     def _transition(self, state: GroupState, now: Now) -> None:
         assert state in TRANSITIONS[self.state], f"{self.group_id}: {self.state} -> {state}"
         self.state = state
@@ -542,6 +371,7 @@ class RebalanceMachine:
 
     def _die(self) -> None:
         self.state = DEAD
+        self.is_dead = True
         self.timers.clear()
 
     def _check_member(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
@@ -591,12 +421,12 @@ class RebalanceMachine:
             skip_assignment=skip_assignment,
         )
 
-    def _sync_result(self, assignment: bytes) -> SyncResult:
+    def _sync_result(self, member: Member) -> SyncResult:
         return SyncResult(
             error=ErrorCode.NONE,
             protocol_type=self.protocol_type,
             protocol_name=self.protocol_name,
-            assignment=assignment,
+            assignment=self.stored.assignment(member),
         )
 
     def _write_group(self, assignments: dict[str, bytes], purpose: Purpose) -> None:
@@ -606,18 +436,6 @@ class RebalanceMachine:
             self.protocol_name,
             self.roster.leader_id,
             self.state_timestamp_ms,
-            tuple(
-                MemberSnapshot(
-                    member.member_id,
-                    member.group_instance_id,
-                    member.client_id,
-                    member.client_host,
-                    member.session_timeout_ms,
-                    member.rebalance_timeout_ms,
-                    member.metadata(self.protocol_name),
-                    assignments[member.member_id],
-                )
-                for member in self.roster.members.values()
-            ),
+            self.roster.snapshots(self.protocol_name, assignments),
         )
-        self._out.writes.append(Write([GroupRecord(self.group_id, snapshot)], purpose))
+        self._write([GroupRecord(self.group_id, snapshot)], purpose)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from kafka_compat.coordinators.coordinator_log import TransactionalProducer
+from kafka_compat.coordinators.machine import Waiter
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.coordinator_log import TransactionalProducer
-
-Waiter = object
-"""Whoever waits for an answer. The machine keeps it and hands it back with the answer; it never looks inside.
-"""
 
 TopicPartition = tuple[str, int]
 Protocols = tuple[tuple[str, bytes], ...]
@@ -32,13 +29,6 @@ class GroupState(StrEnum):
     DEAD = "Dead"
 
 
-class Now(NamedTuple):
-    """One moment on two clocks: timers run on one that never jumps, records carry the time of day."""
-
-    timer_ms: int
-    wall_ms: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
     """Broker settings that groups obey, under Kafka's names and defaults."""
@@ -55,7 +45,9 @@ class GroupSettings:
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """One member as the group knows it. `is_new` until its first rebalance has completed."""
+    """One member as the group knows it. `is_new` until its first rebalance has completed. Its assignment is
+    what the log holds for it.
+    """
 
     member_id: str
     group_instance_id: str | None
@@ -64,7 +56,6 @@ class Member:
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocols: Protocols
-    assignment: bytes = b""
     is_new: bool = False
 
     @property
@@ -239,6 +230,10 @@ class GroupRecord(NamedTuple):
     group_id: str
     value: GroupSnapshot | None
 
+    @property
+    def machine_key(self) -> str:
+        return self.group_id
+
 
 class OffsetRecord(NamedTuple):
     """One committed offset; None deletes it."""
@@ -248,18 +243,21 @@ class OffsetRecord(NamedTuple):
     partition: int
     value: OffsetAndMetadata | None
 
+    @property
+    def machine_key(self) -> str:
+        return self.group_id
+
 
 Record = GroupRecord | OffsetRecord
 
 
-# What the machine asks of its runtime
+# What is told to the machine when its records are committed
 
 
 class AssignmentStored(NamedTuple):
-    """The leader's assignment for a generation has been written."""
+    """The leader's assignment for a generation."""
 
     generation_id: int
-    assignments: dict[str, bytes]
 
 
 class StaticMemberStored(NamedTuple):
@@ -276,43 +274,23 @@ class EmptyGroupStored(NamedTuple):
 
 
 class OffsetsStored(NamedTuple):
-    """`errors` is the answer of a commit, but for the partitions in `offsets`, which were written."""
+    """`errors` is the answer of a commit, but for the `partitions` that were written."""
 
     waiter: Waiter
-    offsets: dict[TopicPartition, OffsetAndMetadata]
+    partitions: tuple[TopicPartition, ...]
     errors: PartitionErrors
     producer: TransactionalProducer | None
 
 
 class TombstonesStored(NamedTuple):
-    """Offsets (with the value that was seen) were deleted, and with `whole_group` the group as well.
+    """Offsets were deleted, and with `whole_group` the group as well.
 
     `answer` goes to `waiter` when this succeeded; there is no waiter when offsets expired.
     """
 
-    offsets: dict[TopicPartition, OffsetAndMetadata]
     whole_group: bool
     waiter: Waiter | None
     answer: PartitionErrors | ErrorCode
 
 
 Purpose = AssignmentStored | StaticMemberStored | EmptyGroupStored | OffsetsStored | TombstonesStored
-
-
-class Write(NamedTuple):
-    """Append these records as one batch, in a transaction when there is a producer; once they are committed
-    or have failed, call `Group.written(purpose, …)`.
-    """
-
-    records: list[Record]
-    purpose: Purpose
-    producer: TransactionalProducer | None = None
-
-
-@dataclass(slots=True)
-class Output:
-    """Everything one event leads to. `notes` are for the log."""
-
-    responses: list[tuple[Waiter, Result]] = field(default_factory=list)
-    writes: list[Write] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)

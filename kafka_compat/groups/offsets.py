@@ -1,42 +1,112 @@
-"""The committed offsets of one group: what is visible, what is on its way to the log, what has expired."""
+"""The committed offsets of one group: what is visible, what is on its way to the log, what has expired.
+
+Rules
+- What the log holds changes in `replay` and `replay_end_marker` alone: `committed`, and per producer what its
+  open transaction has written (`pending`), which never shows but makes its partitions unstable (KIP-447).
+- A commit is staged from its append until its record is committed, or its client was told that it is not.
+  Staged partitions are unstable, too, and do not expire.
+- An offset of a transaction shows when its commit marker comes, unless one outside transactions was written
+  after it. A deletion outside transactions holds for what open transactions have written before it.
+- Nothing expires where an open transaction is about to commit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
+from kafka_compat.coordinators.coordinator_log import NO_PRODUCER_ID
 from kafka_compat.groups.model import (
     CONSUMER_PROTOCOL_TYPE,
     GroupState,
     OffsetAndMetadata,
+    OffsetRecord,
     TopicPartition,
 )
 
 
 class CommittedOffset(NamedTuple):
-    """A visible offset, and the end of the batch in `__consumer_offsets` that made it so."""
+    """A committed offset, and the end of the batch in `__consumer_offsets` that made it so."""
 
     value: OffsetAndMetadata
     log_offset: int
 
 
+_Staged = dict[TopicPartition, int]
+"""How many commits of a partition are on their way."""
+
+
 class GroupOffsets:
-    """An offset is staged when its record is appended and becomes visible when the record is committed.
+    """See the rules above."""
 
-    `pending_transactional` has the offsets of transactions without an outcome yet, by producer id: they never
-    show, but make their partitions unstable (KIP-447).
-    """
-
-    __slots__ = ("committed", "pending", "pending_transactional")
+    __slots__ = ("_staged", "_staged_in_transactions", "committed", "pending")
 
     def __init__(self) -> None:
         self.committed: dict[TopicPartition, CommittedOffset] = {}
-        self.pending: dict[TopicPartition, OffsetAndMetadata] = {}
-        self.pending_transactional: dict[int, dict[TopicPartition, CommittedOffset]] = {}
+        self.pending: dict[int, dict[TopicPartition, CommittedOffset]] = {}
+        self._staged: _Staged = {}
+        self._staged_in_transactions: _Staged = {}
+
+    # What the log holds
+
+    def replay(self, record: OffsetRecord, log_offset: int, producer_id: int) -> None:
+        """A record is committed; `log_offset` is the one after its batch."""
+        partition = (record.topic, record.partition)
+        if producer_id != NO_PRODUCER_ID:
+            self._replay_transactional(partition, record.value, log_offset, producer_id)
+            return
+        if record.value is None:
+            self.committed.pop(partition, None)
+            self._forget_pending(partition)
+            return
+        known = self.committed.get(partition)
+        if known is None or known.log_offset <= log_offset:
+            # Not so for a second key of the same partition, in an older version.
+            self.committed[partition] = CommittedOffset(record.value, log_offset)
+
+    def _replay_transactional(
+        self, partition: TopicPartition, value: OffsetAndMetadata | None, log_offset: int, producer_id: int
+    ) -> None:
+        pending = self.pending.setdefault(producer_id, {})
+        if value is None:
+            pending.pop(partition, None)
+        else:
+            pending[partition] = CommittedOffset(value, log_offset)
+
+    def _forget_pending(self, partition: TopicPartition) -> None:
+        for producer_id, pending in list(self.pending.items()):
+            pending.pop(partition, None)
+            if not pending:
+                del self.pending[producer_id]
+
+    def replay_end_marker(self, producer_id: int, committed: bool) -> None:
+        """A producer's transaction has ended: its offsets show, where no later commit does, or go."""
+        pending = self.pending.pop(producer_id, {})
+        for partition, offset in pending.items() if committed else ():
+            known = self.committed.get(partition)
+            if known is None or known.log_offset < offset.log_offset:
+                self.committed[partition] = offset
+
+    # What is on its way
+
+    def stage(self, partitions: Iterable[TopicPartition], *, in_transaction: bool) -> None:
+        staged = self._staged_in_transactions if in_transaction else self._staged
+        for partition in partitions:
+            staged[partition] = staged.get(partition, 0) + 1
+
+    def unstage(self, partitions: Iterable[TopicPartition], *, in_transaction: bool) -> None:
+        staged = self._staged_in_transactions if in_transaction else self._staged
+        for partition in partitions:
+            count = staged.pop(partition)
+            if count > 1:
+                staged[partition] = count - 1
+
+    # What is asked
 
     @property
     def any(self) -> bool:
-        return bool(self.committed or self.pending or self.pending_transactional)
+        return bool(self.committed or self.pending or self._staged or self._staged_in_transactions)
 
     def get(self, partition: TopicPartition) -> OffsetAndMetadata | None:
         committed = self.committed.get(partition)
@@ -44,80 +114,27 @@ class GroupOffsets:
 
     def is_unstable(self, partition: TopicPartition) -> bool:
         """Whether a commit of this partition is still on its way."""
-        return partition in self.pending or any(
-            partition in offsets for offsets in self.pending_transactional.values()
+        return partition in self._staged or self._is_in_transaction(partition)
+
+    def _is_in_transaction(self, partition: TopicPartition) -> bool:
+        return partition in self._staged_in_transactions or any(
+            partition in pending for pending in self.pending.values()
         )
-
-    def stage(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
-        self.pending.update(offsets)
-
-    def unstage(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
-        """Drop staged offsets, unless a later commit has taken their place."""
-        for partition, value in offsets.items():
-            if self.pending.get(partition) is value:
-                del self.pending[partition]
-
-    def commit(self, offsets: dict[TopicPartition, OffsetAndMetadata], log_offset: int) -> None:
-        self.unstage(offsets)
-        for partition, value in offsets.items():
-            committed = self.committed.get(partition)
-            if committed is None or committed.log_offset < log_offset:
-                self.committed[partition] = CommittedOffset(value, log_offset)
-
-    def stage_transactional(self, producer_id: int, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
-        staged = self.pending_transactional.setdefault(producer_id, {})
-        staged.update({partition: CommittedOffset(value, -1) for partition, value in offsets.items()})
-
-    def settle_transactional(
-        self, producer_id: int, offsets: dict[TopicPartition, OffsetAndMetadata], log_offset: int | None
-    ) -> None:
-        """The records of staged offsets are committed, below `log_offset`, or (None) are not."""
-        staged = self.pending_transactional.get(producer_id, {})
-        for partition, value in offsets.items():
-            found = staged.get(partition)
-            if found is None or found.value is not value:
-                continue
-            if log_offset is None:
-                del staged[partition]
-            else:
-                staged[partition] = CommittedOffset(value, log_offset)
-        if not staged:
-            self.pending_transactional.pop(producer_id, None)
-
-    def complete_transaction(self, producer_id: int, committed: bool) -> None:
-        """The marker of a transaction is committed: its offsets show, where no later commit does, or go."""
-        staged = self.pending_transactional.pop(producer_id, {})
-        for partition, offset in staged.items() if committed else ():
-            known = self.committed.get(partition)
-            if offset.log_offset >= 0 and (known is None or known.log_offset < offset.log_offset):
-                self.committed[partition] = offset
-
-    def drop_transactional(self, partitions: Iterable[TopicPartition]) -> None:
-        """These partitions are gone: open transactions have nothing to commit there."""
-        for partition in partitions:
-            for staged in self.pending_transactional.values():
-                staged.pop(partition, None)
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        """All with an offset, visible or not."""
-        return list(self.committed | self.pending)
+        """All with an offset, visible or on its way there, but for those of open transactions."""
+        return list(dict.fromkeys((*self.committed, *self._staged)))
 
-    def select(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The latest offsets of these partitions, visible or not; what has none is left out."""
-        latest = {partition: self.pending.get(partition) or self.get(partition) for partition in partitions}
-        return {partition: value for partition, value in latest.items() if value is not None}
+    def known(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Those of the partitions that have an offset, visible or not."""
+        return [item for item in partitions if item in self.committed or self.is_unstable(item)]
 
-    def would_be_empty_without(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> bool:
-        return not self.pending_transactional and all(
-            partition in offsets for partition in (*self.committed, *self.pending)
+    def would_be_empty_without(self, partitions: Collection[TopicPartition]) -> bool:
+        left = itertools.chain(
+            self.committed, self._staged, self._staged_in_transactions, *self.pending.values()
         )
-
-    def remove(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
-        """Forget these offsets, except where a later commit has changed the value."""
-        for partition, value in offsets.items():
-            if self.get(partition) is value:
-                del self.committed[partition]
+        return all(partition in partitions for partition in left)
 
     def expired(
         self,
@@ -128,7 +145,7 @@ class GroupOffsets:
         state_timestamp_ms: int,
         protocol_type: str | None,
         subscribed_topics: frozenset[str] | None,
-    ) -> dict[TopicPartition, OffsetAndMetadata]:
+    ) -> list[TopicPartition]:
         """What offsets.retention.minutes lets go (KIP-211).
 
         - A group with members keeps the offsets of the topics it subscribes to; others expire by the age of
@@ -149,7 +166,7 @@ class GroupOffsets:
         ):
             kept_topics = subscribed_topics
         elif protocol_type is not None:
-            return {}
+            return []
 
         def has_expired(value: OffsetAndMetadata) -> bool:
             if value.expire_timestamp_ms != -1:
@@ -157,10 +174,10 @@ class GroupOffsets:
             since_ms = value.commit_timestamp_ms if empty_since_ms == -1 else empty_since_ms
             return now_ms - since_ms >= retention_ms
 
-        return {
-            partition: committed.value
+        return [
+            partition
             for partition, committed in self.committed.items()
             if partition[0] not in kept_topics
-            and partition not in self.pending
             and has_expired(committed.value)
-        }
+            and not self.is_unstable(partition)
+        ]

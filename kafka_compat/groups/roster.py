@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kafka_compat.groups.model import JoinedMember, Member, Protocols, Waiter
+from kafka_compat.coordinators.machine import Waiter
+from kafka_compat.groups.model import JoinedMember, Member, MemberSnapshot, Protocols
 
 
 class Roster:
@@ -121,5 +122,21 @@ class Roster:
     def joined_members(self, protocol: str | None) -> tuple[JoinedMember, ...]:
         return tuple(
             JoinedMember(member.member_id, member.group_instance_id, member.metadata(protocol))
+            for member in self.members.values()
+        )
+
+    def snapshots(self, protocol: str | None, assignments: dict[str, bytes]) -> tuple[MemberSnapshot, ...]:
+        """All members as they are stored, with an assignment for each."""
+        return tuple(
+            MemberSnapshot(
+                member.member_id,
+                member.group_instance_id,
+                member.client_id,
+                member.client_host,
+                member.session_timeout_ms,
+                member.rebalance_timeout_ms,
+                member.metadata(protocol),
+                assignments[member.member_id],
+            )
             for member in self.members.values()
         )

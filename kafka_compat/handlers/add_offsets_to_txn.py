@@ -8,47 +8,60 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
-from kafka_compat.dispatch import PENDING, RequestContext, handler
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from kafka_compat.topic_names import OFFSETS_TOPIC
+from kafka_compat.protocol.pending import PENDING
 from kafka_compat.transactions.model import ProducerIdentity
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasGroups, HasMetadata, HasTopics, HasTransactions
+
+    class _Services(HasGroups, HasMetadata, HasTopics, HasTransactions, Protocol):
+        """What is used here."""
+
 
 _FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 
 
-@handler(ApiKey.ADD_OFFSETS_TO_TXN)
-def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> object:
-    if OFFSETS_TOPIC not in ctx.broker.metadata.topics:
+@handler(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4)
+def add_offsets_to_txn(ctx: RequestContext[_Services], request: AddOffsetsToTxnRequest) -> object:
+    if OFFSETS_TOPIC not in ctx.services.metadata.topics:
         # A producer looks for the group's coordinator only after this; looking makes the topic.
         return _after_creation(ctx, request)
     _add(ctx, request, ctx.respond)
     return PENDING
 
 
-async def _after_creation(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+async def _after_creation(
+    ctx: RequestContext[_Services], request: AddOffsetsToTxnRequest
+) -> AddOffsetsToTxnResponse:
     try:
-        await ctx.broker.topics.ensure_internal(OFFSETS_TOPIC)
+        await ctx.services.topics.ensure_internal(OFFSETS_TOPIC)
     except KafkaError:
         return AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    answer: asyncio.Future[AddOffsetsToTxnResponse] = ctx.broker.loop.create_future()
+    answer: asyncio.Future[AddOffsetsToTxnResponse] = asyncio.get_running_loop().create_future()
     _add(ctx, request, answer.set_result)
     return await answer
 
 
 def _add(
-    ctx: RequestContext, request: AddOffsetsToTxnRequest, send: Callable[[AddOffsetsToTxnResponse], None]
+    ctx: RequestContext[_Services],
+    request: AddOffsetsToTxnRequest,
+    send: Callable[[AddOffsetsToTxnResponse], None],
 ) -> None:
     def respond(error: ErrorCode) -> None:
         if ctx.api_version < _FIRST_VERSION_WITH_PRODUCER_FENCED and error is ErrorCode.PRODUCER_FENCED:
             error = ErrorCode.INVALID_PRODUCER_EPOCH
         send(AddOffsetsToTxnResponse(error_code=error))
 
-    ctx.broker.transactions.add_partitions(
+    ctx.services.transactions.add_partitions(
         request.transactional_id,
         ProducerIdentity(request.producer_id, request.producer_epoch),
-        [(OFFSETS_TOPIC, ctx.broker.groups.shard_of(request.group_id))],
+        [(OFFSETS_TOPIC, ctx.services.groups.shard_of(request.group_id))],
         respond,
     )

@@ -8,9 +8,12 @@ is in one, or, for producers of transaction.version 2, to add it (KIP-890).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
-from kafka_compat.dispatch import PENDING, RequestContext, handler
 from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import Steps, gathered
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -21,7 +24,15 @@ from kafka_compat.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
+from kafka_compat.protocol.pending import PENDING, Pending
 from kafka_compat.transactions.model import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasMetadata, HasTransactions
+
+    class _Services(HasMetadata, HasTransactions, Protocol):
+        """What is used here."""
+
 
 _FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 _FIRST_BATCHED_VERSION = 4
@@ -30,28 +41,29 @@ PartitionErrors = dict[TopicPartition, ErrorCode]
 Settle = Callable[[str, PartitionErrors], None]
 
 
-@handler(ApiKey.ADD_PARTITIONS_TO_TXN)
-def add_partitions_to_txn(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> object:
+@handler(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5)
+def add_partitions_to_txn(
+    ctx: RequestContext[_Services], request: AddPartitionsToTxnRequest
+) -> Steps[AddPartitionsToTxnResponse | Pending]:
     if ctx.api_version >= _FIRST_BATCHED_VERSION:
-        return _batched(ctx, request.transactions)
-    asked = _partitions(request.v3_and_below_topics)
-    unknown = {item for item in asked if ctx.broker.metadata.partition(*item) is None}
+        return (yield from _batched(ctx, request.transactions))
+    asked = yield from _partitions(request.v3_and_below_topics)
+    unknown = set()
+    for item in asked:
+        if ctx.services.metadata.partition(*item) is None:
+            unknown.add(item)
+        yield None
     if unknown:
-        return _response_to_producer(
-            {
-                item: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                if item in unknown
-                else ErrorCode.OPERATION_NOT_ATTEMPTED
-                for item in asked
-            }
-        )
+        refused = dict.fromkeys(asked, ErrorCode.OPERATION_NOT_ATTEMPTED)
+        refused |= dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return (yield from _response_to_producer(refused))
 
     def respond(error: ErrorCode) -> None:
         if ctx.api_version < _FIRST_VERSION_WITH_PRODUCER_FENCED and error is ErrorCode.PRODUCER_FENCED:
             error = ErrorCode.INVALID_PRODUCER_EPOCH
-        ctx.respond(_response_to_producer(dict.fromkeys(asked, error)))
+        ctx.long_work.start(_response_to_producer(dict.fromkeys(asked, error)), ctx.respond)
 
-    ctx.broker.transactions.add_partitions(
+    ctx.services.transactions.add_partitions(
         request.v3_and_below_transactional_id,
         ProducerIdentity(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch),
         asked,
@@ -60,35 +72,44 @@ def add_partitions_to_txn(ctx: RequestContext, request: AddPartitionsToTxnReques
     return PENDING
 
 
-def _batched(ctx: RequestContext, transactions: list[AddPartitionsToTxnTransaction]) -> object:
+def _batched(
+    ctx: RequestContext[_Services], transactions: list[AddPartitionsToTxnTransaction]
+) -> Steps[AddPartitionsToTxnResponse | Pending]:
     response = AddPartitionsToTxnResponse()
     waiting = len(transactions)
     if not waiting:
         return response
 
     def settle(transactional_id: str, errors: PartitionErrors) -> None:
+        ctx.long_work.start(_results(errors), partial(told, transactional_id))
+
+    def told(transactional_id: str, results: list[AddPartitionsToTxnTopicResult]) -> None:
         nonlocal waiting
         response.results_by_transaction.append(
-            AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=_results(errors))
+            AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=results)
         )
         waiting -= 1
         if not waiting:
             ctx.respond(response)
 
     for transaction in transactions:
-        _one(ctx, transaction, settle)
+        yield from _one(ctx, transaction, settle)
     return PENDING
 
 
-def _one(ctx: RequestContext, transaction: AddPartitionsToTxnTransaction, settle: Settle) -> None:
-    coordinator = ctx.broker.transactions
+def _one(
+    ctx: RequestContext[_Services], transaction: AddPartitionsToTxnTransaction, settle: Settle
+) -> Steps[None]:
+    coordinator = ctx.services.transactions
     transactional_id = transaction.transactional_id
     identity = ProducerIdentity(transaction.producer_id, transaction.producer_epoch)
-    asked = _partitions(transaction.topics)
+    asked = yield from _partitions(transaction.topics)
     if transaction.verify_only:
-        settle(
-            transactional_id, {item: coordinator.verify(transactional_id, identity, [item]) for item in asked}
-        )
+        verified: PartitionErrors = {}
+        for item in asked:
+            verified[item] = coordinator.verify(transactional_id, identity, [item])
+            yield None
+        settle(transactional_id, verified)
         return
     coordinator.add_partitions(
         transactional_id,
@@ -99,18 +120,19 @@ def _one(ctx: RequestContext, transaction: AddPartitionsToTxnTransaction, settle
     )
 
 
-def _partitions(topics: list[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
-    return [(topic.name, index) for topic in topics for index in topic.partitions]
+def _partitions(topics: list[AddPartitionsToTxnTopic]) -> Steps[list[TopicPartition]]:
+    return gathered((topic.name, index) for topic in topics for index in topic.partitions)
 
 
-def _results(errors: PartitionErrors) -> list[AddPartitionsToTxnTopicResult]:
+def _results(errors: PartitionErrors) -> Steps[list[AddPartitionsToTxnTopicResult]]:
     topics: dict[str, AddPartitionsToTxnTopicResult] = {}
     for (name, index), error in errors.items():
+        yield None
         topics.setdefault(name, AddPartitionsToTxnTopicResult(name=name)).results_by_partition.append(
             AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error)
         )
     return list(topics.values())
 
 
-def _response_to_producer(errors: PartitionErrors) -> AddPartitionsToTxnResponse:
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(errors))
+def _response_to_producer(errors: PartitionErrors) -> Steps[AddPartitionsToTxnResponse]:
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=(yield from _results(errors)))

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from coordination import znodes
-from coordination.metadata_store import MetadataStoreError, NoNode
-from kafka_compat.cluster.handling import cluster_broker
-from kafka_compat.dispatch import RequestContext, handler
+from typing import TYPE_CHECKING
+
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.malformed_nodes import MalformedNode
+from kafka_compat.coordination.metadata_store import MetadataStoreError, NoNode
 from kafka_compat.errors import ErrorCode
-from kafka_compat.producer_ids import claim_block
+from kafka_compat.metadata.producer_ids import claim_block
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import ClusterServices
 
-@handler(ApiKey.ALLOCATE_PRODUCER_IDS)
+
+@handler(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, cluster=True)
 async def allocate_producer_ids(
-    ctx: RequestContext, request: AllocateProducerIdsRequest
+    ctx: RequestContext[ClusterServices], request: AllocateProducerIdsRequest
 ) -> AllocateProducerIdsResponse:
-    broker = cluster_broker(ctx)
-    if not broker.controller.is_active:
+    cluster = ctx.services.membership
+    if not cluster.service.is_active:
         return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
     try:
-        _, stat = await broker.store.get(znodes.broker_path(request.broker_id))
+        _, stat = await cluster.store.get(znodes.broker_path(request.broker_id))
         if stat.czxid != request.broker_epoch:
             return AllocateProducerIdsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-        block = await claim_block(broker.store, request.broker_id)
+        block = await claim_block(cluster.store, request.broker_id)
     except NoNode:
         return AllocateProducerIdsResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
+    except MalformedNode as error:
+        cluster.service.tell_of_malformed(error, "no producer ids are given out")
+        return AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     except MetadataStoreError:
         # The session is broken or over: another broker is the controller, or will be.
         return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)

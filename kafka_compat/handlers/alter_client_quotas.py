@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from kafka_compat.client_quotas import Change
-from kafka_compat.dispatch import RequestContext, handler
+from typing import TYPE_CHECKING
+
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import KafkaError
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -13,26 +14,33 @@ from kafka_compat.protocol.messages.alter_client_quotas import (
     AlterClientQuotasResponseEntryData,
     EntryData,
 )
+from kafka_compat.quotas.client_quotas import Change
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasClientQuotas
 
 
-@handler(ApiKey.ALTER_CLIENT_QUOTAS)
+@handler(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1)
 async def alter_client_quotas(
-    ctx: RequestContext, request: AlterClientQuotasRequest
+    ctx: RequestContext[HasClientQuotas], request: AlterClientQuotasRequest
 ) -> AlterClientQuotasResponse:
-    return AlterClientQuotasResponse(
-        entries=[await _alter(ctx, entry, request.validate_only) for entry in request.entries]
-    )
+    response = AlterClientQuotasResponse()
+    turn = await ctx.long_work.begin()
+    for entry in request.entries:
+        response.entries.append(await _alter(ctx, entry, request.validate_only))
+        await turn.pause_if_due()
+    return response
 
 
 async def _alter(
-    ctx: RequestContext, entry: EntryData, validate_only: bool
+    ctx: RequestContext[HasClientQuotas], entry: EntryData, validate_only: bool
 ) -> AlterClientQuotasResponseEntryData:
     answer = AlterClientQuotasResponseEntryData(error_message=None, entity=entry.entity)
     entity = {item.entity_type: item.entity_name for item in entry.entity}
     changes = [Change(item.key, None if item.remove else item.value) for item in entry.ops]
     try:
         with store_failures_told():
-            await ctx.broker.client_quotas.alter(entity, changes, validate_only)
+            await ctx.services.client_quotas.alter(entity, changes, validate_only)
     except KafkaError as error:
         answer.error_code, answer.error_message = error.code, error.message
     return answer

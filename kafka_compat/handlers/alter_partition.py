@@ -5,20 +5,26 @@ topics by id, 3 names the brokers with their epochs.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coordination.controller_model import AlterPartitionReply, AlterPartitionRequested
 from kafka_compat.cluster import controller_wire
-from kafka_compat.cluster.handling import cluster_broker
-from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.coordination.controller_events import AlterPartitionRequested
+from kafka_compat.coordination.controller_replies import AlterPartitionReply
 from kafka_compat.errors import ErrorCode
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import ClusterServices
 
-@handler(ApiKey.ALTER_PARTITION)
-async def alter_partition(ctx: RequestContext, request: AlterPartitionRequest) -> AlterPartitionResponse:
-    controller = cluster_broker(ctx).controller
+
+@handler(ApiKey.ALTER_PARTITION, 0, 3, cluster=True)
+async def alter_partition(
+    ctx: RequestContext[ClusterServices], request: AlterPartitionRequest
+) -> AlterPartitionResponse:
+    controller = ctx.services.membership.service
     names: dict[UUID, str] = {}
 
     def asked(request_id: Hashable) -> AlterPartitionRequested:

@@ -4,15 +4,13 @@ controller alone.
 
 from __future__ import annotations
 
-from coordination.controller_model import (
-    ControllerError,
-    ReassignmentReply,
-    ReassignmentRequested,
-    TopicPartition,
-)
-from kafka_compat.cluster.handling import NOT_THE_CONTROLLER
-from kafka_compat.dispatch import RequestContext, handler
-from kafka_compat.errors import ErrorCode
+from typing import TYPE_CHECKING
+
+from kafka_compat.coordination.controller_events import ReassignmentRequested
+from kafka_compat.coordination.controller_model import ControllerError, TopicPartition
+from kafka_compat.coordination.controller_replies import ReassignmentReply
+from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -21,10 +19,13 @@ from kafka_compat.protocol.messages.alter_partition_reassignments import (
     ReassignableTopicResponse,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasController
 
-@handler(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
+
+@handler(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 0)
 async def alter_partition_reassignments(
-    ctx: RequestContext, request: AlterPartitionReassignmentsRequest
+    ctx: RequestContext[HasController], request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
     targets = {
         TopicPartition(topic.name, item.partition_index): (
@@ -33,7 +34,7 @@ async def alter_partition_reassignments(
         for topic in request.topics
         for item in topic.partitions
     }
-    reply = await ctx.broker.controller.ask(lambda request_id: ReassignmentRequested(request_id, targets))
+    reply = await ctx.services.controller.ask(lambda request_id: ReassignmentRequested(request_id, targets))
     if not isinstance(reply, ReassignmentReply) or reply.error == ControllerError.NOT_CONTROLLER:
         return AlterPartitionReassignmentsResponse(
             error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_THE_CONTROLLER

@@ -5,9 +5,12 @@ Success says that a move has begun; DescribeLogDirs tells how far it is.
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import RequestContext, handler
+from typing import TYPE_CHECKING
+
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.long_work import Steps
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -15,13 +18,16 @@ from kafka_compat.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-from storage.errors import StorageError
+from kafka_compat.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasLogMover
 
 
-@handler(ApiKey.ALTER_REPLICA_LOG_DIRS)
+@handler(ApiKey.ALTER_REPLICA_LOG_DIRS, 0, 2)
 def alter_replica_log_dirs(
-    ctx: RequestContext, request: AlterReplicaLogDirsRequest
-) -> AlterReplicaLogDirsResponse:
+    ctx: RequestContext[HasLogMover], request: AlterReplicaLogDirsRequest
+) -> Steps[AlterReplicaLogDirsResponse]:
     topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     for wanted in request.dirs:
         for topic in wanted.topics:
@@ -29,6 +35,7 @@ def alter_replica_log_dirs(
             for partition in topic.partitions:
                 code = _move(ctx, topic.name, partition, wanted.path)
                 results.append(AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=code))
+                yield None
     return AlterReplicaLogDirsResponse(
         results=[
             AlterReplicaLogDirTopicResult(topic_name=name, partitions=results)
@@ -37,9 +44,9 @@ def alter_replica_log_dirs(
     )
 
 
-def _move(ctx: RequestContext, topic: str, partition: int, path: str) -> ErrorCode:
+def _move(ctx: RequestContext[HasLogMover], topic: str, partition: int, path: str) -> ErrorCode:
     try:
-        ctx.broker.log_mover.move(topic, partition, path)
+        ctx.services.log_mover.move(topic, partition, path)
     except (KafkaError, StorageError) as error:
         return code_of(error)
     return ErrorCode.NONE

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import RequestContext, handler
+from typing import TYPE_CHECKING
+
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
-from kafka_compat.scram_credentials import Deletion, Upsertion
+from kafka_compat.security.scram_credentials import Deletion, Upsertion
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasScramCredentials
 
 
-@handler(ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
+@handler(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0)
 async def alter_user_scram_credentials(
-    ctx: RequestContext, request: AlterUserScramCredentialsRequest
+    ctx: RequestContext[HasScramCredentials], request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
     deletions = [Deletion(item.name, item.mechanism) for item in request.deletions]
     upsertions = [
@@ -22,7 +27,7 @@ async def alter_user_scram_credentials(
         for item in request.upsertions
     ]
     results = []
-    for user, error in (await ctx.broker.scram_credentials.alter(deletions, upsertions)).items():
+    for user, error in (await ctx.services.scram_credentials.alter(deletions, upsertions)).items():
         result = AlterUserScramCredentialsResult(user=user, error_message=None)
         if error is not None:
             result.error_code, result.error_message = error.code, error.message

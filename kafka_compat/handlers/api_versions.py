@@ -7,9 +7,10 @@ clients name their software; 3 also brings the supported and finalized features 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Protocol
 
-from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.api_versions import (
     ApiVersion,
@@ -19,18 +20,25 @@ from kafka_compat.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasConfig, HasServed
+
+    class _Services(HasConfig, HasServed, Protocol):
+        """What is used here."""
+
+
 _TRANSACTION_VERSION = "transaction.version"
 _LEVEL_MAX = 2
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-@handler(ApiKey.API_VERSIONS)
-def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
+@handler(ApiKey.API_VERSIONS, 0, 4)
+def api_versions(ctx: RequestContext[_Services], request: ApiVersionsRequest | None) -> ApiVersionsResponse:
     """`request` is None where its version was unknown."""
-    response = ApiVersionsResponse(finalized_features_epoch=ctx.broker.finalized_features_epoch)
+    response = ApiVersionsResponse(finalized_features_epoch=ctx.services.finalized_features_epoch)
     if request is None:
         response.error_code = ErrorCode.UNSUPPORTED_VERSION
-        low, high = ctx.broker.served[ApiKey.API_VERSIONS]
+        low, high = ctx.services.served[ApiKey.API_VERSIONS]
         response.api_keys = [ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=low, max_version=high)]
         return response
     if ctx.api_version >= 3:
@@ -41,9 +49,9 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> Api
         ctx.connection.software = (name, version)
     response.api_keys = [
         ApiVersion(api_key=key, min_version=low, max_version=high)
-        for key, (low, high) in ctx.broker.served.items()
+        for key, (low, high) in ctx.services.served.items()
     ]
-    level = ctx.broker.config.int("kafka.compat.transaction.version")
+    level = ctx.services.config.int("kafka.compat.transaction.version")
     if level:
         if ctx.api_version >= 4:
             # Older clients cannot read a feature with minimum version 0.

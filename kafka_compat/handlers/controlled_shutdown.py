@@ -4,14 +4,13 @@ controller alone; others say STALE_CONTROLLER_EPOCH, as Kafka does.
 
 from __future__ import annotations
 
-from coordination.controller_model import (
-    ControlledShutdownReply,
-    ControlledShutdownRequested,
-    ControllerError,
-)
-from kafka_compat.cluster.handling import cluster_broker
-from kafka_compat.dispatch import RequestContext, handler
+from typing import TYPE_CHECKING
+
+from kafka_compat.coordination.controller_events import ControlledShutdownRequested
+from kafka_compat.coordination.controller_model import ControllerError
+from kafka_compat.coordination.controller_replies import ControlledShutdownReply
 from kafka_compat.errors import ErrorCode
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.controlled_shutdown import (
     ControlledShutdownRequest,
@@ -19,12 +18,15 @@ from kafka_compat.protocol.messages.controlled_shutdown import (
     RemainingPartition,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import ClusterServices
 
-@handler(ApiKey.CONTROLLED_SHUTDOWN)
+
+@handler(ApiKey.CONTROLLED_SHUTDOWN, 0, 3, cluster=True)
 async def controlled_shutdown(
-    ctx: RequestContext, request: ControlledShutdownRequest
+    ctx: RequestContext[ClusterServices], request: ControlledShutdownRequest
 ) -> ControlledShutdownResponse:
-    reply = await cluster_broker(ctx).controller.ask(
+    reply = await ctx.services.membership.service.ask(
         lambda request_id: ControlledShutdownRequested(request_id, request.broker_id, request.broker_epoch)
     )
     if not isinstance(reply, ControlledShutdownReply) or reply.error == ControllerError.NOT_CONTROLLER:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_acls import (
     AclCreationResult,
@@ -12,8 +12,8 @@ from kafka_compat.protocol.messages.create_acls import (
 )
 
 
-@handler(ApiKey.CREATE_ACLS)
-def create_acls(ctx: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
+@handler(ApiKey.CREATE_ACLS, 0, 3)
+def create_acls(ctx: RequestContext[object], request: CreateAclsRequest) -> CreateAclsResponse:
     refused = AclCreationResult(
         error_code=ErrorCode.SECURITY_DISABLED, error_message="No Authorizer is configured."
     )

@@ -3,8 +3,8 @@ authenticates any."""
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
@@ -12,9 +12,9 @@ from kafka_compat.protocol.messages.create_delegation_token import (
 )
 
 
-@handler(ApiKey.CREATE_DELEGATION_TOKEN)
+@handler(ApiKey.CREATE_DELEGATION_TOKEN, 0, 3)
 def create_delegation_token(
-    ctx: RequestContext, request: CreateDelegationTokenRequest
+    ctx: RequestContext[object], request: CreateDelegationTokenRequest
 ) -> CreateDelegationTokenResponse:
     # A client without authentication is Kafka's User:ANONYMOUS.
     return CreateDelegationTokenResponse(

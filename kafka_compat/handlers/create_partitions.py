@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING, Protocol
 
-from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.error_mapping import told_as
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -14,19 +16,27 @@ from kafka_compat.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasMetadata, HasTopics
 
-@handler(ApiKey.CREATE_PARTITIONS)
+    class _Services(HasMetadata, HasTopics, Protocol):
+        """What is used here."""
+
+
+@handler(ApiKey.CREATE_PARTITIONS, 0, 3)
 async def create_partitions(
-    ctx: RequestContext, request: CreatePartitionsRequest
+    ctx: RequestContext[_Services], request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatePartitionsTopicResult] = {}
+    turn = await ctx.long_work.begin()
     for topic in request.topics:
+        await turn.pause_if_due()
         result = results[topic.name] = CreatePartitionsTopicResult(name=topic.name)
         try:
             if counts[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
-            known = ctx.broker.metadata.topics.get(topic.name)
+            known = ctx.services.metadata.topics.get(topic.name)
             if known is not None and topic.count - len(known.partitions) > PARTITIONS_PER_REQUEST_MAX:
                 raise KafkaError(
                     ErrorCode.POLICY_VIOLATION,
@@ -35,10 +45,11 @@ async def create_partitions(
             assignments = None
             if topic.assignments is not None:
                 assignments = [tuple(item.broker_ids) for item in topic.assignments]
-            await ctx.broker.topics.create_partitions(
+            await ctx.services.topics.create_partitions(
                 topic.name, topic.count, assignments, request.validate_only, request.timeout_ms
             )
-        except KafkaError as error:
-            result.error_code = error.code
-            result.error_message = error.message or None
+        except Exception as error:
+            told = told_as(error, f"CreatePartitions of {topic.name!r}")
+            result.error_code = told.code
+            result.error_message = told.message or None
     return CreatePartitionsResponse(results=list(results.values()))

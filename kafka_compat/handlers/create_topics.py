@@ -6,10 +6,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
-from kafka_compat.configs import tell_of_no_effect
-from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.error_mapping import told_as
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.long_work import batched
+from kafka_compat.metadata.config_manager import tell_of_no_effect
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_topics import (
     CreatableTopic,
@@ -19,19 +23,27 @@ from kafka_compat.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 
-_FIRST_VERSION_WITH_DEFAULTS = 4
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasConfigs, HasMetadata, HasTopics
+
+    class _Services(HasConfigs, HasMetadata, HasTopics, Protocol):
+        """What is used here."""
+
+
 _OF_KRAFT = "__cluster_metadata"
 PARTITIONS_PER_REQUEST_MAX = 10_000
 """As KRaft's controller has it: one request must not keep the broker from everyone else's."""
+TOPICS_AT_ONCE = 64
+"""How many topics of one request are made, or deleted, at the same time."""
 
 
-@handler(ApiKey.CREATE_TOPICS)
-async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    asked = sum(max(topic.num_partitions, len(topic.assignments), 1) for topic in request.topics)
-    if asked > PARTITIONS_PER_REQUEST_MAX:
-        problem = "Excessively large number of partitions per request."
-        refused = [_failure(topic, ErrorCode.POLICY_VIOLATION, problem) for topic in request.topics]
-        return CreateTopicsResponse(topics=refused)
+@handler(ApiKey.CREATE_TOPICS, 0, 7)
+async def create_topics(ctx: RequestContext[_Services], request: CreateTopicsRequest) -> CreateTopicsResponse:
+    asked = 0
+    for some in batched(request.topics):
+        asked += sum(max(topic.num_partitions, len(topic.assignments), 1) for topic in some)
+        if asked > PARTITIONS_PER_REQUEST_MAX:
+            return await _refused(ctx, request.topics)
     counts = Counter(topic.name for topic in request.topics)
 
     async def created(topic: CreatableTopic) -> CreatableTopicResult:
@@ -43,16 +55,38 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
             return _failure(topic, ErrorCode.INVALID_REQUEST, problem)
         try:
             return await _create(ctx, topic, request)
-        except KafkaError as error:
-            return _failure(topic, error.code, error.message)
+        except Exception as error:
+            told = told_as(error, f"CreateTopics of {topic.name!r}")
+            return _failure(topic, told.code, told.message)
 
-    # A cluster's controller makes them together.
-    return CreateTopicsResponse(topics=list(await asyncio.gather(*map(created, request.topics))))
+    response = CreateTopicsResponse()
+    turn = await ctx.long_work.begin()
+    for first in range(0, len(request.topics), TOPICS_AT_ONCE):
+        # A cluster's controller makes them together.
+        together = request.topics[first : first + TOPICS_AT_ONCE]
+        response.topics += await asyncio.gather(*map(created, together))
+        await turn.pause_if_due()
+    return response
+
+
+async def _refused(
+    ctx: RequestContext[_Services], topics: Sequence[CreatableTopic]
+) -> CreateTopicsResponse:
+    problem = "Excessively large number of partitions per request."
+    refused = CreateTopicsResponse()
+    turn = await ctx.long_work.begin()
+    for topic in topics:
+        refused.topics.append(_failure(topic, ErrorCode.POLICY_VIOLATION, problem))
+        await turn.pause_if_due()
+    return refused
 
 
 async def _create(
-    ctx: RequestContext, topic: CreatableTopic, request: CreateTopicsRequest
+    ctx: RequestContext[_Services], topic: CreatableTopic, request: CreateTopicsRequest
 ) -> CreatableTopicResult:
+    if topic.name in ctx.services.metadata.topics:
+        # Whatever else is wrong, as with Kafka: kafkajs asks with counts of -1 and wants to know just that.
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     assignments = {item.partition_index: tuple(item.broker_ids) for item in topic.assignments}
     if len(assignments) != len(topic.assignments):
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition is assigned more than once.")
@@ -62,11 +96,6 @@ async def _create(
             "Both numPartitions or replicationFactor and replicasAssignments were set. "
             "Both cannot be used at the same time.",
         )
-    defaults_allowed = ctx.api_version >= _FIRST_VERSION_WITH_DEFAULTS
-    if not assignments and not defaults_allowed and topic.num_partitions == -1:
-        raise KafkaError(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
-    if not assignments and not defaults_allowed and topic.replication_factor == -1:
-        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0.")
     configs: dict[str, str] = {}
     for config in topic.configs:
         if config.value is None:
@@ -74,7 +103,7 @@ async def _create(
                 ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}"
             )
         configs[config.name] = config.value
-    created = await ctx.broker.topics.create(
+    created = await ctx.services.topics.create(
         topic.name,
         partitions=topic.num_partitions,
         replication_factor=topic.replication_factor,
@@ -101,7 +130,7 @@ async def _create(
                 config_source=entry.source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in ctx.broker.configs.topic_entries(configs)
+            for entry in ctx.services.configs.topic_entries(configs)
         ]
     return result
 

@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import PENDING, RequestContext, handler
+from typing import TYPE_CHECKING
+
 from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import Steps, batched
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
+from kafka_compat.protocol.pending import PENDING, Pending
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasGroups
+
+_GROUPS_AT_ONCE = 64
 
 
-@handler(ApiKey.DELETE_GROUPS)
-def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> object:
-    ctx.broker.groups.delete_groups(request.groups_names, lambda errors: ctx.respond(_response(errors)))
+@handler(ApiKey.DELETE_GROUPS, 0, 2)
+def delete_groups(
+    ctx: RequestContext[HasGroups], request: DeleteGroupsRequest
+) -> Steps[DeleteGroupsResponse | Pending]:
+    distinct: dict[str, None] = {}
+    for some in batched(request.groups_names):
+        distinct.update(dict.fromkeys(some))
+        yield None
+    names = list(distinct)
+    if not names:
+        return DeleteGroupsResponse()
+    errors: dict[str, ErrorCode] = {}
+
+    def settle(found: dict[str, ErrorCode]) -> None:
+        errors.update(found)
+        if len(errors) == len(names):
+            ctx.long_work.start(_response(names, errors), ctx.respond)
+
+    for first in range(0, len(names), _GROUPS_AT_ONCE):
+        ctx.services.groups.delete_groups(names[first : first + _GROUPS_AT_ONCE], settle)
+        yield None
     return PENDING
 
 
-def _response(errors: dict[str, ErrorCode]) -> DeleteGroupsResponse:
-    return DeleteGroupsResponse(
-        results=[
-            DeletableGroupResult(group_id=group_id, error_code=error) for group_id, error in errors.items()
-        ]
-    )
+def _response(names: list[str], errors: dict[str, ErrorCode]) -> Steps[DeleteGroupsResponse]:
+    response = DeleteGroupsResponse()
+    for group_id in names:
+        response.results.append(DeletableGroupResult(group_id=group_id, error_code=errors[group_id]))
+        yield None
+    return response

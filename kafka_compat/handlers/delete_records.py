@@ -1,18 +1,23 @@
 """DeleteRecords (key 21): move the log start of partitions forward; offset -1 means the high watermark
 (KIP-107).
 
-Answered when the logs of all living replicas start there, which followers learn with their next fetch; those
-that take longer than the request's timeout get REQUEST_TIMED_OUT, and the records are deleted none the less.
+Answered when the new start is on this broker's disk, and the logs of all living replicas start there, which
+followers learn with their next fetch. Those that take longer than the request's timeout get
+REQUEST_TIMED_OUT, and the records are deleted none the less. Where the disk refuses to note the start, a full
+one for instance, the answer is KAFKA_STORAGE_ERROR, upon which clients ask again: nobody reads the records
+any more, but a crash could bring them back.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
-from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.metadata.topic_names import is_internal
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -21,44 +26,54 @@ from kafka_compat.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from kafka_compat.topic_names import is_internal
-from storage.errors import StorageError
+from kafka_compat.replication.disk_work import finished
+from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasFlusher, HasLogDirs, HasReplicas
     from kafka_compat.replication.partition import Partition
+
+    class _Services(HasFlusher, HasLogDirs, HasReplicas, Protocol):
+        """What is used here."""
+
 
 HIGH_WATERMARK = -1
 UNKNOWN_LOW_WATERMARK = -1
 
 
-@handler(ApiKey.DELETE_RECORDS)
-async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+@handler(ApiKey.DELETE_RECORDS, 0, 2)
+async def delete_records(
+    ctx: RequestContext[_Services], request: DeleteRecordsRequest
+) -> DeleteRecordsResponse:
     deletions = _Deletions(ctx)
-    response = DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[deletions.begin(topic.name, wanted) for wanted in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+    response = DeleteRecordsResponse()
+    turn = await ctx.long_work.begin()
+    for topic in request.topics:
+        result = DeleteRecordsTopicResult(name=topic.name)
+        response.topics.append(result)
+        for wanted in topic.partitions:
+            result.partitions.append(deletions.begin(topic.name, wanted))
+            await turn.pause_if_due()
     # Who was told that records are deleted does not get them back after a crash.
-    await ctx.broker.flusher.run(ctx.broker.log_dirs.checkpoint_log_start_offsets)
+    await deletions.store()
     await deletions.finish(request.timeout_ms)
+    deletions.tell_refusals()
     return response
 
 
 class _Deletions:
     """The partitions of one request, and those of them that followers have not come to yet."""
 
-    def __init__(self, ctx: RequestContext) -> None:
+    def __init__(self, ctx: RequestContext[_Services]) -> None:
         self._ctx = ctx
         self._pending: list[asyncio.Future[None]] = []
+        self._begun: list[tuple[str, DeleteRecordsPartitionResult]] = []
+        """The log directories with what was deleted in them."""
+        self._refusals: dict[str, Exception] = {}
 
     def begin(self, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         """Delete here; the result may change until `finish` returns."""
-        replicas = self._ctx.broker.replicas
+        replicas = self._ctx.services.replicas
         index = wanted.partition_index
         try:
             if is_internal(topic):
@@ -79,12 +94,13 @@ class _Deletions:
                 partition_index=index, low_watermark=UNKNOWN_LOW_WATERMARK, error_code=code_of(error)
             )
         result = DeleteRecordsPartitionResult(partition_index=index, low_watermark=partition.low_watermark())
+        self._begun.append((partition.log.disk.path, result))
         if result.low_watermark < offset:
             self._wait(partition, offset, result)
         return result
 
     def _wait(self, partition: Partition, offset: int, result: DeleteRecordsPartitionResult) -> None:
-        pending: asyncio.Future[None] = self._ctx.broker.loop.create_future()
+        pending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pending.append(pending)
         result.error_code = ErrorCode.REQUEST_TIMED_OUT
 
@@ -95,6 +111,21 @@ class _Deletions:
                 pending.set_result(None)
 
         partition.when_deleted(offset, reached)
+
+    async def store(self) -> None:
+        """Make the log starts durable."""
+        log_dirs = self._ctx.services.log_dirs
+        paths = list(dict.fromkeys(path for path, _ in self._begun))
+        errors = await asyncio.gather(*(finished(partial(log_dirs.store_log_starts, path)) for path in paths))
+        self._refusals = {path: error for path, error in zip(paths, errors, strict=True) if error is not None}
+
+    def tell_refusals(self) -> None:
+        """Answer with the error what is not durable."""
+        for path, result in self._begun:
+            error = self._refusals.get(path)
+            if error is not None:
+                result.error_code = code_of(error)
+                result.low_watermark = UNKNOWN_LOW_WATERMARK
 
     async def finish(self, timeout_ms: int) -> None:
         """Wait for the followers, for at most that long."""

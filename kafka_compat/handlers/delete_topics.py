@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
-from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.error_mapping import told_as
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.create_topics import TOPICS_AT_ONCE
+from kafka_compat.long_work import batched, counted
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -15,19 +18,32 @@ from kafka_compat.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasConfig, HasMetadata, HasTopics
+
+    class _Services(HasConfig, HasMetadata, HasTopics, Protocol):
+        """What is used here."""
+
+
 _NO_TOPIC_ID = UUID(int=0)
 
 
-@handler(ApiKey.DELETE_TOPICS)
-async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    if ctx.api_version >= 6:
-        wanted = [(topic.name, topic.topic_id) for topic in request.topics]
-    else:
-        wanted = [(name, _NO_TOPIC_ID) for name in request.topic_names]
-    names = Counter(name or ctx.broker.metadata.topic_name(topic_id) for name, topic_id in wanted)
+@handler(ApiKey.DELETE_TOPICS, 0, 6)
+async def delete_topics(ctx: RequestContext[_Services], request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    turn = await ctx.long_work.begin()
+    wanted: list[tuple[str | None, UUID]] = []
+    for topics in batched(request.topics):
+        wanted += [(topic.name, topic.topic_id) for topic in topics]
+        await turn.pause_if_due()
+    for some_names in batched(request.topic_names):
+        wanted += [(name, _NO_TOPIC_ID) for name in some_names]
+        await turn.pause_if_due()
+    names = await ctx.long_work.finish(
+        counted(name or ctx.services.metadata.topic_name(topic_id) for name, topic_id in wanted)
+    )
 
     async def deleted(name: str | None, topic_id: UUID) -> DeletableTopicResult:
-        resolved = name if name is not None else ctx.broker.metadata.topic_name(topic_id)
+        resolved = name if name is not None else ctx.services.metadata.topic_name(topic_id)
         result = DeletableTopicResult(name=resolved, topic_id=topic_id)
         try:
             if name is not None and topic_id != _NO_TOPIC_ID:
@@ -38,21 +54,27 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "No topic has this id.")
             if names[resolved] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic occurs more than once in the request.")
-            if not ctx.broker.config.bool("delete.topic.enable"):
+            if not ctx.services.config.bool("delete.topic.enable"):
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST if ctx.api_version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
                 )
-            known = ctx.broker.metadata.topics.get(resolved)
+            known = ctx.services.metadata.topics.get(resolved)
             if known is None:
                 raise KafkaError(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
                 )
             result.topic_id = known.topic_id
-            await ctx.broker.topics.delete(resolved, request.timeout_ms)
-        except KafkaError as error:
-            result.error_code = error.code
-            result.error_message = error.message or None
+            await ctx.services.topics.delete(resolved, request.timeout_ms)
+        except Exception as error:
+            told = told_as(error, f"DeleteTopics of {resolved!r}")
+            result.error_code = told.code
+            result.error_message = told.message or None
         return result
 
-    # A cluster's controller deletes them together.
-    return DeleteTopicsResponse(responses=list(await asyncio.gather(*(deleted(*item) for item in wanted))))
+    response = DeleteTopicsResponse()
+    for first in range(0, len(wanted), TOPICS_AT_ONCE):
+        # A cluster's controller deletes them together.
+        together = (deleted(*item) for item in wanted[first : first + TOPICS_AT_ONCE])
+        response.responses += await asyncio.gather(*together)
+        await turn.pause_if_due()
+    return response

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from kafka_compat.client_quotas import Condition
-from kafka_compat.dispatch import RequestContext, handler
+from typing import TYPE_CHECKING
+
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
@@ -14,13 +15,17 @@ from kafka_compat.protocol.messages.describe_client_quotas import (
     EntryData,
     ValueData,
 )
+from kafka_compat.quotas.client_quotas import Condition
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasClientQuotas
 
 _EXACT, _DEFAULT, _ANY = range(3)
 
 
-@handler(ApiKey.DESCRIBE_CLIENT_QUOTAS)
+@handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1)
 async def describe_client_quotas(
-    ctx: RequestContext, request: DescribeClientQuotasRequest
+    ctx: RequestContext[HasClientQuotas], request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
     conditions = []
     for component in request.components:
@@ -31,7 +36,7 @@ async def describe_client_quotas(
         conditions.append(Condition(component.entity_type, name, component.match_type == _ANY))
     try:
         with store_failures_told():
-            found = await ctx.broker.client_quotas.describe(conditions, request.strict)
+            found = await ctx.services.client_quotas.describe(conditions, request.strict)
     except KafkaError as error:
         return _refused(error)
     return DescribeClientQuotasResponse(

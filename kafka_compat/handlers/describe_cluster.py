@@ -5,11 +5,11 @@ KIP-919).
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -17,13 +17,16 @@ from kafka_compat.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasBrokers
+
 _BROKERS = 1
 _CONTROLLERS = 2
 
 
-@handler(ApiKey.DESCRIBE_CLUSTER)
+@handler(ApiKey.DESCRIBE_CLUSTER, 0, 2)
 def describe_cluster(
-    ctx: RequestContext, request: DescribeClusterRequest
+    ctx: RequestContext[HasBrokers], request: DescribeClusterRequest
 ) -> DescribeClusterResponse | Coroutine[Any, Any, DescribeClusterResponse]:
     if ctx.api_version >= 1 and request.endpoint_type != _BROKERS:
         if request.endpoint_type == _CONTROLLERS:
@@ -36,20 +39,22 @@ def describe_cluster(
             error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=f"Unsupported endpoint type {request.endpoint_type}",
         )
-    return _answer(ctx, request) if ctx.broker.metadata.brokers else _once_known(ctx, request)
+    return _answer(ctx, request) if ctx.services.metadata.brokers else _once_known(ctx, request)
 
 
-async def _once_known(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+async def _once_known(
+    ctx: RequestContext[HasBrokers], request: DescribeClusterRequest
+) -> DescribeClusterResponse:
     """As Metadata does: a broker that has just started would tell of a cluster without brokers."""
-    await ctx.broker.await_metadata()
+    await ctx.services.await_metadata()
     return _answer(ctx, request)
 
 
-def _answer(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    cache = ctx.broker.metadata
+def _answer(ctx: RequestContext[HasBrokers], request: DescribeClusterRequest) -> DescribeClusterResponse:
+    cache = ctx.services.metadata
     brokers = []
     for broker in cache.brokers.values():
-        host, port = ctx.broker.address_for(broker, ctx.connection)
+        host, port = ctx.services.address_for(broker, ctx.connection)
         brokers.append(
             DescribeClusterBroker(broker_id=broker.broker_id, host=host, port=port, rack=broker.rack)
         )

@@ -3,10 +3,14 @@ KIP-569)."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kafka_compat.config.synonyms import ConfigEntry
-from kafka_compat.configs import ResourceType
-from kafka_compat.dispatch import RequestContext, handler
-from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.error_mapping import config_message, told_as
+from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import batched
+from kafka_compat.metadata.config_manager import ResourceType
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -17,18 +21,38 @@ from kafka_compat.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasConfigs
 
-@handler(ApiKey.DESCRIBE_CONFIGS)
-async def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    unknown = [
-        item for item in request.resources if item.resource_type not in ResourceType.__members__.values()
-    ]
-    if unknown:
+
+_Asked = tuple[int, str, tuple[str, ...] | None]
+_KNOWN_TYPES = frozenset(ResourceType)
+
+
+@handler(ApiKey.DESCRIBE_CONFIGS, 0, 4)
+async def describe_configs(
+    ctx: RequestContext[HasConfigs], request: DescribeConfigsRequest
+) -> DescribeConfigsResponse:
+    response = DescribeConfigsResponse()
+    turn = await ctx.long_work.begin()
+    unknown = next((item for item in request.resources if item.resource_type not in _KNOWN_TYPES), None)
+    if unknown is not None:
         # Kafka refuses the request as a whole.
-        return DescribeConfigsResponse(results=[_refused(item, unknown[0]) for item in request.resources])
-    return DescribeConfigsResponse(
-        results=[await _describe(ctx, request, resource) for resource in request.resources]
-    )
+        for some in batched(request.resources):
+            response.results += [_refused(item, unknown) for item in some]
+            await turn.pause_if_due()
+        return response
+    described: dict[_Asked, DescribeConfigsResult] = {}
+    for resource in request.resources:
+        keys = resource.configuration_keys
+        asked = resource.resource_type, resource.resource_name, None if keys is None else tuple(keys)
+        result = described.get(asked)
+        if result is None:
+            # What is asked for more than once is looked up, and held in memory, once.
+            result = described[asked] = await _describe(ctx, request, resource)
+        response.results.append(result)
+        await turn.pause_if_due()
+    return response
 
 
 def _refused(resource: DescribeConfigsResource, unknown: DescribeConfigsResource) -> DescribeConfigsResult:
@@ -41,16 +65,17 @@ def _refused(resource: DescribeConfigsResource, unknown: DescribeConfigsResource
 
 
 async def _describe(
-    ctx: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    ctx: RequestContext[HasConfigs], request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:
-        entries = await ctx.broker.configs.describe(
+        entries = await ctx.services.configs.describe(
             resource.resource_type, resource.resource_name, resource.configuration_keys
         )
-    except KafkaError as error:
-        result.error_code = error.code
-        result.error_message = error.message
+    except Exception as error:
+        told = told_as(error, f"DescribeConfigs of {resource.resource_name!r}")
+        result.error_code = told.code
+        result.error_message = config_message(told)
         return result
     result.configs = [
         _result(entry, request.include_synonyms, request.include_documentation) for entry in entries

@@ -3,8 +3,8 @@ authenticates any."""
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_delegation_token import (
     DescribeDelegationTokenRequest,
@@ -12,8 +12,8 @@ from kafka_compat.protocol.messages.describe_delegation_token import (
 )
 
 
-@handler(ApiKey.DESCRIBE_DELEGATION_TOKEN)
+@handler(ApiKey.DESCRIBE_DELEGATION_TOKEN, 0, 3)
 def describe_delegation_token(
-    ctx: RequestContext, request: DescribeDelegationTokenRequest
+    ctx: RequestContext[object], request: DescribeDelegationTokenRequest
 ) -> DescribeDelegationTokenResponse:
     return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)

@@ -6,11 +6,12 @@ is an error (KIP-1043), before it is a group in the state "Dead".
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.model import GroupState
+from kafka_compat.long_work import Steps
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -19,22 +20,29 @@ from kafka_compat.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasGroups
+
 _ALL_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8
 """Everything there is to do with a group, one bit per AclOperation: READ, DELETE, DESCRIBE."""
 
 
-@handler(ApiKey.DESCRIBE_GROUPS)
-def describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    groups = [_describe(ctx, group_id) for group_id in request.groups]
-    if request.include_authorized_operations:
-        for group in groups:
-            if not group.error_code:
-                group.authorized_operations = _ALL_OPERATIONS
-    return DescribeGroupsResponse(groups=groups)
+@handler(ApiKey.DESCRIBE_GROUPS, 0, 6)
+def describe_groups(
+    ctx: RequestContext[HasGroups], request: DescribeGroupsRequest
+) -> Steps[DescribeGroupsResponse]:
+    response = DescribeGroupsResponse()
+    for group_id in request.groups:
+        group = _describe(ctx, group_id)
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = _ALL_OPERATIONS
+        response.groups.append(group)
+        yield None
+    return response
 
 
-def _describe(ctx: RequestContext, group_id: str) -> DescribedGroup:
-    error, group = ctx.broker.groups.describe_group(group_id)
+def _describe(ctx: RequestContext[HasGroups], group_id: str) -> DescribedGroup:
+    error, group = ctx.services.groups.describe_group(group_id)
     if error:
         return DescribedGroup(group_id=group_id, error_code=error)
     if group is None:

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
-from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import Steps
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -17,24 +19,36 @@ from kafka_compat.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasLogDirs
 
-@handler(ApiKey.DESCRIBE_LOG_DIRS)
-def describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    wanted = None
+
+@handler(ApiKey.DESCRIBE_LOG_DIRS, 0, 4)
+def describe_log_dirs(
+    ctx: RequestContext[HasLogDirs], request: DescribeLogDirsRequest
+) -> Steps[DescribeLogDirsResponse]:
+    wanted: set[tuple[str, int]] | None = None
     if request.topics is not None:
-        wanted = {(topic.topic, partition) for topic in request.topics for partition in topic.partitions}
-    log_dirs = ctx.broker.log_dirs
+        wanted = set()
+        for topic_wanted in request.topics:
+            for partition in topic_wanted.partitions:
+                wanted.add((topic_wanted.topic, partition))
+                yield None
+    log_dirs = ctx.services.log_dirs
     topics: dict[str, dict[str, list[DescribeLogDirsPartition]]] = {
         directory: {} for directory in log_dirs.directories
     }
-    for (topic, partition), log in log_dirs.logs.items():
+    # Logs come and go between two steps.
+    for (topic, partition), log in list(log_dirs.logs.items()):
+        yield None
         if wanted is None or (topic, partition) in wanted:
             topics[os.path.dirname(log.directory)].setdefault(topic, []).append(
                 DescribeLogDirsPartition(
                     partition_index=partition, partition_size=log.size_bytes, offset_lag=0
                 )
             )
-    for (topic, partition), future in log_dirs.futures.items():
+    for (topic, partition), future in list(log_dirs.futures.items()):
+        yield None
         if wanted is None or (topic, partition) in wanted:
             source = log_dirs.logs.get((topic, partition))
             lag = source.log_end_offset - future.log_end_offset if source is not None else 0

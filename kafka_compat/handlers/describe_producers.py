@@ -5,7 +5,10 @@ A follower answers as well as the leader: tools ask a broker for what it holds.
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import RequestContext, handler
+from typing import TYPE_CHECKING
+
+from kafka_compat.long_work import Steps
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -15,24 +18,30 @@ from kafka_compat.protocol.messages.describe_producers import (
     TopicResponse,
 )
 
-
-@handler(ApiKey.DESCRIBE_PRODUCERS)
-def describe_producers(ctx: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name,
-                partitions=[_describe(ctx, topic.name, index) for index in topic.partition_indexes],
-            )
-            for topic in request.topics
-        ]
-    )
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasReplicas
 
 
-def _describe(ctx: RequestContext, topic: str, index: int) -> PartitionResponse:
-    held = ctx.broker.replicas.get(topic, index)
+@handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0)
+def describe_producers(
+    ctx: RequestContext[HasReplicas], request: DescribeProducersRequest
+) -> Steps[DescribeProducersResponse]:
+    response = DescribeProducersResponse()
+    for topic in request.topics:
+        described = TopicResponse(name=topic.name)
+        response.topics.append(described)
+        for index in topic.partition_indexes:
+            described.partitions.append(_describe(ctx, topic.name, index))
+            yield None
+    return response
+
+
+def _describe(ctx: RequestContext[HasReplicas], topic: str, index: int) -> PartitionResponse:
+    held = ctx.services.replicas.get(topic, index)
     if held is None:
-        return PartitionResponse(partition_index=index, error_code=ctx.broker.replicas.missing(topic, index))
+        return PartitionResponse(
+            partition_index=index, error_code=ctx.services.replicas.missing(topic, index)
+        )
     return PartitionResponse(
         partition_index=index,
         active_producers=[

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import RequestContext, handler
+from typing import TYPE_CHECKING, Protocol
+
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.metadata import TOPIC_OPERATIONS
-from kafka_compat.metadata_cache import NO_LEADER, MetadataCache, PartitionMetadata
+from kafka_compat.long_work import Steps
+from kafka_compat.metadata.cache import NO_LEADER, MetadataCache, PartitionMetadata
+from kafka_compat.metadata.topic_names import check_topic_name, is_internal
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -14,14 +18,19 @@ from kafka_compat.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from kafka_compat.topic_names import check_topic_name, is_internal
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasConfig, HasMetadata
+
+    class _Services(HasConfig, HasMetadata, Protocol):
+        """What is used here."""
 
 
-@handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
+@handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0)
 def describe_topic_partitions(
-    ctx: RequestContext, request: DescribeTopicPartitionsRequest
-) -> DescribeTopicPartitionsResponse:
-    cache = ctx.broker.metadata
+    ctx: RequestContext[_Services], request: DescribeTopicPartitionsRequest
+) -> Steps[DescribeTopicPartitionsResponse]:
+    cache = ctx.services.metadata
     cursor = request.cursor
     names = sorted({topic.name for topic in request.topics}) if request.topics else sorted(cache.topics)
     if cursor is not None and request.topics and cursor.topic_name not in names:
@@ -33,9 +42,11 @@ def describe_topic_partitions(
         )
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
-    left = max(min(request.response_partition_limit, ctx.broker.describe_partitions_max), 1)
+    partitions_max = ctx.services.config.int("max.request.partition.size.limit")
+    left = max(min(request.response_partition_limit, partitions_max), 1)
     response = DescribeTopicPartitionsResponse()
     for name in names:
+        yield None
         if left == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break

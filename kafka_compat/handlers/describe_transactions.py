@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import RequestContext, handler
+from typing import TYPE_CHECKING
+
+from kafka_compat.long_work import Steps
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -11,18 +14,23 @@ from kafka_compat.protocol.messages.describe_transactions import (
     TransactionState,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasTransactions
 
-@handler(ApiKey.DESCRIBE_TRANSACTIONS)
+
+@handler(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0)
 def describe_transactions(
-    ctx: RequestContext, request: DescribeTransactionsRequest
-) -> DescribeTransactionsResponse:
-    return DescribeTransactionsResponse(
-        transaction_states=[_describe(ctx, name) for name in request.transactional_ids]
-    )
+    ctx: RequestContext[HasTransactions], request: DescribeTransactionsRequest
+) -> Steps[DescribeTransactionsResponse]:
+    response = DescribeTransactionsResponse()
+    for transactional_id in request.transactional_ids:
+        response.transaction_states.append(_describe(ctx, transactional_id))
+        yield None
+    return response
 
 
-def _describe(ctx: RequestContext, transactional_id: str) -> TransactionState:
-    error, status = ctx.broker.transactions.describe(transactional_id)
+def _describe(ctx: RequestContext[HasTransactions], transactional_id: str) -> TransactionState:
+    error, status = ctx.services.transactions.describe(transactional_id)
     if error or status is None:
         return TransactionState(transactional_id=transactional_id, error_code=error)
     topics: dict[str, list[int]] = {}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import RequestContext, handler
+from typing import TYPE_CHECKING
+
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import KafkaError
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_user_scram_credentials import (
     CredentialInfo,
@@ -13,15 +15,18 @@ from kafka_compat.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResult,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasScramCredentials
 
-@handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
+
+@handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0)
 async def describe_user_scram_credentials(
-    ctx: RequestContext, request: DescribeUserScramCredentialsRequest
+    ctx: RequestContext[HasScramCredentials], request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
     users = [item.name for item in request.users or ()]
     try:
         with store_failures_told():
-            found = await ctx.broker.scram_credentials.describe(users)
+            found = await ctx.services.scram_credentials.describe(users)
     except KafkaError as error:
         return DescribeUserScramCredentialsResponse(
             error_code=error.code, error_message=error.message, results=[]

@@ -4,17 +4,15 @@ alone; another broker says NOT_CONTROLLER for each partition, as Kafka does.
 
 from __future__ import annotations
 
-from coordination.controller_model import (
-    ControllerError,
-    ElectionReply,
-    ElectionRequested,
-    ElectionType,
-    Outcome,
-    TopicPartition,
-)
+from typing import TYPE_CHECKING, Protocol
+
 from kafka_compat.cluster.controller_wire import partitions_of
-from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.coordination.controller_events import ElectionRequested
+from kafka_compat.coordination.controller_model import ControllerError, ElectionType, Outcome, TopicPartition
+from kafka_compat.coordination.controller_replies import ElectionReply
 from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import gathered
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -23,15 +21,22 @@ from kafka_compat.protocol.messages.elect_leaders import (
     ReplicaElectionResult,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasController, HasMetadata
 
-@handler(ApiKey.ELECT_LEADERS)
-async def elect_leaders(ctx: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    class _Services(HasController, HasMetadata, Protocol):
+        """What is used here."""
+
+
+@handler(ApiKey.ELECT_LEADERS, 0, 2)
+async def elect_leaders(ctx: RequestContext[_Services], request: ElectLeadersRequest) -> ElectLeadersResponse:
     if request.election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
         return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
     partitions = None
     if request.topic_partitions is not None:
-        partitions = partitions_of((topic.topic, topic.partitions) for topic in request.topic_partitions)
-    reply = await ctx.broker.controller.ask(
+        wanted = partitions_of((topic.topic, topic.partitions) for topic in request.topic_partitions)
+        partitions = tuple(await ctx.long_work.finish(gathered(wanted)))
+    reply = await ctx.services.controller.ask(
         lambda request_id: ElectionRequested(request_id, ElectionType(request.election_type), partitions)
     )
     if isinstance(reply, ElectionReply) and reply.error == ControllerError.NONE:
@@ -40,7 +45,9 @@ async def elect_leaders(ctx: RequestContext, request: ElectLeadersRequest) -> El
         asked = partitions if partitions is not None else _all_partitions(ctx)
         outcomes = dict.fromkeys(asked, Outcome(ControllerError.NOT_CONTROLLER))
     topics: dict[str, ReplicaElectionResult] = {}
+    turn = await ctx.long_work.begin()
     for (topic, index), outcome in outcomes.items():
+        await turn.pause_if_due()
         result = topics.setdefault(topic, ReplicaElectionResult(topic=topic, partition_result=[]))
         result.partition_result.append(
             PartitionResult(partition_id=index, error_code=outcome.error, error_message=outcome.message)
@@ -48,9 +55,9 @@ async def elect_leaders(ctx: RequestContext, request: ElectLeadersRequest) -> El
     return ElectLeadersResponse(replica_election_results=list(topics.values()))
 
 
-def _all_partitions(ctx: RequestContext) -> list[TopicPartition]:
+def _all_partitions(ctx: RequestContext[_Services]) -> list[TopicPartition]:
     return [
         TopicPartition(topic.name, item.partition)
-        for topic in ctx.broker.metadata.topics.values()
+        for topic in ctx.services.metadata.topics.values()
         for item in topic.partitions
     ]

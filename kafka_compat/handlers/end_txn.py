@@ -10,20 +10,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
-from kafka_compat.dispatch import PENDING, RequestContext, handler
 from kafka_compat.errors import ErrorCode
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from kafka_compat.protocol.pending import PENDING
 from kafka_compat.transactions.model import NO_PRODUCER_ID, IdentityResult, ProducerIdentity
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasProducerIds, HasTransactions
+
+    class _Services(HasProducerIds, HasTransactions, Protocol):
+        """What is used here."""
+
 
 _FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 _FIRST_VERSION_WITH_EPOCH_BUMP = 5
 
 
-@handler(ApiKey.END_TXN)
-def end_txn(ctx: RequestContext, request: EndTxnRequest) -> object:
-    coordinator = ctx.broker.transactions
+@handler(ApiKey.END_TXN, 0, 5)
+def end_txn(ctx: RequestContext[_Services], request: EndTxnRequest) -> object:
+    coordinator = ctx.services.transactions
     if ctx.api_version >= _FIRST_VERSION_WITH_EPOCH_BUMP:
         if coordinator.needs_producer_id(request.transactional_id):
             return _with_new_producer_id(ctx, request)
@@ -40,20 +49,20 @@ def end_txn(ctx: RequestContext, request: EndTxnRequest) -> object:
     return PENDING
 
 
-async def _with_new_producer_id(ctx: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
-    new_producer_id = await ctx.broker.producer_ids.next()
-    answer: asyncio.Future[EndTxnResponse] = ctx.broker.loop.create_future()
+async def _with_new_producer_id(ctx: RequestContext[_Services], request: EndTxnRequest) -> EndTxnResponse:
+    new_producer_id = await ctx.services.producer_ids.next()
+    answer: asyncio.Future[EndTxnResponse] = asyncio.get_running_loop().create_future()
     _end_and_bump(ctx, request, new_producer_id, answer.set_result)
     return await answer
 
 
 def _end_and_bump(
-    ctx: RequestContext,
+    ctx: RequestContext[_Services],
     request: EndTxnRequest,
     new_producer_id: int,
     send: Callable[[EndTxnResponse], None],
 ) -> None:
-    ctx.broker.transactions.end_and_bump(
+    ctx.services.transactions.end_and_bump(
         request.transactional_id,
         _identity(request),
         request.committed,

@@ -8,25 +8,67 @@ get formats 0 and 1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
 
-from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import KafkaError
+from kafka_compat.long_work import gathered
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.messages.fetch import FetchRequest, FetchResponse
+from kafka_compat.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
 from kafka_compat.replication.delayed_fetch import DelayedFetch
 from kafka_compat.replication.fetch_session import FINAL_EPOCH, FetchTarget, PartitionKey, partition_key
 
 if TYPE_CHECKING:
-    from kafka_compat.dispatch import _Pending
+    from kafka_compat.handlers.services import HasClock, HasConfig, HasFetchSessions, HasMetadata, HasReplicas
+    from kafka_compat.long_work import Steps
+    from kafka_compat.protocol.pending import Pending
+
+    class _Services(HasClock, HasConfig, HasFetchSessions, HasMetadata, HasReplicas, Protocol):
+        """What is used here."""
 
 
-@handler(ApiKey.FETCH)
-def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | _Pending:
+_PARTITIONS_AT_ONCE = 256
+
+
+@handler(ApiKey.FETCH, 0, 18)
+def fetch(
+    ctx: RequestContext[_Services], request: FetchRequest
+) -> FetchResponse | Pending | Steps[FetchResponse | Pending]:
     by_id = ctx.api_version >= 13
-    targets = [
+    targets: list[FetchTarget] = []
+    if len(request.forgotten_topics_data) > _PARTITIONS_AT_ONCE:
+        return _fetch_many(ctx, request)
+    for topic in request.topics:
+        if len(targets) + len(topic.partitions) > _PARTITIONS_AT_ONCE:
+            return _fetch_many(ctx, request)
+        targets += _targets(topic.topic_id if by_id else topic.topic, topic.partitions)
+    forgotten = [] if not request.forgotten_topics_data else list(_forgotten(ctx, request))
+    delayed = _planned(ctx, request, targets, forgotten)
+    return delayed if isinstance(delayed, FetchResponse) else delayed.start()
+
+
+def _fetch_many(ctx: RequestContext[_Services], request: FetchRequest) -> Steps[FetchResponse | Pending]:
+    by_id = ctx.api_version >= 13
+    targets: list[FetchTarget] = []
+    for topic in request.topics:
+        name = topic.topic_id if by_id else topic.topic
+        for first in range(0, len(topic.partitions), _PARTITIONS_AT_ONCE):
+            targets += _targets(name, topic.partitions[first : first + _PARTITIONS_AT_ONCE])
+            yield None
+    forgotten = yield from gathered(_forgotten(ctx, request))
+    delayed = _planned(ctx, request, targets, forgotten)
+    if isinstance(delayed, FetchResponse):
+        return delayed
+    answer = delayed.start()
+    return (yield from answer) if isinstance(answer, Generator) else answer
+
+
+def _targets(topic: str | UUID, partitions: Sequence[FetchPartition]) -> list[FetchTarget]:
+    return [
         FetchTarget(
-            topic.topic_id if by_id else topic.topic,
+            topic,
             wanted.partition,
             wanted.fetch_offset,
             wanted.partition_max_bytes,
@@ -34,23 +76,34 @@ def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | _Pendin
             wanted.last_fetched_epoch,
             wanted.log_start_offset,
         )
-        for topic in request.topics
-        for wanted in topic.partitions
+        for wanted in partitions
     ]
-    forgotten: list[PartitionKey] = [
-        partition_key(topic.topic_id if by_id else topic.topic, partition)
-        for topic in request.forgotten_topics_data
-        for partition in topic.partitions
-    ]
+
+
+def _forgotten(ctx: RequestContext[_Services], request: FetchRequest) -> Iterator[PartitionKey]:
+    by_id = ctx.api_version >= 13
+    for topic in request.forgotten_topics_data:
+        for partition in topic.partitions:
+            yield partition_key(topic.topic_id if by_id else topic.topic, partition)
+
+
+def _planned(
+    ctx: RequestContext[_Services],
+    request: FetchRequest,
+    targets: list[FetchTarget],
+    forgotten: list[PartitionKey],
+) -> DelayedFetch | FetchResponse:
+    """The request with its session; an answer where that is not the client's."""
+    by_id = ctx.api_version >= 13
     try:
-        plan = ctx.broker.fetch_sessions.plan(
+        plan = ctx.services.fetch_sessions.plan(
             request.session_id,
             request.session_epoch if ctx.api_version >= 7 else FINAL_EPOCH,
             targets,
             forgotten,
             by_id,
-            ctx.broker.clock.now_ms(),
+            ctx.services.clock.monotonic_ms(),
         )
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
-    return DelayedFetch(ctx, request, plan).start()
+    return DelayedFetch(ctx, request, plan)

@@ -8,18 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.coordinators.shards import shard_of
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.groups.shards import shard_of
+from kafka_compat.long_work import Steps
+from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from kafka_compat.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasBrokers, HasTopics
+
+    class _Services(HasBrokers, HasTopics, Protocol):
+        """What is used here."""
+
 
 _TOPICS: Final = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
 """By the type of key: 0 a group, 1 a transactional id."""
@@ -39,29 +47,33 @@ class _Found(NamedTuple):
     port: int = -1
 
 
-@handler(ApiKey.FIND_COORDINATOR)
+@handler(ApiKey.FIND_COORDINATOR, 0, 6)
 def find_coordinator(
-    ctx: RequestContext, request: FindCoordinatorRequest
-) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
+    ctx: RequestContext[_Services], request: FindCoordinatorRequest
+) -> Steps[FindCoordinatorResponse] | Coroutine[Any, Any, FindCoordinatorResponse]:
     topic = _TOPICS.get(request.key_type)
-    if topic is not None and topic not in ctx.broker.metadata.topics:
+    if topic is not None and topic not in ctx.services.metadata.topics:
         return _after_creation(ctx, request, topic)
-    return _answer(ctx, request)
+    return _answers(ctx, request)
 
 
 async def _after_creation(
-    ctx: RequestContext, request: FindCoordinatorRequest, topic: str
+    ctx: RequestContext[_Services], request: FindCoordinatorRequest, topic: str
 ) -> FindCoordinatorResponse:
     # A failure is told as COORDINATOR_NOT_AVAILABLE, upon which clients ask again.
     with suppress(KafkaError):
-        await ctx.broker.topics.ensure_internal(topic)
-    return _answer(ctx, request)
+        await ctx.services.topics.ensure_internal(topic)
+    return await ctx.long_work.finish(_answers(ctx, request))
 
 
-def _answer(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+def _answers(
+    ctx: RequestContext[_Services], request: FindCoordinatorRequest
+) -> Steps[FindCoordinatorResponse]:
     if ctx.api_version >= 4:
-        return FindCoordinatorResponse(
-            coordinators=[
+        response = FindCoordinatorResponse()
+        for key in request.coordinator_keys:
+            found = _find(ctx, request.key_type, key)
+            response.coordinators.append(
                 Coordinator(
                     key=key,
                     error_code=found.error,
@@ -70,10 +82,9 @@ def _answer(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordin
                     host=found.host,
                     port=found.port,
                 )
-                for key in request.coordinator_keys
-                for found in (_find(ctx, request.key_type, key),)
-            ]
-        )
+            )
+            yield None
+        return response
     found = _find(ctx, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=found.error,
@@ -84,8 +95,8 @@ def _answer(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordin
     )
 
 
-def _find(ctx: RequestContext, key_type: int, key: str) -> _Found:
-    metadata = ctx.broker.metadata
+def _find(ctx: RequestContext[_Services], key_type: int, key: str) -> _Found:
+    metadata = ctx.services.metadata
     name = _TOPICS.get(key_type)
     if name is None:
         return _Found(ErrorCode.INVALID_REQUEST)
@@ -94,4 +105,4 @@ def _find(ctx: RequestContext, key_type: int, key: str) -> _Found:
     broker = metadata.brokers.get(leader)
     if broker is None:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return _Found(ErrorCode.NONE, leader, *ctx.broker.address_for(broker, ctx.connection))
+    return _Found(ErrorCode.NONE, leader, *ctx.services.address_for(broker, ctx.connection))

@@ -4,14 +4,19 @@
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import RequestContext, handler
+from typing import TYPE_CHECKING
+
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasGroups
 
-@handler(ApiKey.HEARTBEAT)
-def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
-    error = ctx.broker.groups.heartbeat(
+
+@handler(ApiKey.HEARTBEAT, 0, 4)
+def heartbeat(ctx: RequestContext[HasGroups], request: HeartbeatRequest) -> HeartbeatResponse:
+    error = ctx.services.groups.heartbeat(
         request.group_id, request.generation_id, request.member_id, request.group_instance_id
     )
     return HeartbeatResponse(error_code=error)

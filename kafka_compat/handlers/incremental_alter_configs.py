@@ -3,11 +3,13 @@ resource."""
 
 from __future__ import annotations
 
-from collections import Counter
+from typing import TYPE_CHECKING
 
-from kafka_compat.configs import Change
-from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.error_mapping import config_message, told_as
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.long_work import counted
+from kafka_compat.metadata.incremental_changes import Change
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -16,22 +18,28 @@ from kafka_compat.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasConfigs
 
-@handler(ApiKey.INCREMENTAL_ALTER_CONFIGS)
+
+@handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1)
 async def incremental_alter_configs(
-    ctx: RequestContext, request: IncrementalAlterConfigsRequest
+    ctx: RequestContext[HasConfigs], request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    counts = Counter((item.resource_type, item.resource_name) for item in request.resources)
-    return IncrementalAlterConfigsResponse(
-        responses=[
-            await _alter(ctx, item, request.validate_only, counts[item.resource_type, item.resource_name] > 1)
-            for item in request.resources
-        ]
+    counts = await ctx.long_work.finish(
+        counted((item.resource_type, item.resource_name) for item in request.resources)
     )
+    response = IncrementalAlterConfigsResponse()
+    turn = await ctx.long_work.begin()
+    for item in request.resources:
+        repeated = counts[item.resource_type, item.resource_name] > 1
+        response.responses.append(await _alter(ctx, item, request.validate_only, repeated))
+        await turn.pause_if_due()
+    return response
 
 
 async def _alter(
-    ctx: RequestContext, resource: AlterConfigsResource, validate_only: bool, repeated: bool
+    ctx: RequestContext[HasConfigs], resource: AlterConfigsResource, validate_only: bool, repeated: bool
 ) -> AlterConfigsResourceResponse:
     response = AlterConfigsResourceResponse(
         error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
@@ -40,10 +48,11 @@ async def _alter(
         if repeated:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
         changes = [Change(config.name, config.config_operation, config.value) for config in resource.configs]
-        await ctx.broker.configs.alter_incrementally(
+        await ctx.services.configs.alter_incrementally(
             resource.resource_type, resource.resource_name, changes, validate_only
         )
-    except KafkaError as error:
-        response.error_code = error.code
-        response.error_message = error.message
+    except Exception as error:
+        told = told_as(error, f"IncrementalAlterConfigs of {resource.resource_name!r}")
+        response.error_code = told.code
+        response.error_message = config_message(told)
     return response

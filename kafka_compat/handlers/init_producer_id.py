@@ -8,17 +8,25 @@ tell who it is (KIP-360); from version 4 on one that was replaced is told PRODUC
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING, Protocol
 
-from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasProducerIds, HasTransactions
+
+    class _Services(HasProducerIds, HasTransactions, Protocol):
+        """What is used here."""
+
 
 _FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 
 
-@handler(ApiKey.INIT_PRODUCER_ID)
-def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> object:
+@handler(ApiKey.INIT_PRODUCER_ID, 0, 5)
+def init_producer_id(ctx: RequestContext[_Services], request: InitProducerIdRequest) -> object:
     if request.transactional_id == "" or (request.producer_id == -1) != (request.producer_epoch == -1):
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
     if request.transactional_id is None:
@@ -26,23 +34,23 @@ def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> obj
     return _transactional(ctx, request, request.transactional_id)
 
 
-async def _idempotent(ctx: RequestContext) -> InitProducerIdResponse:
-    return InitProducerIdResponse(producer_id=await ctx.broker.producer_ids.next(), producer_epoch=0)
+async def _idempotent(ctx: RequestContext[_Services]) -> InitProducerIdResponse:
+    return InitProducerIdResponse(producer_id=await ctx.services.producer_ids.next(), producer_epoch=0)
 
 
 async def _transactional(
-    ctx: RequestContext, request: InitProducerIdRequest, transactional_id: str
+    ctx: RequestContext[_Services], request: InitProducerIdRequest, transactional_id: str
 ) -> InitProducerIdResponse:
     from kafka_compat.transactions.model import NO_PRODUCER_ID, IdentityResult, ProducerIdentity
 
-    coordinator = ctx.broker.transactions
+    coordinator = ctx.services.transactions
     new_producer_id = NO_PRODUCER_ID
     if coordinator.needs_producer_id(transactional_id):
-        new_producer_id = await ctx.broker.producer_ids.next()
+        new_producer_id = await ctx.services.producer_ids.next()
     expected = None
     if request.producer_id != NO_PRODUCER_ID:
         expected = ProducerIdentity(request.producer_id, request.producer_epoch)
-    answer: asyncio.Future[IdentityResult] = ctx.broker.loop.create_future()
+    answer: asyncio.Future[IdentityResult] = asyncio.get_running_loop().create_future()
     coordinator.init_producer_id(
         transactional_id, request.transaction_timeout_ms, expected, new_producer_id, answer.set_result
     )

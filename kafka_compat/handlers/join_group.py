@@ -7,18 +7,24 @@ static members (KIP-345), 7 the protocol type in the answer (KIP-559), 8 a reaso
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import PENDING, RequestContext, handler
+from typing import TYPE_CHECKING
+
 from kafka_compat.groups.model import Join, JoinResult
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
+from kafka_compat.protocol.pending import PENDING
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasGroups
 
 
-@handler(ApiKey.JOIN_GROUP)
-def join_group(ctx: RequestContext, request: JoinGroupRequest) -> object:
+@handler(ApiKey.JOIN_GROUP, 0, 9)
+def join_group(ctx: RequestContext[HasGroups], request: JoinGroupRequest) -> object:
     version = ctx.api_version
     join = Join(
         member_id=request.member_id,
@@ -33,7 +39,7 @@ def join_group(ctx: RequestContext, request: JoinGroupRequest) -> object:
         requires_known_member_id=version >= 4 and request.group_instance_id is None,
         supports_skipping_assignment=version >= 9,
     )
-    ctx.broker.groups.join(request.group_id, join, lambda result: ctx.respond(_response(result, version)))
+    ctx.services.groups.join(request.group_id, join, lambda result: ctx.respond(_response(result, version)))
     return PENDING
 
 

@@ -4,10 +4,11 @@ fails by itself. Fenced by broker epoch (77), controller epoch (11) and leader e
 
 from __future__ import annotations
 
-from kafka_compat.cluster.handling import cluster_broker
+from typing import TYPE_CHECKING
+
 from kafka_compat.cluster.replica_states import Key, states_of
-from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
@@ -16,10 +17,15 @@ from kafka_compat.protocol.messages.leader_and_isr import (
     LeaderAndIsrTopicError,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import ClusterServices
 
-@handler(ApiKey.LEADER_AND_ISR)
-async def leader_and_isr(ctx: RequestContext, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-    outcomes = await cluster_broker(ctx).lead_and_follow(request)
+
+@handler(ApiKey.LEADER_AND_ISR, 0, 7, cluster=True)
+async def leader_and_isr(
+    ctx: RequestContext[ClusterServices], request: LeaderAndIsrRequest
+) -> LeaderAndIsrResponse:
+    outcomes = await ctx.services.membership.orders.lead_and_follow(request)
     error = ErrorCode.NONE
     if isinstance(outcomes, ErrorCode):
         error = outcomes

@@ -6,8 +6,10 @@ Version 3 takes several members, static ones also by their instance id alone (KI
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import PENDING, RequestContext, handler
+from typing import TYPE_CHECKING
+
 from kafka_compat.groups.model import LeaveResult, Leaving
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -15,10 +17,14 @@ from kafka_compat.protocol.messages.leave_group import (
     MemberIdentity,
     MemberResponse,
 )
+from kafka_compat.protocol.pending import PENDING
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasGroups
 
 
-@handler(ApiKey.LEAVE_GROUP)
-def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> object:
+@handler(ApiKey.LEAVE_GROUP, 0, 5)
+def leave_group(ctx: RequestContext[HasGroups], request: LeaveGroupRequest) -> object:
     version = ctx.api_version
     members = request.members if version >= 3 else [MemberIdentity(member_id=request.member_id)]
     leaving = [
@@ -29,7 +35,9 @@ def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> object:
         )
         for member in members
     ]
-    ctx.broker.groups.leave(request.group_id, leaving, lambda result: ctx.respond(_response(result, version)))
+    ctx.services.groups.leave(
+        request.group_id, leaving, lambda result: ctx.respond(_response(result, version))
+    )
     return PENDING
 
 

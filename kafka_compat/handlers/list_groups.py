@@ -5,14 +5,19 @@ Version 4 filters by state (KIP-518), 5 by type (KIP-848); all groups here are o
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import RequestContext, handler
+from typing import TYPE_CHECKING
+
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasGroups
 
-@handler(ApiKey.LIST_GROUPS)
-def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    error, groups = ctx.broker.groups.list_groups(set(request.states_filter), set(request.types_filter))
+
+@handler(ApiKey.LIST_GROUPS, 0, 5)
+def list_groups(ctx: RequestContext[HasGroups], request: ListGroupsRequest) -> ListGroupsResponse:
+    error, groups = ctx.services.groups.list_groups(set(request.states_filter), set(request.types_filter))
     return ListGroupsResponse(
         error_code=error,
         groups=[

@@ -6,15 +6,18 @@ record with the greatest timestamp (7+, KIP-734), -4 earliest on this disk (8+),
 
 A follower (replica id from 0 on) sees the log to its end. For others a leader that was just elected does not
 know what is committed until its followers have come to the start of its epoch: OFFSET_NOT_AVAILABLE.
+
+A look-up by time may decompress and walk whole batches; another thread does it, one after the other.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import Steps
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -23,9 +26,10 @@ from kafka_compat.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from storage.errors import StorageError
+from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasReplicas
     from kafka_compat.replication.partition import Partition
 
 LATEST = -1
@@ -40,34 +44,32 @@ _FIRST_VERSION_OF_OFFSET_NOT_AVAILABLE = 5
 _FIRST_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
 
-@handler(ApiKey.LIST_OFFSETS)
-def list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+@handler(ApiKey.LIST_OFFSETS, 0, 10)
+def list_offsets(ctx: RequestContext[HasReplicas], request: ListOffsetsRequest) -> Steps[ListOffsetsResponse]:
     seen: set[tuple[str, int]] = set()
     duplicates: set[tuple[str, int]] = set()
     for topic in request.topics:
         for wanted in topic.partitions:
             key = (topic.name, wanted.partition_index)
             (duplicates if key in seen else seen).add(key)
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    _error(wanted, ErrorCode.INVALID_REQUEST)
-                    if (topic.name, wanted.partition_index) in duplicates
-                    else _answer(ctx, request, topic.name, wanted)
-                    for wanted in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+            yield None
+    response = ListOffsetsResponse()
+    for topic in request.topics:
+        answers: list[ListOffsetsPartitionResponse] = []
+        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+        for wanted in topic.partitions:
+            if (topic.name, wanted.partition_index) in duplicates:
+                answers.append(_error(wanted, ErrorCode.INVALID_REQUEST))
+            else:
+                answers.append((yield from _answer(ctx, request, topic.name, wanted)))
+            yield None
+    return response
 
 
 def _answer(
-    ctx: RequestContext, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
-) -> ListOffsetsPartitionResponse:
-    replicas = ctx.broker.replicas
+    ctx: RequestContext[HasReplicas], request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
+) -> Steps[ListOffsetsPartitionResponse]:
+    replicas = ctx.services.replicas
     partition = replicas.get(topic, wanted.partition_index)
     if partition is None:
         return _error(wanted, replicas.missing(topic, wanted.partition_index))
@@ -90,7 +92,7 @@ def _answer(
             end = partition.last_stable_offset
         else:
             end = partition.high_watermark
-        timestamp, offset, epoch = _find(partition, wanted.timestamp, end)
+        timestamp, offset, epoch = yield from _find(partition, wanted.timestamp, end)
         if offset < 0 or wanted.timestamp == LATEST:
             unsure = partition.is_leader and partition.epoch_start_offset > partition.high_watermark
             if unsure and request.replica_id == _CONSUMER and wanted.timestamp != LATEST_TIERED:
@@ -105,7 +107,7 @@ def _answer(
     )
 
 
-def _find(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int]:
+def _find(partition: Partition, timestamp: int, end: int) -> Steps[tuple[int, int, int]]:
     """(timestamp, offset, leader epoch) of a place below `end`, -1 for what is not there."""
     log = partition.log
     if timestamp == LATEST:
@@ -115,7 +117,9 @@ def _find(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int
         return -1, log.log_start_offset, partition.leader_epoch if epoch < 0 else epoch
     if timestamp == LATEST_TIERED:
         return -1, -1, -1
-    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    found = yield from (
+        log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    )
     if found is None or found.offset >= end:
         return -1, -1, -1
     return found.timestamp, found.offset, found.leader_epoch

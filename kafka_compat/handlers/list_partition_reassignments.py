@@ -4,11 +4,15 @@ controller alone.
 
 from __future__ import annotations
 
-from coordination.controller_model import ControllerError, ReassignmentsListed, ReassignmentsReply
+from typing import TYPE_CHECKING
+
 from kafka_compat.cluster.controller_wire import partitions_of
-from kafka_compat.cluster.handling import NOT_THE_CONTROLLER
-from kafka_compat.dispatch import RequestContext, handler
-from kafka_compat.errors import ErrorCode
+from kafka_compat.coordination.controller_events import ReassignmentsListed
+from kafka_compat.coordination.controller_model import ControllerError
+from kafka_compat.coordination.controller_replies import ReassignmentsReply
+from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
+from kafka_compat.long_work import gathered
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -17,15 +21,19 @@ from kafka_compat.protocol.messages.list_partition_reassignments import (
     OngoingTopicReassignment,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasController
 
-@handler(ApiKey.LIST_PARTITION_REASSIGNMENTS)
+
+@handler(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0)
 async def list_partition_reassignments(
-    ctx: RequestContext, request: ListPartitionReassignmentsRequest
+    ctx: RequestContext[HasController], request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
     partitions = None
     if request.topics is not None:
-        partitions = partitions_of((topic.name, topic.partition_indexes) for topic in request.topics)
-    reply = await ctx.broker.controller.ask(lambda request_id: ReassignmentsListed(request_id, partitions))
+        wanted = partitions_of((topic.name, topic.partition_indexes) for topic in request.topics)
+        partitions = tuple(await ctx.long_work.finish(gathered(wanted)))
+    reply = await ctx.services.controller.ask(lambda request_id: ReassignmentsListed(request_id, partitions))
     if not isinstance(reply, ReassignmentsReply) or reply.error == ControllerError.NOT_CONTROLLER:
         return ListPartitionReassignmentsResponse(
             error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_THE_CONTROLLER

@@ -6,8 +6,10 @@ regular expression (KIP-1152).
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import RequestContext, handler
+from typing import TYPE_CHECKING
+
 from kafka_compat.errors import ErrorCode
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.list_transactions import (
     ListTransactionsRequest,
@@ -17,11 +19,16 @@ from kafka_compat.protocol.messages.list_transactions import (
 from kafka_compat.transactions import model
 from kafka_compat.transactions.id_pattern import IdPattern, InvalidPattern
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasTransactions
+
 _STATES = {state.value for state in model.TransactionState}
 
 
-@handler(ApiKey.LIST_TRANSACTIONS)
-def list_transactions(ctx: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
+@handler(ApiKey.LIST_TRANSACTIONS, 0, 2)
+def list_transactions(
+    ctx: RequestContext[HasTransactions], request: ListTransactionsRequest
+) -> ListTransactionsResponse:
     wanted = set(request.state_filters)
     known = wanted & _STATES
     response = ListTransactionsResponse(unknown_state_filters=sorted(wanted - known))
@@ -34,7 +41,7 @@ def list_transactions(ctx: RequestContext, request: ListTransactionsRequest) -> 
         except InvalidPattern:
             response.error_code = ErrorCode.INVALID_REGULAR_EXPRESSION
             return response
-    response.error_code, found = ctx.broker.transactions.list_transactions(
+    response.error_code, found = ctx.services.transactions.list_transactions(
         known, set(request.producer_id_filters), request.duration_filter
     )
     response.transaction_states = [

@@ -8,13 +8,17 @@ listener that the client came by.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
-from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.metadata_cache import NO_LEADER, MetadataCache, PartitionMetadata, TopicMetadata
+from kafka_compat.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX
+from kafka_compat.long_work import Steps
+from kafka_compat.metadata.cache import NO_LEADER, MetadataCache, PartitionMetadata, TopicMetadata
+from kafka_compat.metadata.topic_names import check_topic_name, is_internal
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.metadata import (
     MetadataRequest,
@@ -23,41 +27,65 @@ from kafka_compat.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kafka_compat.topic_names import check_topic_name, is_internal
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasBrokers, HasConfig, HasTopics
+
+    class _Services(HasBrokers, HasConfig, HasTopics, Protocol):
+        """What is used here."""
+
+
+log = logging.getLogger(__name__)
 
 OPERATIONS_NOT_ASKED = -(2**31)
 # Bits by Kafka's AclOperation codes. Without an authorizer everyone may do everything.
 TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 _NO_TOPIC_ID = UUID(int=0)
+_PARTITIONS_AT_ONCE = 64
 
 
 Answer = MetadataResponse | Coroutine[Any, Any, MetadataResponse]
 
 
-@handler(ApiKey.METADATA)
-def metadata(ctx: RequestContext, request: MetadataRequest) -> Answer:
-    return _answer(ctx, request) if ctx.broker.metadata.brokers else _once_known(ctx, request)
+@handler(ApiKey.METADATA, 0, 13)
+def metadata(ctx: RequestContext[_Services], request: MetadataRequest) -> Answer:
+    return _answer(ctx, request) if ctx.services.metadata.brokers else _once_known(ctx, request)
 
 
-async def _once_known(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
+async def _once_known(ctx: RequestContext[_Services], request: MetadataRequest) -> MetadataResponse:
     """This broker has just started, and no controller has told it of the cluster. The answer waits:
     librdkafka 2.16 forgets every broker, and its coordinators, when it is told of none.
     """
-    await ctx.broker.await_metadata()
+    await ctx.services.await_metadata()
     answer = _answer(ctx, request)
     return answer if isinstance(answer, MetadataResponse) else await answer
 
 
-def _answer(ctx: RequestContext, request: MetadataRequest) -> Answer:
-    cache = ctx.broker.metadata
-    wanted = request.topics
-    if wanted is None or (ctx.api_version == 0 and not wanted):
-        return _response(ctx, request, [_topic(ctx, request, topic) for topic in cache.topics.values()])
-    may_create = request.allow_auto_topic_creation or ctx.api_version < 4
-    answers: list[MetadataResponseTopic] = []
+def _answer(ctx: RequestContext[_Services], request: MetadataRequest) -> Answer:
     missing: list[str] = []
-    for item in wanted:
+    topics = ctx.long_work.run(_topics(ctx, request, missing))
+    if isinstance(topics, list) and not missing:
+        return _response(ctx, request, topics)
+    return _with_new_topics(ctx, request, topics, missing)
+
+
+def _topics(
+    ctx: RequestContext[_Services], request: MetadataRequest, missing: list[str]
+) -> Steps[list[MetadataResponseTopic]]:
+    """The topics that are there; the names of those that are to be made go to `missing`."""
+    cache = ctx.services.metadata
+    wanted = request.topics
+    answers: list[MetadataResponseTopic] = []
+    if wanted is None or (ctx.api_version == 0 and not wanted):
+        for topic in list(cache.topics.values()):
+            answers.append((yield from _topic(ctx, request, topic)))
+            yield None
+        return answers
+    may_create = request.allow_auto_topic_creation or ctx.api_version < 4
+    for number, item in enumerate(wanted):
+        if number:
+            yield None
         if item.topic_id != _NO_TOPIC_ID:
             name = cache.topic_name(item.topic_id)
             if name is None:
@@ -67,30 +95,47 @@ def _answer(ctx: RequestContext, request: MetadataRequest) -> Answer:
             name = item.name or ""
         known = cache.topics.get(name)
         if known is not None:
-            answers.append(_topic(ctx, request, known))
-        elif may_create and ctx.broker.auto_create_topics:
+            answers.append((yield from _topic(ctx, request, known)))
+        elif may_create and ctx.services.config.bool("auto.create.topics.enable"):
             missing.append(name)
         else:
             answers.append(_missing(name))
-    if missing:
-        return _create(ctx, request, missing, answers)
-    return _response(ctx, request, answers)
+    return answers
 
 
-async def _create(
-    ctx: RequestContext, request: MetadataRequest, names: list[str], answers: list[MetadataResponseTopic]
+async def _with_new_topics(
+    ctx: RequestContext[_Services],
+    request: MetadataRequest,
+    topics: list[MetadataResponseTopic] | Coroutine[Any, Any, list[MetadataResponseTopic]],
+    missing: list[str],
 ) -> MetadataResponse:
-    for name in dict.fromkeys(names):
+    answers = topics if isinstance(topics, list) else await topics
+    names = dict.fromkeys(missing)
+    asked = len(names) * ctx.services.config.int("num.partitions")
+    if asked > PARTITIONS_PER_REQUEST_MAX:
+        # As CreateTopics, which refuses all of them, too.
+        log.warning(
+            "%s asks for %d topics that are not there: %d partitions, more than one request may create (%d)",
+            ctx.client_host,
+            len(names),
+            asked,
+            PARTITIONS_PER_REQUEST_MAX,
+        )
+    turn = await ctx.long_work.begin()
+    for name in names:
         try:
             check_topic_name(name)
+            if asked > PARTITIONS_PER_REQUEST_MAX:
+                raise KafkaError(ErrorCode.POLICY_VIOLATION)
             topic = await (
-                ctx.broker.topics.ensure_internal(name)
+                ctx.services.topics.ensure_internal(name)
                 if is_internal(name)
-                else ctx.broker.topics.auto_create(name)
+                else ctx.services.topics.auto_create(name)
             )
-            answers.append(_topic(ctx, request, topic))
+            answers.append(await ctx.long_work.finish(_topic(ctx, request, topic)))
         except KafkaError as error:
             answers.append(_unknown(name, _NO_TOPIC_ID, error.code))
+        await turn.pause_if_due()
     return _response(ctx, request, answers)
 
 
@@ -112,12 +157,20 @@ def _unknown(name: str | None, topic_id: UUID, code: ErrorCode) -> MetadataRespo
     )
 
 
-def _topic(ctx: RequestContext, request: MetadataRequest, topic: TopicMetadata) -> MetadataResponseTopic:
+def _topic(
+    ctx: RequestContext[_Services], request: MetadataRequest, topic: TopicMetadata
+) -> Steps[MetadataResponseTopic]:
+    cache = ctx.services.metadata
+    partitions = [_partition(cache, partition) for partition in topic.partitions[:_PARTITIONS_AT_ONCE]]
+    for first in range(_PARTITIONS_AT_ONCE, len(topic.partitions), _PARTITIONS_AT_ONCE):
+        yield None
+        some = topic.partitions[first : first + _PARTITIONS_AT_ONCE]
+        partitions += [_partition(cache, partition) for partition in some]
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[_partition(ctx.broker.metadata, partition) for partition in topic.partitions],
+        partitions=partitions,
         topic_authorized_operations=(
             TOPIC_OPERATIONS if request.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
         ),
@@ -139,12 +192,12 @@ def _partition(cache: MetadataCache, partition: PartitionMetadata) -> MetadataRe
 
 
 def _response(
-    ctx: RequestContext, request: MetadataRequest, topics: list[MetadataResponseTopic]
+    ctx: RequestContext[_Services], request: MetadataRequest, topics: list[MetadataResponseTopic]
 ) -> MetadataResponse:
-    cache = ctx.broker.metadata
+    cache = ctx.services.metadata
     brokers = []
     for broker in cache.brokers.values():
-        host, port = ctx.broker.address_for(broker, ctx.connection)
+        host, port = ctx.services.address_for(broker, ctx.connection)
         brokers.append(
             MetadataResponseBroker(node_id=broker.broker_id, host=host, port=port, rack=broker.rack)
         )

@@ -7,8 +7,12 @@ timestamp per partition, 2 to 4 an expiry for all; 6 brings leader epochs (KIP-3
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import PENDING, RequestContext, handler
-from kafka_compat.groups.model import Commit, OffsetAndMetadata, PartitionErrors
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kafka_compat.groups.model import Commit, OffsetAndMetadata, PartitionErrors, TopicPartition
+from kafka_compat.long_work import Steps
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -16,25 +20,38 @@ from kafka_compat.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from kafka_compat.protocol.pending import PENDING, Pending
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasClock, HasGroups, HasZooKeeperOffsets
+
+    class _Services(HasClock, HasGroups, HasZooKeeperOffsets, Protocol):
+        """What is used here."""
 
 
-@handler(ApiKey.OFFSET_COMMIT)
-def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> object:
-    if ctx.api_version == 0:
-        return _commit_to_store(ctx, request)
-    now_ms = ctx.broker.clock.now_ms()
+@handler(ApiKey.OFFSET_COMMIT, 0, 9)
+def offset_commit(
+    ctx: RequestContext[_Services], request: OffsetCommitRequest
+) -> Steps[OffsetCommitResponse | Pending] | Coroutine[Any, Any, OffsetCommitResponse]:
+    return _commit_to_store(ctx, request) if ctx.api_version == 0 else _commit(ctx, request)
+
+
+def _commit(
+    ctx: RequestContext[_Services], request: OffsetCommitRequest
+) -> Steps[OffsetCommitResponse | Pending]:
+    now_ms = ctx.services.clock.now_ms()
     expire_timestamp_ms = -1 if request.retention_time_ms == -1 else now_ms + request.retention_time_ms
-    offsets = {
-        (topic.name, partition.partition_index): OffsetAndMetadata(
-            partition.committed_offset,
-            partition.committed_leader_epoch,
-            partition.committed_metadata or "",
-            now_ms if partition.commit_timestamp == -1 else partition.commit_timestamp,
-            expire_timestamp_ms,
-        )
-        for topic in request.topics
-        for partition in topic.partitions
-    }
+    offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            offsets[topic.name, partition.partition_index] = OffsetAndMetadata(
+                partition.committed_offset,
+                partition.committed_leader_epoch,
+                partition.committed_metadata or "",
+                now_ms if partition.commit_timestamp == -1 else partition.commit_timestamp,
+                expire_timestamp_ms,
+            )
+            yield None
     if not offsets:
         return OffsetCommitResponse()
     commit = Commit(
@@ -44,14 +61,18 @@ def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> object:
         offsets=offsets,
     )
     order = list(offsets)
-    ctx.broker.groups.commit_offsets(
-        request.group_id, commit, lambda errors: ctx.respond(_response({key: errors[key] for key in order}))
+    yield from ctx.services.groups.commit_offsets(
+        request.group_id,
+        commit,
+        lambda errors: ctx.long_work.start(_response(order, errors), ctx.respond),
     )
     return PENDING
 
 
-async def _commit_to_store(ctx: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
-    offsets = ctx.broker.store_offsets
+async def _commit_to_store(
+    ctx: RequestContext[_Services], request: OffsetCommitRequest
+) -> OffsetCommitResponse:
+    offsets = ctx.services.zookeeper_offsets
     errors: PartitionErrors = {}
     for topic in request.topics:
         for wanted in topic.partitions:
@@ -62,13 +83,14 @@ async def _commit_to_store(ctx: RequestContext, request: OffsetCommitRequest) ->
                 wanted.committed_offset,
                 wanted.committed_metadata,
             )
-    return _response(errors)
+    return await ctx.long_work.finish(_response(list(errors), errors))
 
 
-def _response(errors: PartitionErrors) -> OffsetCommitResponse:
+def _response(order: list[TopicPartition], errors: PartitionErrors) -> Steps[OffsetCommitResponse]:
     topics: dict[str, OffsetCommitResponseTopic] = {}
-    for (topic, partition), error in errors.items():
+    for topic, partition in order:
+        yield None
         topics.setdefault(topic, OffsetCommitResponseTopic(name=topic)).partitions.append(
-            OffsetCommitResponsePartition(partition_index=partition, error_code=error)
+            OffsetCommitResponsePartition(partition_index=partition, error_code=errors[topic, partition])
         )
     return OffsetCommitResponse(topics=list(topics.values()))

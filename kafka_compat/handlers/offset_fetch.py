@@ -9,9 +9,11 @@ UNKNOWN_TOPIC_OR_PARTITION where it has no offset.
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from kafka_compat.dispatch import RequestContext, handler
+from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import Steps, gathered
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -27,28 +29,40 @@ from kafka_compat.protocol.messages.offset_fetch import (
 if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import FetchedOffsets
     from kafka_compat.groups.model import TopicPartition
+    from kafka_compat.handlers.services import HasGroups, HasZooKeeperOffsets
+
+    class _Services(HasGroups, HasZooKeeperOffsets, Protocol):
+        """What is used here."""
 
 
-@handler(ApiKey.OFFSET_FETCH)
+_PARTITIONS_AT_ONCE = 256
+
+
+@handler(ApiKey.OFFSET_FETCH, 0, 9)
 def offset_fetch(
-    ctx: RequestContext, request: OffsetFetchRequest
-) -> OffsetFetchResponse | Coroutine[Any, Any, OffsetFetchResponse]:
-    if ctx.api_version == 0:
-        return _fetch_from_store(ctx, request)
+    ctx: RequestContext[_Services], request: OffsetFetchRequest
+) -> Steps[OffsetFetchResponse] | Coroutine[Any, Any, OffsetFetchResponse]:
+    return _fetch_from_store(ctx, request) if ctx.api_version == 0 else _fetch(ctx, request)
+
+
+def _fetch(ctx: RequestContext[_Services], request: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:
     if ctx.api_version >= 8:
-        return OffsetFetchResponse(
-            groups=[_group(ctx, group, require_stable=request.require_stable) for group in request.groups]
-        )
+        groups = []
+        for group in request.groups:
+            groups.append((yield from _group(ctx, group, require_stable=request.require_stable)))
+            yield None
+        return OffsetFetchResponse(groups=groups)
     wanted: list[TopicPartition] | None = None
     if request.topics is not None:
-        wanted = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
-    error, fetched = ctx.broker.groups.fetch_offsets(
-        request.group_id, wanted, require_stable=request.require_stable
-    )
+        wanted = yield from gathered(
+            (topic.name, index) for topic in request.topics for index in topic.partition_indexes
+        )
+    error, fetched = yield from _committed(ctx, request.group_id, wanted, request.require_stable)
     if ctx.api_version < 2 and error:
         fetched = {partition: (None, error) for partition in wanted or ()}
     topics: dict[str, OffsetFetchResponseTopic] = {}
     for (topic, partition), (offset, partition_error) in fetched.items():
+        yield None
         topics.setdefault(topic, OffsetFetchResponseTopic(name=topic)).partitions.append(
             OffsetFetchResponsePartition(
                 partition_index=partition,
@@ -61,8 +75,10 @@ def offset_fetch(
     return OffsetFetchResponse(error_code=error, topics=list(topics.values()))
 
 
-async def _fetch_from_store(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    offsets = ctx.broker.store_offsets
+async def _fetch_from_store(
+    ctx: RequestContext[_Services], request: OffsetFetchRequest
+) -> OffsetFetchResponse:
+    offsets = ctx.services.zookeeper_offsets
     topics = []
     for topic in request.topics or ():
         partitions = []
@@ -78,26 +94,43 @@ async def _fetch_from_store(ctx: RequestContext, request: OffsetFetchRequest) ->
     return OffsetFetchResponse(topics=topics)
 
 
+def _committed(
+    ctx: RequestContext[_Services], group_id: str, wanted: list[TopicPartition] | None, require_stable: bool
+) -> Steps[tuple[ErrorCode, FetchedOffsets]]:
+    """What the group has of the partitions that are wanted (None: of all)."""
+    groups = ctx.services.groups
+    if wanted is None or len(wanted) <= _PARTITIONS_AT_ONCE:
+        return groups.fetch_offsets(group_id, wanted, require_stable=require_stable)
+    fetched: FetchedOffsets = {}
+    for first in range(0, len(wanted), _PARTITIONS_AT_ONCE):
+        some = wanted[first : first + _PARTITIONS_AT_ONCE]
+        error, found = groups.fetch_offsets(group_id, some, require_stable=require_stable)
+        if error:
+            return error, {}
+        fetched |= found
+        yield None
+    return ErrorCode.NONE, fetched
+
+
 def _group(
-    ctx: RequestContext, group: OffsetFetchRequestGroup, *, require_stable: bool
-) -> OffsetFetchResponseGroup:
+    ctx: RequestContext[_Services], group: OffsetFetchRequestGroup, *, require_stable: bool
+) -> Steps[OffsetFetchResponseGroup]:
     wanted: list[TopicPartition] | None = None
     if group.topics is not None:
-        wanted = [(topic.name, index) for topic in group.topics for index in topic.partition_indexes]
-    error, fetched = ctx.broker.groups.fetch_offsets(group.group_id, wanted, require_stable=require_stable)
-    return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error, topics=_topics(fetched))
-
-
-def _topics(fetched: FetchedOffsets) -> list[OffsetFetchResponseTopics]:
+        wanted = yield from gathered(
+            (topic.name, index) for topic in group.topics for index in topic.partition_indexes
+        )
+    error, fetched = yield from _committed(ctx, group.group_id, wanted, require_stable)
     topics: dict[str, OffsetFetchResponseTopics] = {}
-    for (topic, partition), (offset, error) in fetched.items():
+    for (topic, partition), (offset, partition_error) in fetched.items():
+        yield None
         topics.setdefault(topic, OffsetFetchResponseTopics(name=topic)).partitions.append(
             OffsetFetchResponsePartitions(
                 partition_index=partition,
                 committed_offset=-1 if offset is None else offset.offset,
                 committed_leader_epoch=-1 if offset is None else offset.leader_epoch,
                 metadata="" if offset is None else offset.metadata,
-                error_code=error,
+                error_code=partition_error,
             )
         )
-    return list(topics.values())
+    return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error, topics=list(topics.values()))

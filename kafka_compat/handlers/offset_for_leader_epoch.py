@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import RequestContext, handler
+from typing import TYPE_CHECKING
+
 from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import Steps
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -15,24 +18,26 @@ from kafka_compat.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasReplicas
 
-@handler(ApiKey.OFFSET_FOR_LEADER_EPOCH)
+
+@handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, 4)
 def offset_for_leader_epoch(
-    ctx: RequestContext, request: OffsetForLeaderEpochRequest
-) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[_answer(ctx, topic.topic, wanted) for wanted in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+    ctx: RequestContext[HasReplicas], request: OffsetForLeaderEpochRequest
+) -> Steps[OffsetForLeaderEpochResponse]:
+    response = OffsetForLeaderEpochResponse()
+    for topic in request.topics:
+        result = OffsetForLeaderTopicResult(topic=topic.topic)
+        response.topics.append(result)
+        for wanted in topic.partitions:
+            result.partitions.append(_answer(ctx, topic.topic, wanted))
+            yield None
+    return response
 
 
-def _answer(ctx: RequestContext, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
-    replicas = ctx.broker.replicas
+def _answer(ctx: RequestContext[HasReplicas], topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    replicas = ctx.services.replicas
     partition = replicas.get(topic, wanted.partition)
     if partition is None:
         code = replicas.missing(topic, wanted.partition)

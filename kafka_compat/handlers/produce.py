@@ -11,115 +11,175 @@ client that speaks version 11 is told TRANSACTION_ABORTABLE otherwise, others IN
 
 from __future__ import annotations
 
-from asyncio import TimerHandle
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Protocol
 
-from kafka_compat.dispatch import PENDING, RequestContext, handler
-from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.produce_refusals import failure, refused, unverified
+from kafka_compat.metadata.topic_names import is_internal
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.buffers import Records
 from kafka_compat.protocol.messages.produce import (
-    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
-from kafka_compat.topic_names import is_internal
-from storage.batch import HEADER_SIZE, read_header
-from storage.errors import OutOfOrderSequence, StorageError
-from storage.validation import ValidatedBatches
+from kafka_compat.protocol.pending import PENDING
+from kafka_compat.replication.delayed_produce import DelayedProduce
+from kafka_compat.storage.batch import COMPRESSION_MASK, HEADER_SIZE, read_header
+from kafka_compat.storage.errors import OutOfOrderSequence, StorageError, TakesLong
+from kafka_compat.storage.validation import (
+    QUICK_BYTES_MAX,
+    QUICK_COMPRESSED_BYTES_MAX,
+    QUICK_RECORDS_MAX,
+    ValidatedBatches,
+)
 
 if TYPE_CHECKING:
-    from kafka_compat.dispatch import _Pending
+    from kafka_compat.handlers.services import HasClock, HasConfig, HasMetadata, HasReplicas, HasVerifications
+    from kafka_compat.long_work import Steps
+    from kafka_compat.protocol.pending import Pending
     from kafka_compat.replication.partition import Partition
-    from kafka_compat.transactions.verification import PartitionErrors, Question
+    from kafka_compat.transactions.verification import PartitionErrors, Verification
+
+    class _Services(HasClock, HasConfig, HasMetadata, HasReplicas, HasVerifications, Protocol):
+        """What is used here."""
+
 
 Validated = dict[int, ValidatedBatches | StorageError]
 """What other threads found of batches, by the identity of their data in the request."""
 
-SLOW_BYTES = 32 * 1024
-"""Below this, compressing is done sooner than another thread could be asked."""
+QUICK_PARTITIONS_MAX = 32
+"""So many small batches are checked and appended sooner than one could ask what time it is."""
 
 ADMIN_CLIENT_ID = "__admin_client"
 _MAGIC_POSITION = 16
 _ATTRIBUTES_LOW_BYTE = 22
+_COUNT_POSITION = 57
+_COUNT = Struct(">i")
+_ACKS = (-1, 0, 1)
 _TRANSACTIONAL_FLAG = 0x10
 _FIRST_VERSION_WITH_ABORTABLE = 11
 _FIRST_VERSION_THAT_ADDS = 12
-_VERIFY_AGAIN = (
-    ErrorCode.CONCURRENT_TRANSACTIONS,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NETWORK_EXCEPTION,
-    ErrorCode.NOT_COORDINATOR,
-)
-_ERRORS_WITHOUT_LOG_START = (
-    ErrorCode.CORRUPT_MESSAGE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.MESSAGE_TOO_LARGE,
-    ErrorCode.RECORD_LIST_TOO_LARGE,
-    ErrorCode.KAFKA_STORAGE_ERROR,
-    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-)
-"""Errors of batches that Kafka refuses before it looks at the log."""
 
 
-@handler(ApiKey.PRODUCE)
+@handler(ApiKey.PRODUCE, 0, 13)
 def produce(
-    ctx: RequestContext, request: ProduceRequest
-) -> ProduceResponse | _Pending | Coroutine[Any, Any, ProduceResponse | _Pending | None] | None:
-    if _slow(ctx, request):
-        _keep_records(request)
-        return _when_ready(ctx, request)
-    question = _verify(ctx, request)
-    if question is None:
+    ctx: RequestContext[_Services], request: ProduceRequest
+) -> ProduceResponse | Pending | Coroutine[Any, Any, ProduceResponse | Pending | None] | None:
+    if _may_be_long(ctx, request):
+        return ctx.long_work.run(_produce_in_steps(ctx, request), partial(_keep_records, ctx, request))
+    verification = _verify(ctx, request)
+    if verification is None:
         return _produce(ctx, request, {}, {})
-    if question.is_answered:
-        return _produce(ctx, request, question.take(), {})
-    _keep_records(request)
-    return _when_verified(ctx, request, question, {})
-
-
-async def _when_ready(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | _Pending | None:
-    validated: Validated = {}
-    for data, partition, records in _slow(ctx, request):
-        # Another thread compresses, while this one serves the other clients.
-        validated[id(data)] = await ctx.broker.loop.run_in_executor(
-            None, _validate, partition, records, ctx.broker.clock.now_ms(), ctx.api_version
-        )
-    question = _verify(ctx, request)
-    if question is None:
-        return _produce(ctx, request, {}, validated)
-    return await _when_verified(ctx, request, question, validated)
+    if verification.is_answered:
+        return _produce(ctx, request, verification.take(), {})
+    _keep_records(ctx, request)
+    return _when_verified(ctx, request, verification, {})
 
 
 async def _when_verified(
-    ctx: RequestContext, request: ProduceRequest, question: Question, validated: Validated
-) -> ProduceResponse | _Pending | None:
-    await question.wait()
-    return _produce(ctx, request, question.take(), validated)
+    ctx: RequestContext[_Services], request: ProduceRequest, verification: Verification, validated: Validated
+) -> ProduceResponse | Pending | None:
+    await verification.wait()
+    return _produce(ctx, request, verification.take(), validated)
 
 
-def _slow(
-    ctx: RequestContext, request: ProduceRequest
-) -> list[tuple[PartitionProduceData, Partition, memoryview]]:
-    """The batches that are to be compressed anew, where that takes long."""
-    found = []
-    broker = ctx.broker
+# Requests that may be long
+
+
+def _may_be_long(ctx: RequestContext[_Services], request: ProduceRequest) -> bool:
+    """Whether the records are many, or nobody knows how many bytes they are."""
+    partition_count = record_count = 0
     for topic in request.topic_data:
-        name = topic.name if ctx.api_version < 13 else broker.metadata.topic_name(topic.topic_id)
         for data in topic.partition_data:
             records = data.records
-            if name is None or not isinstance(records, memoryview) or len(records) < SLOW_BYTES:
+            partition_count += 1
+            if partition_count > QUICK_PARTITIONS_MAX:
+                return True
+            if not isinstance(records, memoryview) or len(records) < HEADER_SIZE:
                 continue
-            partition = broker.replicas.get(name, data.index)
-            if partition is not None and partition.log.compresses_anew(records):
-                found.append((data, partition, records))
-    return found
+            if records[_MAGIC_POSITION] != 2 or records[_ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK:
+                return True
+            record_count += _COUNT.unpack_from(records, _COUNT_POSITION)[0]
+            if record_count > QUICK_RECORDS_MAX or len(records) > QUICK_BYTES_MAX:
+                return True
+            if len(records) > QUICK_COMPRESSED_BYTES_MAX:
+                name = (
+                    topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
+                )
+                partition = None if name is None else ctx.services.replicas.get(name, data.index)
+                if partition is not None and partition.log.compresses_anew(records):
+                    return True
+    return False
+
+
+def _produce_in_steps(ctx: RequestContext[_Services], request: ProduceRequest) -> Steps[Any]:
+    """Partition after partition; those of a transaction are checked one by one, and appended together: what
+    the coordinator says of them holds until something else happens.
+    """
+    validated: Validated = {}
+    if request.transactional_id is not None:
+        _keep_records(ctx, request)
+        for topic in request.topic_data:
+            for data in topic.partition_data:
+                yield None
+                ready = yield from _validated(ctx, request, topic, data)
+                if ready is not None:
+                    validated[id(data)] = ready
+        verification = _verify(ctx, request)
+        if verification is None:
+            return _produce(ctx, request, {}, validated)
+        if verification.is_answered:
+            return _produce(ctx, request, verification.take(), validated)
+        return _when_verified(ctx, request, verification, validated)
+    refusal = None if request.acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            yield None
+            if refusal is None and _is_transactional(data.records):
+                refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    appends = _Appends(ctx, request.acks, {}, validated)
+    for topic in request.topic_data:
+        name = appends.begin(topic)
+        for data in topic.partition_data:
+            yield None
+            if refusal is None:
+                ready = yield from _validated(ctx, request, topic, data)
+                if ready is not None:
+                    validated[id(data)] = ready
+            appends.add(name, data, refusal)
+    return appends.finish(request)
+
+
+def _validated(
+    ctx: RequestContext[_Services],
+    request: ProduceRequest,
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+) -> Steps[ValidatedBatches | StorageError | None]:
+    """What is found of a batch, here where that is quick, else in another thread; None where nobody looks."""
+    broker = ctx.services
+    name = topic.name if ctx.api_version < 13 else broker.metadata.topic_name(topic.topic_id)
+    partition = None if name is None else broker.replicas.get(name, data.index)
+    if partition is None or not partition.is_leader or not isinstance(data.records, memoryview):
+        return None
+    try:
+        return partition.log.validate(data.records, broker.clock.now_ms(), ctx.api_version, quick=True)
+    except StorageError as error:
+        return error
+    except TakesLong:
+        _keep_records(ctx, request)
+        found: ValidatedBatches | StorageError = yield partial(
+            _validate, partition, data.records, broker.clock.now_ms(), ctx.api_version
+        )
+        return found
 
 
 def _validate(
@@ -131,52 +191,100 @@ def _validate(
         return error
 
 
-def _keep_records(request: ProduceRequest) -> None:
+def _keep_records(ctx: RequestContext[_Services], request: ProduceRequest) -> None:
     """The request outlives its frame."""
+    if ctx.frame_is_kept:
+        return
     for topic in request.topic_data:
         for data in topic.partition_data:
-            if isinstance(data.records, memoryview):
-                data.records = memoryview(bytearray(data.records))
+            records = data.records
+            if isinstance(records, memoryview) and not isinstance(records.obj, _Kept):
+                data.records = memoryview(_Kept(records))
+
+
+class _Kept(bytearray):
+    """Records in a buffer of their own."""
 
 
 def _produce(
-    ctx: RequestContext, request: ProduceRequest, verified: PartitionErrors, validated: Validated
-) -> ProduceResponse | _Pending | None:
-    acks = request.acks
+    ctx: RequestContext[_Services], request: ProduceRequest, verified: PartitionErrors, validated: Validated
+) -> ProduceResponse | Pending | None:
     refusal = _refusal(request)
-    parked: _ParkedProduce | None = None
-    failed = False
-    responses = []
+    appends = _Appends(ctx, request.acks, verified, validated)
     for topic in request.topic_data:
-        name = topic.name if ctx.api_version < 13 else ctx.broker.metadata.topic_name(topic.topic_id)
-        partitions = []
+        name = appends.begin(topic)
         for data in topic.partition_data:
-            if refusal is not None:
-                answer = _error(data.index, refusal)
-            else:
-                answer, partition, needed = _append(ctx, name, data, acks, verified, validated)
-                if partition is not None:
-                    if parked is None:
-                        parked = _ParkedProduce(ctx)
-                    parked.wait_for(partition, needed, acks, answer)
-            failed = failed or answer.error_code != 0
-            partitions.append(answer)
-        responses.append(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions)
+            appends.add(name, data, refusal)
+    return appends.finish(request)
+
+
+class _Appends:
+    """The partitions of one request, one after the other."""
+
+    __slots__ = (
+        "_acks",
+        "_ctx",
+        "_failed",
+        "_parked",
+        "_partitions",
+        "_responses",
+        "_validated",
+        "_verified",
+    )
+
+    def __init__(
+        self, ctx: RequestContext[_Services], acks: int, verified: PartitionErrors, validated: Validated
+    ) -> None:
+        self._ctx = ctx
+        self._acks = acks
+        self._verified = verified
+        self._validated = validated
+        self._parked: DelayedProduce | None = None
+        self._failed = False
+        self._responses: list[TopicProduceResponse] = []
+        self._partitions: list[PartitionProduceResponse] = []
+
+    def begin(self, topic: TopicProduceData) -> str | None:
+        """Go on with a topic; its name, None when nobody knows it."""
+        ctx = self._ctx
+        self._partitions = []
+        self._responses.append(
+            TopicProduceResponse(
+                name=topic.name, topic_id=topic.topic_id, partition_responses=self._partitions
+            )
         )
-    if acks == 0:
-        if failed:
-            ctx.connection.abort()
-        return None
-    response = ProduceResponse(responses=responses)
-    if parked is not None and parked.start(response, request.timeout_ms):
-        return PENDING
-    return response
+        return topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
+
+    def add(self, name: str | None, data: PartitionProduceData, refusal: ErrorCode | None) -> None:
+        """Append to a partition of the topic, unless the request is refused."""
+        if refusal is not None:
+            answer = refused(data.index, refusal)
+        else:
+            ready = self._validated.pop(id(data), None)
+            answer, partition, needed = _append(self._ctx, name, data, self._acks, self._verified, ready)
+            if partition is not None:
+                if self._parked is None:
+                    self._parked = DelayedProduce(self._ctx)
+                self._parked.wait_for(partition, needed, self._acks, answer)
+        if answer.error_code != 0:
+            self._failed = True
+        self._partitions.append(answer)
+
+    def finish(self, request: ProduceRequest) -> ProduceResponse | Pending | None:
+        """What the handler returns."""
+        if self._acks == 0:
+            if self._failed:
+                self._ctx.connection.abort()
+            return None
+        response = ProduceResponse(responses=self._responses)
+        if self._parked is not None and self._parked.start(response, request.timeout_ms):
+            return PENDING
+        return response
 
 
 def _refusal(request: ProduceRequest) -> ErrorCode | None:
     """A reason to refuse the whole request."""
-    if request.acks not in (-1, 0, 1):
+    if request.acks not in _ACKS:
         return ErrorCode.INVALID_REQUIRED_ACKS
     if request.transactional_id is not None:
         return None
@@ -197,11 +305,11 @@ def _is_transactional(records: Records | None) -> bool:
     )
 
 
-def _verify(ctx: RequestContext, request: ProduceRequest) -> Question | None:
+def _verify(ctx: RequestContext[_Services], request: ProduceRequest) -> Verification | None:
     """Ask whether the transaction includes the partitions that it has no records in yet; None where there is
     nothing to ask.
     """
-    broker = ctx.broker
+    broker = ctx.services
     transactional_id = request.transactional_id
     adds = ctx.api_version >= _FIRST_VERSION_THAT_ADDS
     if transactional_id is None or not (
@@ -246,57 +354,41 @@ def _may_begin(partition: Partition, records: memoryview) -> bool:
     return header.base_sequence <= 0 or header.producer_id in partition.log.producers.entries
 
 
-def _unverified(index: int, error: ErrorCode) -> PartitionProduceResponse:
-    """The refusal of a batch whose transaction does not include the partition."""
-    message: str | None = None
-    if error in _VERIFY_AGAIN:
-        # Clients that know nothing of verification try again upon this one.
-        message = (
-            "Unable to verify the partition has been added to the transaction. "
-            f"Underlying error: {error.name}"
-        )
-        error = ErrorCode.NOT_ENOUGH_REPLICAS
-    elif error is ErrorCode.INVALID_TXN_STATE:
-        message = "Partition was not added to the transaction"
-    return _error(index, error, message)
-
-
 def _append(
-    ctx: RequestContext,
+    ctx: RequestContext[_Services],
     name: str | None,
     data: PartitionProduceData,
     acks: int,
     verified: PartitionErrors,
-    validated: Validated,
+    ready: ValidatedBatches | StorageError | None,
 ) -> tuple[PartitionProduceResponse, Partition | None, int]:
     """The answer so far; with a partition and an offset when acks must wait until that offset is reached."""
-    broker = ctx.broker
+    broker = ctx.services
     if name is None:
-        return _error(data.index, ErrorCode.UNKNOWN_TOPIC_ID), None, 0
+        return refused(data.index, ErrorCode.UNKNOWN_TOPIC_ID), None, 0
     partition = broker.replicas.get(name, data.index)
     if partition is None:
-        return _error(data.index, broker.replicas.missing(name, data.index)), None, 0
+        return refused(data.index, broker.replicas.missing(name, data.index)), None, 0
     if is_internal(name) and ctx.client_id != ADMIN_CLIENT_ID:
-        return _error(data.index, ErrorCode.INVALID_TOPIC_EXCEPTION), None, 0
+        return refused(data.index, ErrorCode.INVALID_TOPIC_EXCEPTION), None, 0
     records = data.records
     if not isinstance(records, memoryview):
-        return _error(data.index, ErrorCode.INVALID_RECORD), None, 0
+        return refused(data.index, ErrorCode.INVALID_RECORD), None, 0
     if verified:
-        unverified = verified.get((name, data.index))
-        if unverified:
-            return _unverified(data.index, unverified), None, 0
+        error = verified.get((name, data.index))
+        if error:
+            return unverified(data.index, error), None, 0
         if ctx.api_version >= _FIRST_VERSION_THAT_ADDS and not _may_begin(partition, records):
             lost = OutOfOrderSequence("a transaction begins with sequence 0")
-            return _failure(data.index, lost, partition.log.log_start_offset), None, 0
+            return failure(data.index, lost, partition.log.log_start_offset), None, 0
     try:
         if acks == -1:
             partition.check_min_isr()
-        ready = validated.get(id(data))
         if isinstance(ready, StorageError):
             raise ready
         info = partition.append(records, broker.clock.now_ms(), ctx.api_version, validated=ready)
     except (StorageError, KafkaError) as error:
-        return _failure(data.index, error, partition.log.log_start_offset), None, 0
+        return failure(data.index, error, partition.log.log_start_offset), None, 0
     answer = PartitionProduceResponse(
         index=data.index,
         base_offset=info.first_offset,
@@ -307,79 +399,3 @@ def _append(
     if acks == 0 or (partition.high_watermark if acks == -1 else partition.durable_end_offset) >= needed:
         return answer, None, 0
     return answer, partition, needed
-
-
-def _error(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
-    return PartitionProduceResponse(
-        index=index,
-        error_code=code,
-        base_offset=-1,
-        log_append_time_ms=-1,
-        log_start_offset=-1,
-        error_message=message,
-    )
-
-
-def _failure(index: int, error: Exception, log_start_offset: int) -> PartitionProduceResponse:
-    answer = _error(index, code_of(error), str(error) or None)
-    if answer.error_code not in _ERRORS_WITHOUT_LOG_START:
-        answer.log_start_offset = log_start_offset
-    for batch_index, message in getattr(error, "record_errors", ()):
-        answer.record_errors.append(
-            BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=message)
-        )
-    return answer
-
-
-class _ParkedProduce:
-    """A request whose records are appended and not yet as safe as `acks` asks."""
-
-    __slots__ = ("_ctx", "_response", "_timer", "_waiting")
-
-    def __init__(self, ctx: RequestContext) -> None:
-        self._ctx = ctx
-        self._response: ProduceResponse | None = None
-        self._timer: TimerHandle | None = None
-        self._waiting: dict[int, PartitionProduceResponse] = {}
-
-    def wait_for(
-        self, partition: Partition, offset: int, acks: int, answer: PartitionProduceResponse
-    ) -> None:
-        key = id(answer)
-        self._waiting[key] = answer
-
-        def reached(code: ErrorCode) -> None:
-            if self._waiting.pop(key, None) is None:
-                return
-            if code != ErrorCode.NONE:
-                answer.error_code = code
-                answer.base_offset = -1
-            if not self._waiting:
-                self._finish()
-
-        if acks == -1:
-            partition.when_committed(offset, reached)
-        else:
-            partition.when_durable(offset, reached)
-
-    def start(self, response: ProduceResponse, timeout_ms: int) -> bool:
-        """Whether something is still waited for; then the response goes out later."""
-        if not self._waiting:
-            return False
-        self._response = response
-        self._timer = self._ctx.broker.loop.call_later(max(timeout_ms, 0) / 1000, self._time_out)
-        return True
-
-    def _time_out(self) -> None:
-        for answer in self._waiting.values():
-            answer.error_code = ErrorCode.REQUEST_TIMED_OUT
-            answer.base_offset = -1
-        self._waiting.clear()
-        self._finish()
-
-    def _finish(self) -> None:
-        if self._response is None:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._ctx.respond(self._response)

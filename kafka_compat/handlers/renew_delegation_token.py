@@ -3,8 +3,8 @@ authenticates any."""
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import RequestContext, handler
 from kafka_compat.errors import ErrorCode
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
@@ -12,9 +12,9 @@ from kafka_compat.protocol.messages.renew_delegation_token import (
 )
 
 
-@handler(ApiKey.RENEW_DELEGATION_TOKEN)
+@handler(ApiKey.RENEW_DELEGATION_TOKEN, 0, 2)
 def renew_delegation_token(
-    ctx: RequestContext, request: RenewDelegationTokenRequest
+    ctx: RequestContext[object], request: RenewDelegationTokenRequest
 ) -> RenewDelegationTokenResponse:
     return RenewDelegationTokenResponse(
         error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1

@@ -4,8 +4,10 @@ by broker epoch (77), controller epoch (11) and leader epochs (74).
 
 from __future__ import annotations
 
-from kafka_compat.cluster.handling import cluster_broker
-from kafka_compat.dispatch import RequestContext, handler
+from typing import TYPE_CHECKING
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.stop_replica import (
     StopReplicaPartitionError,
@@ -13,17 +15,20 @@ from kafka_compat.protocol.messages.stop_replica import (
     StopReplicaResponse,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import ClusterServices
 
-@handler(ApiKey.STOP_REPLICA)
-async def stop_replica(ctx: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:
-    broker = cluster_broker(ctx)
-    await broker.until_registered()
-    refused = broker.refusal(request.controller_epoch, request.broker_epoch)
-    if refused:
-        return StopReplicaResponse(error_code=refused)
+
+@handler(ApiKey.STOP_REPLICA, 0, 4, cluster=True)
+async def stop_replica(
+    ctx: RequestContext[ClusterServices], request: StopReplicaRequest
+) -> StopReplicaResponse:
+    outcomes = await ctx.services.membership.orders.stop(request)
+    if isinstance(outcomes, ErrorCode):
+        return StopReplicaResponse(error_code=outcomes)
     return StopReplicaResponse(
         partition_errors=[
             StopReplicaPartitionError(topic_name=topic, partition_index=index, error_code=code)
-            for (topic, index), code in broker.states.stop(request).items()
+            for (topic, index), code in outcomes.items()
         ]
     )

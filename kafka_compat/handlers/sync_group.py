@@ -6,15 +6,21 @@ Version 3 brings static members (KIP-345), 5 the protocol type and name, which m
 
 from __future__ import annotations
 
-from kafka_compat.dispatch import PENDING, RequestContext, handler
+from typing import TYPE_CHECKING
+
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.model import Sync, SyncResult
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kafka_compat.protocol.pending import PENDING
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasGroups
 
 
-@handler(ApiKey.SYNC_GROUP)
-def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> object:
+@handler(ApiKey.SYNC_GROUP, 0, 5)
+def sync_group(ctx: RequestContext[HasGroups], request: SyncGroupRequest) -> object:
     if ctx.api_version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     sync = Sync(
@@ -25,7 +31,7 @@ def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> object:
         protocol_name=request.protocol_name,
         assignments={one.member_id: one.assignment for one in request.assignments},
     )
-    ctx.broker.groups.sync(request.group_id, sync, lambda result: ctx.respond(_response(result)))
+    ctx.services.groups.sync(request.group_id, sync, lambda result: ctx.respond(_response(result)))
     return PENDING
 
 

@@ -7,12 +7,14 @@ version 5 on this request adds the group to the transaction (KIP-890).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from kafka_compat.dispatch import PENDING, RequestContext, handler
+from kafka_compat.coordinators.coordinator_log import TransactionalProducer
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.coordinator_log import TransactionalProducer
 from kafka_compat.groups.model import Commit, OffsetAndMetadata
+from kafka_compat.long_work import Steps
+from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -20,11 +22,16 @@ from kafka_compat.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from kafka_compat.topic_names import OFFSETS_TOPIC
+from kafka_compat.protocol.pending import PENDING
 from kafka_compat.transactions.model import ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
-    from kafka_compat.transactions.verification import PartitionErrors, Question
+    from kafka_compat.handlers.services import HasClock, HasConfig, HasGroups, HasMetadata, HasVerifications
+    from kafka_compat.transactions.verification import PartitionErrors, Verification
+
+    class _Services(HasClock, HasConfig, HasGroups, HasMetadata, HasVerifications, Protocol):
+        """What is used here."""
+
 
 _FIRST_VERSION_WITH_LOADING = 2
 _FIRST_VERSION_WITH_ABORTABLE = 4
@@ -36,52 +43,57 @@ _VERIFICATION_ERRORS: Final = {
 """What clients make of an error of the other coordinator: they try again, with the first here."""
 
 
-@handler(ApiKey.TXN_OFFSET_COMMIT)
-def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest) -> object:
-    now_ms = ctx.broker.clock.now_ms()
-    offsets = {
-        (topic.name, partition.partition_index): OffsetAndMetadata(
-            partition.committed_offset,
-            partition.committed_leader_epoch,
-            partition.committed_metadata or "",
-            now_ms,
-            -1,
-        )
-        for topic in request.topics
-        for partition in topic.partitions
-    }
+@handler(ApiKey.TXN_OFFSET_COMMIT, 0, 5)
+def txn_offset_commit(ctx: RequestContext[_Services], request: TxnOffsetCommitRequest) -> Steps[object]:
+    now_ms = ctx.services.clock.now_ms()
+    offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            offsets[topic.name, partition.partition_index] = OffsetAndMetadata(
+                partition.committed_offset,
+                partition.committed_leader_epoch,
+                partition.committed_metadata or "",
+                now_ms,
+                -1,
+            )
+            yield None
     if not offsets:
         return TxnOffsetCommitResponse()
-    if OFFSETS_TOPIC not in ctx.broker.metadata.topics:
-        return _response(ctx, dict.fromkeys(offsets, ErrorCode.NOT_COORDINATOR))
-    question = _verify(ctx, request)
-    if question is None:
-        return _commit(ctx, request, offsets, ErrorCode.NONE)
-    if question.is_answered:
-        (error,) = question.take().values()
-        return _commit(ctx, request, offsets, error)
-    return _when_verified(ctx, request, offsets, question)
+    if OFFSETS_TOPIC not in ctx.services.metadata.topics:
+        return (yield from _response(ctx, dict.fromkeys(offsets, ErrorCode.NOT_COORDINATOR)))
+    verification = _verify(ctx, request)
+    if verification is None:
+        return (yield from _commit(ctx, request, offsets, ErrorCode.NONE))
+    if verification.is_answered:
+        (error,) = verification.take().values()
+        return (yield from _commit(ctx, request, offsets, error))
+    return _when_verified(ctx, request, offsets, verification)
 
 
 async def _when_verified(
-    ctx: RequestContext,
+    ctx: RequestContext[_Services],
     request: TxnOffsetCommitRequest,
     offsets: dict[TopicPartition, OffsetAndMetadata],
-    question: Question,
+    verification: Verification,
 ) -> object:
-    await question.wait()
-    (error,) = question.take().values()
-    return _commit(ctx, request, offsets, error)
+    await verification.wait()
+    (error,) = verification.take().values()
+    return await ctx.long_work.finish(_commit(ctx, request, offsets, error))
 
 
 def _commit(
-    ctx: RequestContext,
+    ctx: RequestContext[_Services],
     request: TxnOffsetCommitRequest,
     offsets: dict[TopicPartition, OffsetAndMetadata],
     error: ErrorCode,
-) -> object:
+) -> Steps[object]:
+
+    def respond(errors: PartitionErrors) -> None:
+        ctx.long_work.start(_response(ctx, errors), ctx.respond)
+
     if error:
-        return _response(ctx, dict.fromkeys(offsets, _VERIFICATION_ERRORS.get(error, error)))
+        respond(dict.fromkeys(offsets, _VERIFICATION_ERRORS.get(error, error)))
+        return PENDING
     commit = Commit(
         generation_id=request.generation_id,
         member_id=request.member_id,
@@ -90,19 +102,17 @@ def _commit(
         producer=TransactionalProducer(request.producer_id, request.producer_epoch),
     )
     order = list(offsets)
-    ctx.broker.groups.commit_offsets(
-        request.group_id,
-        commit,
-        lambda errors: ctx.respond(_response(ctx, {key: errors[key] for key in order})),
+    yield from ctx.services.groups.commit_offsets(
+        request.group_id, commit, lambda errors: respond({key: errors[key] for key in order})
     )
     return PENDING
 
 
-def _verify(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Question | None:
+def _verify(ctx: RequestContext[_Services], request: TxnOffsetCommitRequest) -> Verification | None:
     """Ask whether the group's partition of `__consumer_offsets` is in the transaction; None where nobody
     wants to know.
     """
-    broker = ctx.broker
+    broker = ctx.services
     adds = ctx.api_version >= _FIRST_VERSION_THAT_ADDS
     if not adds and not broker.config.bool("transaction.partition.verification.enable"):
         return None
@@ -115,9 +125,10 @@ def _verify(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Question | 
     )
 
 
-def _response(ctx: RequestContext, errors: PartitionErrors) -> TxnOffsetCommitResponse:
+def _response(ctx: RequestContext[_Services], errors: PartitionErrors) -> Steps[TxnOffsetCommitResponse]:
     topics: dict[str, TxnOffsetCommitResponseTopic] = {}
     for (topic, partition), error in errors.items():
+        yield None
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.api_version < _FIRST_VERSION_WITH_LOADING:
             # Clients of that age crash upon the other error (KAFKA-7296).
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE

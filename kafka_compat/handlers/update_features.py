@@ -4,9 +4,10 @@ change is refused, for the reason that Kafka gives. Answered by the controller a
 
 from __future__ import annotations
 
-from kafka_compat.cluster.handling import NOT_THE_CONTROLLER
-from kafka_compat.dispatch import RequestContext, handler
-from kafka_compat.errors import ErrorCode
+from typing import TYPE_CHECKING
+
+from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.update_features import (
     FeatureUpdateKey,
@@ -15,13 +16,18 @@ from kafka_compat.protocol.messages.update_features import (
     UpdateFeaturesResponse,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasMetadata
+
 _UPGRADE = 1
 _KINDS = (1, 2, 3)
 
 
-@handler(ApiKey.UPDATE_FEATURES)
-def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-    if ctx.broker.metadata.controller_id != ctx.broker.broker_id:
+@handler(ApiKey.UPDATE_FEATURES, 0, 1)
+def update_features(
+    ctx: RequestContext[HasMetadata], request: UpdateFeaturesRequest
+) -> UpdateFeaturesResponse:
+    if ctx.services.metadata.controller_id != ctx.services.metadata.local_id:
         return UpdateFeaturesResponse(error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_THE_CONTROLLER)
     return UpdateFeaturesResponse(
         error_message=None,

@@ -4,17 +4,18 @@
 
 from __future__ import annotations
 
-from kafka_compat.cluster.handling import cluster_broker
-from kafka_compat.dispatch import RequestContext, handler
+from typing import TYPE_CHECKING
+
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import ClusterServices
 
-@handler(ApiKey.UPDATE_METADATA)
-async def update_metadata(ctx: RequestContext, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
-    broker = cluster_broker(ctx)
-    await broker.until_registered()
-    refused = broker.refusal(request.controller_epoch, request.broker_epoch)
-    if not refused:
-        broker.update_metadata(request)
-    return UpdateMetadataResponse(error_code=refused)
+
+@handler(ApiKey.UPDATE_METADATA, 0, 8, cluster=True)
+def update_metadata(
+    ctx: RequestContext[ClusterServices], request: UpdateMetadataRequest
+) -> UpdateMetadataResponse:
+    return UpdateMetadataResponse(error_code=ctx.services.membership.orders.update_metadata(request))

@@ -8,9 +8,11 @@ transaction.version it is: one that is late does not end the transaction after i
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from kafka_compat.dispatch import PENDING, RequestContext, handler
 from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import Steps, batched, gathered
+from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -19,46 +21,57 @@ from kafka_compat.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from kafka_compat.protocol.pending import PENDING, Pending
 from kafka_compat.transactions.marker_writer import Marker
 from kafka_compat.transactions.model import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasMarkers
 
-@handler(ApiKey.WRITE_TXN_MARKERS)
-def write_txn_markers(ctx: RequestContext, request: WriteTxnMarkersRequest) -> object:
-    asked: list[tuple[Marker, list[TopicPartition]]] = [
-        (
-            Marker(
-                ProducerIdentity(marker.producer_id, marker.producer_epoch),
-                marker.transaction_result,
-                marker.coordinator_epoch,
-                marker.transaction_version >= VERSION_WITH_EPOCH_BUMP,
-            ),
-            [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes],
+
+@handler(ApiKey.WRITE_TXN_MARKERS, 0, 2)
+def write_txn_markers(
+    ctx: RequestContext[HasMarkers], request: WriteTxnMarkersRequest
+) -> Steps[WriteTxnMarkersResponse | Pending]:
+    asked: list[tuple[Marker, list[TopicPartition]]] = []
+    wanted: dict[tuple[int, TopicPartition], None] = {}
+    for number, wish in enumerate(request.markers):
+        marker = Marker(
+            ProducerIdentity(wish.producer_id, wish.producer_epoch),
+            wish.transaction_result,
+            wish.coordinator_epoch,
+            wish.transaction_version >= VERSION_WITH_EPOCH_BUMP,
         )
-        for marker in request.markers
-    ]
+        partitions = yield from gathered(
+            (topic.name, index) for topic in wish.topics for index in topic.partition_indexes
+        )
+        asked.append((marker, partitions))
+        for some in batched(partitions):
+            wanted.update(dict.fromkeys((number, item) for item in some))
+            yield None
     errors: dict[tuple[int, TopicPartition], ErrorCode] = {}
-    wanted = {(number, item) for number, (_, partitions) in enumerate(asked) for item in partitions}
     if not wanted:
-        return _response(asked, errors)
+        return (yield from _response(asked, errors))
 
     def settle(number: int, partition: TopicPartition, error: ErrorCode) -> None:
         errors[number, partition] = error
         if len(errors) == len(wanted):
-            ctx.respond(_response(asked, errors))
+            ctx.long_work.start(_response(asked, errors), ctx.respond)
 
-    for number, (marker, partitions) in enumerate(asked):
-        ctx.broker.markers.write(marker, dict.fromkeys(partitions), partial(settle, number))
+    for number, partition in wanted:
+        ctx.services.markers.write(asked[number][0], (partition,), partial(settle, number))
+        yield None
     return PENDING
 
 
 def _response(
     asked: list[tuple[Marker, list[TopicPartition]]], errors: dict[tuple[int, TopicPartition], ErrorCode]
-) -> WriteTxnMarkersResponse:
+) -> Steps[WriteTxnMarkersResponse]:
     results = []
     for number, (marker, partitions) in enumerate(asked):
         topics: dict[str, WritableTxnMarkerTopicResult] = {}
         for topic, index in partitions:
+            yield None
             topics.setdefault(topic, WritableTxnMarkerTopicResult(name=topic)).partitions.append(
                 WritableTxnMarkerPartitionResult(
                     partition_index=index, error_code=errors[number, (topic, index)]

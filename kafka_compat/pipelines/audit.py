@@ -5,20 +5,20 @@ producer kept. The first tier is the one that the others are held against. Besid
 a hash of each record's key and value, so that a loss and a duplicate in one bucket do not cancel out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from .audit_counts import Bucket, Count, Difference, differences_between
+from .audit_plot import plot
 from .cluster import cause, look
+from .environment import require_spark
 from .errors import JobFailed, NotStarted
+from .first_look import first_look
 from .kafka_options import client_properties, source_options
-from .progress import Progress, text_table
+from .progress import Progress, text_table, utc
 from .session import create_session
-
-Bucket = tuple[int, int]
-"""(partition, start of the bucket in ms since 1970)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +56,6 @@ class AuditJob:
     jars: Path | None = None
     driver_memory: str = "1g"
     verbose: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """Records of a bucket; `checksum` None where only counts are known."""
-
-    rows: int
-    checksum: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A bucket in which a tier is not as the first. `verdict`: lost, duplicated, or changed."""
-
-    tier: str
-    partition: int
-    bucket_ms: int
-    expected: int
-    found: int
-    verdict: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,30 +152,16 @@ def announced(rows: Any, header: str) -> Any:
     return sent.select("partition", "timestamp", *empty)
 
 
-def differences_between(
-    reference: Mapping[Bucket, Count], tier: str, counts: Mapping[Bucket, Count]
-) -> list[Difference]:
-    """What `counts` has otherwise than `reference`, in the order of time."""
-    nothing = Count(0, 0)
-    found = []
-    for bucket in sorted({*reference, *counts}, key=lambda b: (b[1], b[0])):
-        expected, actual = reference.get(bucket, nothing), counts.get(bucket, nothing)
-        if actual.rows != expected.rows:
-            verdict = "lost" if actual.rows < expected.rows else "duplicated"
-        elif None not in (actual.checksum, expected.checksum) and actual.checksum != expected.checksum:
-            verdict = "changed"
-        else:
-            continue
-        found.append(Difference(tier, bucket[0], bucket[1], expected.rows, actual.rows, verdict))
-    return found
-
-
 def run_audit(job: AuditJob) -> AuditReport:
     """Count at every tier and compare; raises PipelineError when a tier cannot be read."""
     names = [tier.name for tier in job.tiers]
     if len(names) < 2 or len(set(names)) < len(names):
         raise NotStarted("Give at least two tiers, with different names.")
     options = source_options(job.kafka_options)
+    require_spark()
+    for tier in job.tiers:
+        if tier.kind in ("kafka", "header"):
+            first_look({"bootstrap.servers": tier.place, **client_properties(options)}, topics=[tier.topic])
     spark = create_session(
         "kafka-compat audit",
         master=job.master,
@@ -222,18 +188,8 @@ def run_audit(job: AuditJob) -> AuditReport:
     differences = [d for name in names[1:] for d in differences_between(reference, name, counts[name])]
     plots: tuple[Path, ...] = ()
     if job.plot is not None:
-        from .audit_plot import plot
-
         plots = plot(job.plot, counts, differences, job.bucket_ms)
     return AuditReport(counts, differences, job.by_partition, job.bucket_ms, progress.seconds, plots)
-
-
-def utc(millis: int) -> str:
-    """A time in ISO 8601, to the second; years outside of 1 to 9999 stay a number of ms."""
-    try:
-        return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):
-        return f"{millis} ms"
 
 
 def read_counts(path: Path, job: AuditJob) -> dict[Bucket, Count]:

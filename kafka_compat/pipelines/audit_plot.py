@@ -3,28 +3,26 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .audit_counts import Bucket, Count, Difference
+from .errors import NotStarted
 from .plot_page import save
-
-if TYPE_CHECKING:
-    from .audit import Bucket, Count, Difference
+from .progress import utc
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def plot(
     path: Path,
-    counts: Mapping[str, Mapping["Bucket", "Count"]],
-    differences: Sequence["Difference"],
+    counts: Mapping[str, Mapping[Bucket, Count]],
+    differences: Sequence[Difference],
     bucket_ms: int,
 ) -> tuple[Path, Path]:
     """Write `path`.png and `path`.html (which holds the picture and the table); returns both names.
 
     Raises NotStarted without matplotlib.
     """
-    from .errors import NotStarted
-
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -53,7 +51,7 @@ def plot(
     return _save(path, figure, counts, differences)
 
 
-def _by_time(tier: Mapping["Bucket", "Count"]) -> dict[int, int]:
+def _by_time(tier: Mapping[Bucket, Count]) -> dict[int, int]:
     """Rows by the bucket's start, all partitions together."""
     rows: dict[int, int] = {}
     for (_, when), count in tier.items():
@@ -79,11 +77,9 @@ def _length(bucket_ms: int) -> str:
 def _save(
     path: Path,
     figure: Any,
-    counts: Mapping[str, Mapping["Bucket", "Count"]],
-    differences: Sequence["Difference"],
+    counts: Mapping[str, Mapping[Bucket, Count]],
+    differences: Sequence[Difference],
 ) -> tuple[Path, Path]:
-    from .audit import utc
-
     totals = [
         (name, f"{sum(count.rows for count in tier.values()):,}", f"{len(tier):,}")
         for name, tier in counts.items()

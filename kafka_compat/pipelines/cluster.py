@@ -7,6 +7,7 @@ from typing import Any
 
 from .checkpoint import Offsets
 from .errors import NotStarted
+from .first_look import check_topics
 
 TIMEOUT_MS = 20_000
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -48,11 +49,7 @@ def look(
         wanted = (
             set(topics) if pattern is None else {name for name in existing if re.fullmatch(pattern, name)}
         )
-        if wanted - existing:
-            raise NotStarted(
-                f"No such topic on {servers}: {', '.join(sorted(wanted - existing))}.",
-                f"Topics there: {', '.join(sorted(existing)[:20]) or 'none'}.",
-            )
+        check_topics(servers, wanted, existing)
         described = admin.describeTopics(_java_list(jvm, sorted(wanted))).allTopicNames().get()
         ids = {name: described[name].topicId().toString() for name in described}
         partitions = [

@@ -205,7 +205,7 @@ def _dedupe(
     finally:
         kept.unpersist()
         given.unpersist()
-    kept_count = done.written + done.found
+    kept_count = done.written + done.written_before
     return {
         "version": version,
         "rows": count,

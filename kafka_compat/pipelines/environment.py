@@ -1,4 +1,4 @@
-"""What a job needs of the machine: Java, pyspark, pyarrow. Each missing thing has its own message."""
+"""What a job needs of the machine: Java, pyspark, pyarrow, pandas. Each missing thing has its own message."""
 
 import importlib.util
 import os
@@ -15,11 +15,13 @@ INSTALL = "pip install 'kafka-compat[spark]'"
 
 
 def require_spark() -> None:
-    """NotStarted unless pyspark, pyarrow and a Java that Spark runs on are here."""
+    """NotStarted unless pyspark, pyarrow, pandas and a Java that Spark runs on are here."""
     java_command()
     pyspark_home()
-    if importlib.util.find_spec("pyarrow") is None:
-        raise NotStarted("pyarrow is not installed.", f"Install it with: {INSTALL}")
+    for package in ("pyarrow", "pandas"):
+        # Spark hands rows to Python in Arrow's columns, for which it wants both, and says so only in mid-run.
+        if importlib.util.find_spec(package) is None:
+            raise NotStarted(f"{package} is not installed.", f"Install it with: {INSTALL}")
 
 
 def pyspark_home() -> Path:

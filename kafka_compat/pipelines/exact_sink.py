@@ -122,7 +122,7 @@ class Written:
     """
 
     written: int
-    found: int
+    written_before: int
     left_out: int = 0
 
 

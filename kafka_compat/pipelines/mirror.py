@@ -131,7 +131,7 @@ def _mirror(
     _write_map(folder.directory / "offset_map" / f"{batch_id:012d}.csv", start, begun)
     chosen = mirror_rows(rows, job.source_name, job.target_name)
     done = write_exactly_once(chosen, target, job_id, begun, folder.directory)
-    mirrored = done.written + done.found
+    mirrored = done.written + done.written_before
     last = folder.last()
     before = last[1] if last else {"mirrored_total": 0, "looped_total": 0}
     return {

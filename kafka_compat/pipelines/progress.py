@@ -1,7 +1,10 @@
-"""Progress of a long job on stderr: a bar in a terminal, a line per batch elsewhere."""
+"""Progress of a long job on stderr: a bar in a terminal, a line per batch elsewhere. And
+how tables and times are written.
+"""
 
 import sys
 import time
+from datetime import UTC, datetime
 from typing import Any, TextIO
 
 
@@ -74,6 +77,14 @@ def text_table(header: list[str], rows: list[list[str]]) -> str:
     lines = [header, *rows]
     columns = [_aligned([line[i] for line in lines]) for i in range(len(header))]
     return "\n".join("  ".join(cells).rstrip() for cells in zip(*columns, strict=True))
+
+
+def utc(millis: int) -> str:
+    """A time in ISO 8601, to the second; years outside of 1 to 9999 stay a number of ms."""
+    try:
+        return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return f"{millis} ms"
 
 
 def _aligned(cells: list[str]) -> list[str]:

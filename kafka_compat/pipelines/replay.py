@@ -72,11 +72,11 @@ class ArchiveFile:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """Rows of the run by (topic, partition); `found` were there from an attempt that was cut short."""
+    """Rows of the run by (topic, partition); `written_before` by an attempt that was cut short."""
 
     job: ReplayJob
     rows: dict[tuple[str, int], int]
-    found: int
+    written_before: int
     seconds: float
     was_complete: bool = False
     exit_code: int = 0
@@ -89,7 +89,7 @@ class ReplayReport:
             "dry_run": self.job.dry_run,
             "was_complete": self.was_complete,
             "rows": sum(self.rows.values()),
-            "found": self.found,
+            "found": self.written_before,
             "seconds": round(self.seconds, 3),
             "partitions": [
                 {"topic": topic, "to_topic": self.job.to_topic or topic, "partition": partition, "rows": rows}
@@ -215,13 +215,13 @@ def _replay(
                 raise JobFailed(
                     cause(error), "What was written is kept: run the same command again to go on."
                 ) from error
-            if written.written + written.found != sum(counted.values()):
+            if written.written + written.written_before != sum(counted.values()):
                 raise JobFailed(f"{counted} rows were read, but {written}. Did the archive change?")
             done = _advanced(done, batch["part"])
             folder.commit(batch_id, {"done": done, "generation": generation})
             for key, count in counted.items():
                 total[key] = total.get(key, 0) + count
-            found += written.found
+            found += written.written_before
             progress.batch(batch_id, sum(counted.values()), _size(_left(ranges, done)))
             batch_id += 1
     return ReplayReport(job, total, found, progress.seconds)

@@ -6,14 +6,15 @@ One pass over the segments (see kafka_log) gives a line for each segment, a seco
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .audit import utc
 from .cluster import cause
 from .errors import JobFailed, NotStarted
-from .progress import Progress, text_table
+from .log_report import KeyLine, LogReport, PartitionLine
+from .progress import Progress
+from .report_plot import plot
 from .session import create_session
 
 DAY_MS = 86_400_000
@@ -63,99 +64,6 @@ class Sizes:
     codecs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionLine:
-    """A partition: sizes of values in bytes, codecs, and what retention will do.
-
-    `due_rows` go at the broker's next looks; `next_due_ms` is when the next segment goes after that (None:
-    none will, by time); `future_rows` lie in segments with a timestamp more than a day ahead of now, which
-    keeps them and all behind them from going.
-    """
-
-    topic: str
-    partition: int
-    rows: int
-    size_bytes: int
-    raw_bytes: int
-    value_bytes_p50: int
-    value_bytes_p99: int
-    value_bytes_max: int
-    codecs: tuple[str, ...]
-    due_rows: int
-    due_bytes: int
-    next_due_ms: int | None
-    future_rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class KeyLine:
-    """A hot key: `share` of its topic's records; the key as UTF-8 where it is, else in hexadecimal digits."""
-
-    topic: str
-    key: str
-    rows: int
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class LogReport:
-    """What was found."""
-
-    partitions: list[PartitionLine]
-    keys: list[KeyLine]
-    seconds: float
-    plots: tuple[Path, ...] = ()
-    exit_code: int = 0
-
-    def skew(self, topic: str) -> float:
-        """Records of the topic's largest partition over the mean of all; 1.0 is even."""
-        rows = [line.rows for line in self.partitions if line.topic == topic]
-        return max(rows) * len(rows) / sum(rows) if sum(rows) else 1.0
-
-    @property
-    def topics(self) -> list[str]:
-        """The topics' names, in order."""
-        return sorted({line.topic for line in self.partitions})
-
-    def as_json(self) -> dict[str, Any]:
-        """The report as plain values."""
-        from dataclasses import asdict
-
-        return {
-            "job": "report",
-            "seconds": round(self.seconds, 3),
-            "plots": [str(path) for path in self.plots],
-            "topics": [{"topic": topic, "skew": round(self.skew(topic), 3)} for topic in self.topics],
-            "partitions": [asdict(line) for line in self.partitions],
-            "hot_keys": [{**asdict(line), "share": round(line.share, 6)} for line in self.keys],
-        }
-
-    def tables(self) -> list[list[list[str]]]:
-        """Partitions, topics' skew, and hot keys, each with its head."""
-        head = ["TOPIC", "PARTITION", "ROWS", "BYTES", "P50", "P99", "MAX", "CODEC", "RATIO", "DUE-ROWS"]
-        head += ["NEXT-DUE", "FUTURE-ROWS"]
-        partitions = [
-            [
-                *(p.topic, str(p.partition), str(p.rows), str(p.size_bytes)),
-                *(str(p.value_bytes_p50), str(p.value_bytes_p99), str(p.value_bytes_max)),
-                *("+".join(p.codecs), f"{p.raw_bytes / max(p.size_bytes, 1):.2f}", str(p.due_rows)),
-                *("-" if p.next_due_ms is None else utc(p.next_due_ms), str(p.future_rows)),
-            ]
-            for p in self.partitions
-        ]
-        keys = [[k.topic, k.key, str(k.rows), f"{k.share:.2%}"] for k in self.keys]
-        return [
-            [head, *partitions],
-            [["TOPIC", "SKEW"], *([topic, f"{self.skew(topic):.2f}"] for topic in self.topics)],
-            [["TOPIC", "KEY", "ROWS", "SHARE"], *keys],
-        ]
-
-    def as_text(self) -> str:
-        """The tables, one after the other."""
-        shown = [text_table(table[0], table[1:]) for table in self.tables() if len(table) > 1]
-        return "\n\n".join(shown) or "No records."
-
-
 def run_report(job: ReportJob) -> LogReport:
     """Read the folders and report; raises PipelineError."""
     spark = create_session(
@@ -188,10 +96,6 @@ def run_report(job: ReportJob) -> LogReport:
     partitions = partition_lines(job, segment_lines, sizes)
     report = LogReport(partitions, keys, progress.seconds)
     if job.plot is not None:
-        from dataclasses import replace
-
-        from .report_plot import plot
-
         report = replace(report, plots=plot(job.plot, report))
     return report
 

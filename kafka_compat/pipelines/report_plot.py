@@ -1,20 +1,16 @@
 """The report as a picture: records by partition, hot keys, sizes. A PNG, and an HTML page with the tables."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from .errors import NotStarted
+from .log_report import LogReport
 from .plot_page import save
-
-if TYPE_CHECKING:
-    from .report import LogReport
 
 BARS_MAX = 40
 
 
-def plot(path: Path, report: "LogReport") -> tuple[Path, Path]:
+def plot(path: Path, report: LogReport) -> tuple[Path, Path]:
     """Write `path`.png and `path`.html; returns both names. Raises NotStarted without matplotlib."""
-    from .errors import NotStarted
-
     try:
         from matplotlib.figure import Figure
     except ImportError:

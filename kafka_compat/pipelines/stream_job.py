@@ -8,7 +8,9 @@ from typing import Any
 
 from .checkpoint import Offsets, batch_range, next_offsets
 from .cluster import ClusterView, look, lost_since
+from .environment import require_spark
 from .errors import NotStarted, RecordsLost
+from .first_look import first_look
 from .folder_lock import FolderLock
 from .job_folder import JobFolder
 from .kafka_options import client_properties, source_options
@@ -83,6 +85,9 @@ def opened(
     lock = FolderLock(job.directory)
     lock.await_free()
     check()
+    require_spark()
+    properties = {"bootstrap.servers": job.bootstrap_servers, **client_properties(options)}
+    first_look(properties, topics=job.topics)
     spark = create_session(
         f"kafka-compat {name}",
         master=job.master,
@@ -90,7 +95,6 @@ def opened(
         driver_memory=job.driver_memory,
         verbose=job.verbose,
     )
-    properties = {"bootstrap.servers": job.bootstrap_servers, **client_properties(options)}
     view = look(spark, properties, topics=job.topics, pattern=job.pattern)
     if not view.topic_ids:
         raise NotStarted(f"No topic on {job.bootstrap_servers} matches {job.pattern}.")

@@ -23,7 +23,7 @@ from .kafka_options import named_values
 from .stream_job import Process, StreamJob, StreamRun, run_stream
 from .versions import Versions
 from .watermark import latest_time
-from .windows_rows import Question, count_by_window, dead_letters, judge, merge, results
+from .windows_rows import WindowQuery, count_by_window, dead_letters, judge, merge, results
 
 _NOTHING: dict[str, Any] = {
     **dict.fromkeys(("read_total", "closed_rows", "open_rows", "open_windows", "dead_letters"), 0),
@@ -42,7 +42,7 @@ class WindowsJob:
     """
 
     source: StreamJob
-    question: Question
+    query: WindowQuery
     to_topic: str
     dead_letter_topic: str
     target_servers: str | None = None
@@ -103,7 +103,7 @@ def run_windows(job: WindowsJob) -> WindowsReport:
         "to_topic": job.to_topic,
         "dead_letter_topic": job.dead_letter_topic,
         "target": job.target_servers,
-        "question": {name: value for name, value in asdict(job.question).items()},
+        "question": {name: value for name, value in asdict(job.query).items()},
     }
     folder = JobFolder(job.source.directory, settings)
 
@@ -128,25 +128,25 @@ def _batch(
     begun: Ends = folder.begin(batch_id, {"ends": target.ends(sorted(topics))})["ends"]
     last = folder.last()
     before = last[1] if last else _NOTHING
-    spark, question, versions = rows.sparkSession, job.question, Versions(folder.directory)
+    spark, query, versions = rows.sparkSession, job.query, Versions(folder.directory)
     versions.forget_all_but([before["version"]])
-    judged = judge(rows, question, before["max_ms"]).persist()
-    added = count_by_window(judged.where("reason IS NULL"), question)
+    judged = judge(rows, query, before["max_ms"]).persist()
+    added = count_by_window(judged.where("reason IS NULL"), query)
     open_before = spark.createDataFrame([], added.schema)
     if before["version"] is not None:
         open_before = spark.read.schema(added.schema).parquet(versions.path(before["version"], "open"))
-    merged = merge(open_before, added, question).persist()
+    merged = merge(open_before, added, query).persist()
     try:
         by_reason = {row["reason"]: row for row in _summed(judged).collect()}
         latest = _latest([before["max_ms"], by_reason[None]["latest"] if None in by_reason else None])
         bad = {reason: row["count"] for reason, row in by_reason.items() if reason is not None}
-        closed = f.lit(False) if latest is None else _closed(question, latest)
+        closed = f.lit(False) if latest is None else _closed(query, latest)
         version = versions.new(batch_id)
         merged.where(~closed).drop("changed").write.parquet(versions.path(version, "open"))
         of_closed = f.coalesce(f.sum(f.when(closed, f.col("rows"))), f.lit(0))
         closed_rows, changed = merged.agg(of_closed, f.count_if("changed")).collect()[0]
         partitions = len(begun[job.to_topic])
-        records = results(merged.where("changed"), question, job.to_topic, partitions, batch_id).unionByName(
+        records = results(merged.where("changed"), query, job.to_topic, partitions, batch_id).unionByName(
             dead_letters(judged.where("reason IS NOT NULL"), job.dead_letter_topic)
         )
         done = write_exactly_once(records, target, job_id, begun, folder.directory)
@@ -164,7 +164,7 @@ def _batch(
         "read_total": before["read_total"] + count,
         "closed_rows": before["closed_rows"] + closed_rows,
         "open_rows": open_rows,
-        "dead_letters": before["dead_letters"] + done.written + done.found - changed,
+        "dead_letters": before["dead_letters"] + done.written + done.written_before - changed,
     }
     if totals["read_total"] != totals["closed_rows"] + open_rows + totals["dead_letters"]:
         raise JobFailed(f"Rows are missing, or counted twice: {totals}. Nothing was committed.")
@@ -181,10 +181,10 @@ def _summed(judged: Any) -> Any:
     )
 
 
-def _closed(question: Question, watermark_ms: int) -> Any:
+def _closed(query: WindowQuery, watermark_ms: int) -> Any:
     from pyspark.sql import functions as f
 
-    return f.col("window_start_ms") + question.window_ms + question.lateness_ms <= watermark_ms
+    return f.col("window_start_ms") + query.window_ms + query.lateness_ms <= watermark_ms
 
 
 def _latest(times: Sequence[int | None]) -> int | None:

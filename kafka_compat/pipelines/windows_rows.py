@@ -9,7 +9,7 @@ _CORRUPT = "_corrupt"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class WindowQuery:
     """What is asked of the records' values.
 
     `schema` (SQL's words: "carrier STRING, distance DOUBLE") says what a value holds, `format` (json or csv)
@@ -38,39 +38,36 @@ class Question:
         return ["window_start_ms", *self.group_by]
 
 
-def judge(rows: Any, question: Question, watermark_ms: int | None) -> Any:
+def judge(rows: Any, query: WindowQuery, watermark_ms: int | None) -> Any:
     """The source's rows with the columns `parsed`, `at_ms`, `window_start_ms` and `reason`.
 
     `reason` is null for a good row, and says of a bad one why it is counted nowhere.
     """
     from pyspark.sql import functions as f
 
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "nullValue": question.null_text}
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "nullValue": query.null_text}
     text = f.col("value").cast("string")
-    schema = f"{question.schema}, {_CORRUPT} STRING"
-    parse = f.from_json if question.format == "json" else f.from_csv
+    schema = f"{query.schema}, {_CORRUPT} STRING"
+    parse = f.from_json if query.format == "json" else f.from_csv
     rows = rows.withColumn("parsed", parse(text, schema, options))
     stamp = f.col("timestamp")
-    if question.time is not None:
-        stamp = f.expr(f"try_cast(parsed.`{question.time}` AS TIMESTAMP)")
+    if query.time is not None:
+        stamp = f.expr(f"try_cast(parsed.`{query.time}` AS TIMESTAMP)")
     at = f.unix_millis(stamp)
     rows = rows.withColumn("at_ms", at)
-    rows = rows.withColumn(
-        "window_start_ms", f.col("at_ms") - f.pmod(f.col("at_ms"), f.lit(question.window_ms))
-    )
+    rows = rows.withColumn("window_start_ms", f.col("at_ms") - f.pmod(f.col("at_ms"), f.lit(query.window_ms)))
     structure = [
         f.when(f.col("value").isNull(), f.lit("no value")),
-        *_misfits(question, text),
-        f.when(f.col(f"parsed.{_CORRUPT}").isNotNull(), f.lit(f"not {question.format} of the schema")),
-        f.when(f.col("at_ms").isNull(), f.lit(f"{question.time}: no time")),
+        *_misfits(query, text),
+        f.when(f.col(f"parsed.{_CORRUPT}").isNotNull(), f.lit(f"not {query.format} of the schema")),
+        f.when(f.col("at_ms").isNull(), f.lit(f"{query.time}: no time")),
     ]
     rows = rows.withColumn("reason", f.coalesce(*structure))
     content = [
-        f.when(~f.coalesce(f.expr(check), f.lit(False)), f.lit(f"not so: {check}"))
-        for check in question.checks
+        f.when(~f.coalesce(f.expr(check), f.lit(False)), f.lit(f"not so: {check}")) for check in query.checks
     ]
     if watermark_ms is not None:
-        closed = f.col("__window_start_ms") + question.window_ms + question.lateness_ms <= watermark_ms
+        closed = f.col("__window_start_ms") + query.window_ms + query.lateness_ms <= watermark_ms
         content.append(f.when(closed, f.lit("late: its window is closed")))
     # Checks speak of a value's columns by their own names, which the source's columns may have too.
     hidden = rows.select(*(f.col(name).alias(f"__{name}") for name in rows.columns), "parsed.*")
@@ -81,7 +78,7 @@ def judge(rows: Any, question: Question, watermark_ms: int | None) -> Any:
     )
 
 
-def count_by_window(good: Any, question: Question) -> Any:
+def count_by_window(good: Any, query: WindowQuery) -> Any:
     """Good rows → one line per window and group: keys, rows, sum_…, min_…, max_…."""
     from pyspark.sql import functions as f
 
@@ -92,26 +89,26 @@ def count_by_window(good: Any, question: Question) -> Any:
         wide = "decimal(38,6)" if kind == "decimal" else "double" if kind in ("double", "float") else "bigint"
         return f.sum(f.col(f"parsed.`{name}`").cast(wide)).alias(f"sum_{name}")
 
-    groups = [f.col(f"parsed.`{name}`").alias(name) for name in question.group_by]
+    groups = [f.col(f"parsed.`{name}`").alias(name) for name in query.group_by]
     return good.groupBy("window_start_ms", *groups).agg(
         f.count("*").alias("rows"),
-        *(total(name) for name in question.sums),
-        *(f.min(f"parsed.`{name}`").alias(f"min_{name}") for name in question.minima),
-        *(f.max(f"parsed.`{name}`").alias(f"max_{name}") for name in question.maxima),
+        *(total(name) for name in query.sums),
+        *(f.min(f"parsed.`{name}`").alias(f"min_{name}") for name in query.minima),
+        *(f.max(f"parsed.`{name}`").alias(f"max_{name}") for name in query.maxima),
     )
 
 
-def merge(before: Any, added: Any, question: Question) -> Any:
+def merge(before: Any, added: Any, query: WindowQuery) -> Any:
     """Two such tables as one, with the column `changed` for lines to which `added` contributed."""
     from pyspark.sql import functions as f
 
     both = before.withColumn("changed", f.lit(False)).unionByName(added.withColumn("changed", f.lit(True)))
-    merged = both.groupBy(*question.keys).agg(
+    merged = both.groupBy(*query.keys).agg(
         f.max("changed").alias("changed"),
         f.sum("rows").alias("rows"),
-        *(f.sum(f"sum_{name}").alias(f"sum_{name}") for name in question.sums),
-        *(f.min(f"min_{name}").alias(f"min_{name}") for name in question.minima),
-        *(f.max(f"max_{name}").alias(f"max_{name}") for name in question.maxima),
+        *(f.sum(f"sum_{name}").alias(f"sum_{name}") for name in query.sums),
+        *(f.min(f"min_{name}").alias(f"min_{name}") for name in query.minima),
+        *(f.max(f"max_{name}").alias(f"max_{name}") for name in query.maxima),
     )
     kinds = {field.name: field.dataType for field in before.schema.fields}
     return merged.select("changed", *(f.col(name).cast(kind).alias(name) for name, kind in kinds.items()))
@@ -133,7 +130,7 @@ def dead_letters(bad: Any, topic: str) -> Any:
     )
 
 
-def results(lines: Any, question: Question, topic: str, partitions: int, batch_id: int) -> Any:
+def results(lines: Any, query: WindowQuery, topic: str, partitions: int, batch_id: int) -> Any:
     """Lines of the table as records for exact_sink: keyed by window and group, both JSON.
 
     Of several records with one key, the last one counts: `latest` and compacted topics keep that one.
@@ -142,11 +139,11 @@ def results(lines: Any, question: Question, topic: str, partitions: int, batch_i
 
     start = f.timestamp_millis("window_start_ms")
     shown = f.date_format(start, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").alias("window_start")
-    end = f.timestamp_millis(f.col("window_start_ms") + question.window_ms)
+    end = f.timestamp_millis(f.col("window_start_ms") + query.window_ms)
     shown_end = f.date_format(end, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").alias("window_end")
     others = [name for name in lines.columns if name not in ("window_start_ms", "changed")]
     whole = {"ignoreNullFields": "false"}
-    key = f.to_json(f.struct(shown, *question.group_by), whole)
+    key = f.to_json(f.struct(shown, *query.group_by), whole)
     value = f.to_json(f.struct(shown, shown_end, *others), whole)
     return lines.select(
         f.lit(topic).alias("to_topic"),
@@ -161,12 +158,12 @@ def results(lines: Any, question: Question, topic: str, partitions: int, batch_i
     )
 
 
-def _misfits(question: Question, text: Any) -> list[Any]:
+def _misfits(query: WindowQuery, text: Any) -> list[Any]:
     """For JSON: which field holds something that is not of its type."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
 
-    if question.format != "json":
+    if query.format != "json":
         return []
     return [
         f.when(
@@ -174,5 +171,5 @@ def _misfits(question: Question, text: Any) -> list[Any]:
             & f.get_json_object(text, f"$['{field.name}']").isNotNull(),
             f.lit(f"{field.name}: not {field.dataType.simpleString()}"),
         )
-        for field in StructType.fromDDL(question.schema).fields
+        for field in StructType.fromDDL(query.schema).fields
     ]

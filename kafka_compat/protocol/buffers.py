@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from io import BytesIO
 from typing import Protocol, TypeAlias
 from uuid import UUID
 
@@ -10,6 +11,10 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 IN_MEMORY = (bytes, bytearray, memoryview)
+
+
+class TooLong(Exception):
+    """A message has more elements in its arrays than its decoder or encoder was told to go through."""
 
 
 class FileSliceLike(Protocol):
@@ -31,6 +36,18 @@ def size_of(value: Records) -> int:
 def uuid_from(raw: bytes) -> UUID:
     """The UUID of 16 bytes; remembered, since a broker meets the same few topic ids again and again."""
     return UUID(bytes=raw)
+
+
+STEP_BYTES = 1024 * 1024
+"""The interpreter gives no other thread its turn while it copies; so much takes about half a millisecond."""
+
+
+def copy_in_steps(buffer: memoryview, start: int, stop: int) -> bytes:
+    """`buffer[start:stop]`, copied without holding up other threads for long."""
+    copied = BytesIO()
+    for position in range(start, stop, STEP_BYTES):
+        copied.write(buffer[position : min(position + STEP_BYTES, stop)])
+    return copied.getvalue()
 
 
 def uvarint(value: int) -> bytes:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.protocol.buffers import IN_MEMORY, Buffer, Records, size_of
+from kafka_compat.protocol.buffers import IN_MEMORY, STEP_BYTES, Buffer, Records, size_of
 from kafka_compat.protocol.schema import Message, schema_of
 
 M = TypeVar("M")
 
+UNBOUNDED = sys.maxsize
+"""As `elements_max`: however long it takes."""
+
 _REFUSALS = (struct.error, IndexError, ValueError, TypeError, AttributeError)
 _VERSION = struct.Struct(">h")
+
+_EXPLAINED_BYTES_MAX = 16 * 1024
+"""What is wrong in longer messages is not looked for: that takes some hundred times as long as decoding."""
 
 # Records in memory that are larger go to the socket by themselves, not copied together with their neighbours.
 _COPY_SIZE_BYTES_MAX = 8192
@@ -36,7 +43,7 @@ def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exa
     if type(buffer) is not memoryview:
         buffer = memoryview(buffer)
     try:
-        message, end = decoder(buffer, position)
+        message, end = decoder(buffer, position, UNBOUNDED)
     except (struct.error, IndexError, ValueError) as error:
         raise MalformedRequest(_why_not_decoded(cls, version, buffer, position, error)) from None
     if exact and end != len(buffer):
@@ -44,29 +51,34 @@ def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exa
     return message  # type: ignore[no-any-return]
 
 
-def decode_at(cls: type[M], version: int, buffer: Buffer, position: int) -> tuple[M, int]:
-    """As `decode`, and the position after the message."""
+def decode_at(
+    cls: type[M], version: int, buffer: Buffer, position: int, elements_max: int = UNBOUNDED
+) -> tuple[M, int]:
+    """As `decode`, and the position after the message. Raises TooLong soon where its arrays have more than
+    `elements_max` elements.
+    """
     decoder = cls.__decoders__.get(version) or _new_decoder(cls, version)  # type: ignore[attr-defined]
     if type(buffer) is not memoryview:
         buffer = memoryview(buffer)
     try:
-        return decoder(buffer, position)  # type: ignore[no-any-return]
+        return decoder(buffer, position, elements_max)  # type: ignore[no-any-return]
     except (struct.error, IndexError, ValueError) as error:
         raise MalformedRequest(_why_not_decoded(cls, version, buffer, position, error)) from None
 
 
-def encode(message: object, version: int) -> bytes:
+def encode(message: object, version: int, elements_max: int = UNBOUNDED) -> bytes:
     """The bytes of a message whose records are in memory.
 
     Fields that `version` does not carry are left out. Raises ValueError, naming the field, for a value that
-    does not fit; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have.
+    does not fit; KafkaError(UNSUPPORTED_VERSION) for a version that the class does not have; TooLong soon
+    where its arrays have more than `elements_max` elements.
     """
     parts: list[Records] = []
-    _encode(message, version, parts.append, parts.append)
+    _encode(message, version, parts.append, parts.append, elements_max)
     return b"".join(cast(list[bytes], parts))
 
 
-def encode_parts(message: object, version: int) -> list[Records]:
+def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -> list[Records]:
     """As `encode`, for messages with records that may be slices of files.
 
     Those stand in the list as they came, in their place among the bytes before and after them.
@@ -79,7 +91,7 @@ def encode_parts(message: object, version: int) -> list[Records]:
             alone.append(len(parts))
         parts.append(value)
 
-    _encode(message, version, parts.append, write_records)
+    _encode(message, version, parts.append, write_records, elements_max)
     joined: list[Records] = []
     start = 0
     for index in alone:
@@ -90,7 +102,40 @@ def encode_parts(message: object, version: int) -> list[Records]:
     return joined
 
 
-def parts_size_bytes(parts: list[Records]) -> int:
+def encode_long(message: object, version: int) -> list[Records]:
+    """As `encode_parts`, for a message of any length, in another thread than the event loop's: it lets that
+    one have its turn, where joining a million parts would not.
+    """
+    joined = bytearray()
+    alone: list[tuple[int, Records]] = []
+
+    def write(value: Records) -> None:
+        if size_of(value) <= STEP_BYTES:
+            joined.extend(cast(Buffer, value))
+        else:
+            view = memoryview(cast(Buffer, value))
+            for position in range(0, len(view), STEP_BYTES):
+                joined.extend(view[position : position + STEP_BYTES])
+
+    def write_records(value: Records) -> None:
+        if isinstance(value, IN_MEMORY) and len(value) <= _COPY_SIZE_BYTES_MAX:
+            joined.extend(value)
+        else:
+            alone.append((len(joined), value))
+
+    _encode(message, version, write, write_records, UNBOUNDED)
+    whole = memoryview(joined)
+    parts: list[Records] = []
+    start = 0
+    for position, value in alone:
+        parts += (whole[start:position], value)
+        start = position
+    if start < len(whole):
+        parts.append(whole[start:])
+    return parts
+
+
+def parts_size_bytes(parts: Sequence[Records]) -> int:
     """The length of what `encode_parts` returned: what a frame announces."""
     return sum(map(size_of, parts))
 
@@ -114,11 +159,12 @@ def _encode(
     version: int,
     write: Callable[[Records], None],
     write_records: Callable[[Records], None],
+    elements_max: int,
 ) -> None:
     cls = type(message)
     encoder = cls.__encoders__.get(version) or _new_encoder(cls, version)  # type: ignore[attr-defined]
     try:
-        encoder(message, write, write_records)
+        encoder(message, write, write_records, elements_max)
     except _REFUSALS as error:
         raise ValueError(_why_not_encoded(cast(Message, message), version, error)) from error
 
@@ -148,10 +194,11 @@ def _check_version(cls: type, version: int) -> None:
 def _why_not_decoded(cls: type, version: int, buffer: Buffer, position: int, error: Exception) -> str:
     from kafka_compat.protocol.interpreter import Refused, interpret_decode
 
-    try:
-        interpret_decode(cls, version, buffer, position)
-    except Refused as refused:
-        return f"v{version} {refused}"
+    if len(buffer) - position <= _EXPLAINED_BYTES_MAX:
+        try:
+            interpret_decode(cls, version, buffer, position)
+        except Refused as refused:
+            return f"v{version} {refused}"
     return f"{cls.__name__} v{version}: {error}"
 
 

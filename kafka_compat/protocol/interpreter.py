@@ -21,6 +21,9 @@ from kafka_compat.protocol.buffers import (
 )
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, schema_of
 
+STRING_BYTES_MAX = 0x7FFF
+"""What a length of two bytes can say; Kafka takes no longer string in flexible versions either."""
+
 
 class Refused(ValueError):
     """What is wrong, and where: `path` is dotted from the message, `position` is in bytes."""
@@ -127,6 +130,8 @@ class _Decoder:
         length, position = self.length("h" if wire_type.name == "string" else "i", nullable, position, path)
         if length is None:
             return None, position
+        if wire_type.name == "string" and length > STRING_BYTES_MAX:
+            raise Refused(path, position, f"a string of {length} bytes")
         stop = position + length
         if stop > len(self.buffer):
             raise Refused(path, position, f"{length} bytes announced, {len(self.buffer) - position} left")

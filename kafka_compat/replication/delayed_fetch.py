@@ -13,31 +13,48 @@ Rules
 5. What a follower's session holds and needs no answer, because it has all of the partition and heard of all
    else, is passed over quickly: a broker follows hundreds of partitions of which a few get records.
 6. A follower that is throttled and not in sync gets no records while the leader's quota is exceeded.
+7. Many partitions are read in steps, between which others are served; each is read as it is then. A wake-up
+   while they are read has them read once more.
+8. Versions 0 to 3 get old formats: another thread converts what is sent, and an answer begins with no more
+   than CONVERTED_BYTES_MAX of the log, however much the client asks for.
+9. A request ends with its connection.
 """
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import TimerHandle
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kafka_compat.dispatch import PENDING
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
-    FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
     PartitionData,
 )
+from kafka_compat.protocol.pending import PENDING
+from kafka_compat.replication.fetch_answer import (
+    FIRST_VERSION_WITH_FORMAT_2,
+    NO_RECORDS,
+    PARTITIONS_AT_ONCE,
+    Look,
+    failed_read,
+    response_in_steps,
+    response_of,
+    unread,
+)
 from kafka_compat.replication.nearest_replica import LEADER, nearest_replica
-from storage.errors import OffsetOutOfRange, StorageError
-from storage.legacy import down_convert
+from kafka_compat.storage.errors import OffsetOutOfRange, StorageError
 
 if TYPE_CHECKING:
-    from kafka_compat.dispatch import RequestContext, _Pending
+    from kafka_compat.long_work import Steps
+    from kafka_compat.protocol.pending import Pending
+    from kafka_compat.replication.fetch_context import FetchContext
     from kafka_compat.replication.fetch_session import FetchPlan, FetchTarget
     from kafka_compat.replication.partition import Partition
 
@@ -47,19 +64,21 @@ CONSUMER = -1
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 _FIRST_VERSION_FROM_FOLLOWERS = 11
 _FIRST_VERSION_WITH_REPLICA_STATE = 15
-_FIRST_VERSION_WITH_FORMAT_2 = 4
-_EMPTY = b""
+CONVERTED_BYTES_MAX = 1 << 20
 
 
 class DelayedFetch:
-    """See the rules above. `start` returns the response or PENDING."""
+    """See the rules above. `start` returns the response or PENDING, or steps that do."""
 
     __slots__ = (
         "_committed_only",
         "_ctx",
         "_done",
+        "_expired",
         "_leader_only",
         "_listening",
+        "_look_again",
+        "_looking",
         "_max_bytes",
         "_max_wait_ms",
         "_min_bytes",
@@ -68,11 +87,11 @@ class DelayedFetch:
         "_plan",
         "_rack",
         "_replica_id",
-        "_seen_sizes",
+        "_seen",
         "_timer",
     )
 
-    def __init__(self, ctx: RequestContext, request: FetchRequest, plan: FetchPlan) -> None:
+    def __init__(self, ctx: FetchContext, request: FetchRequest, plan: FetchPlan) -> None:
         self._ctx = ctx
         self._plan = plan
         self._committed_only = request.isolation_level == READ_COMMITTED
@@ -85,24 +104,56 @@ class DelayedFetch:
         )
         self._leader_only = self._replica_id >= 0 or version < _FIRST_VERSION_FROM_FOLLOWERS
         self._rack = request.rack_id
-        self._max_bytes = min(request.max_bytes, ctx.broker.fetch_max_bytes)
+        self._max_bytes = min(request.max_bytes, ctx.services.config.int("fetch.max.bytes"))
         if self._replica_id >= 0:
             self._max_bytes = request.max_bytes
+        if version < FIRST_VERSION_WITH_FORMAT_2:
+            self._max_bytes = min(self._max_bytes, CONVERTED_BYTES_MAX)
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._missing_bytes = 0
         self._partitions: list[Partition] = []
         self._listening: list[Partition] = []
-        self._seen_sizes: dict[Partition, int] = {}
+        self._seen: dict[Partition, tuple[int, int]] = {}
+        """Size and high watermark of each partition when it was last looked at."""
         self._timer: TimerHandle | None = None
         self._done = False
+        self._expired = False
+        self._looking = False
+        self._look_again = False
 
-    def start(self) -> FetchResponse | _Pending:
-        found, total_bytes, urgent = self._read(first_look=True)
-        if urgent or total_bytes >= self._min_bytes or self._max_wait_ms <= 0 or not self._plan.targets:
-            return self._response(found)
-        self._park(total_bytes)
-        self._timer = self._ctx.broker.loop.call_later(self._max_wait_ms / 1000, self._time_out)
+    def start(self) -> FetchResponse | Pending | Steps[FetchResponse | Pending]:
+        targets = self._plan.targets
+        if len(targets) > PARTITIONS_AT_ONCE or self._ctx.api_version < FIRST_VERSION_WITH_FORMAT_2:
+            return self._start_in_steps()
+        look = Look()
+        self._read(look, targets, first_look=True)
+        if look.total_bytes >= self._min_bytes or self._must_answer(look):
+            return response_of(self._ctx, self._plan, look, self._replica_id)
+        self._park(look)
         return PENDING
+
+    def _start_in_steps(self) -> Steps[FetchResponse | Pending]:
+        look = yield from self._read_in_steps(first_look=True)
+        if self._must_answer(look):
+            return (yield from response_in_steps(self._ctx, self._plan, look, self._replica_id))
+        self._park(look)
+        return PENDING
+
+    @property
+    def _goes_in_steps(self) -> bool:
+        return (
+            len(self._plan.targets) > PARTITIONS_AT_ONCE
+            or self._ctx.api_version < FIRST_VERSION_WITH_FORMAT_2
+        )
+
+    def _must_answer(self, look: Look) -> bool:
+        """See rule 2."""
+        return (
+            look.urgent
+            or look.total_bytes >= self._min_bytes
+            or self._max_wait_ms <= 0
+            or not self._plan.targets
+        )
 
     # --- waiting
 
@@ -110,87 +161,147 @@ class DelayedFetch:
         """A partition has more to show, or is led elsewhere."""
         if self._done:
             return
-        seen_sizes = self._seen_sizes
-        if seen_sizes and partition.is_leader and (self._replica_id >= 0 or not partition.in_sync.followers):
-            # All that was appended is there to be read.
-            size = partition.log.size_bytes
-            self._missing_bytes -= max(size - seen_sizes[partition], 0)
-            seen_sizes[partition] = size
-            if self._missing_bytes > 0:
-                return
-        found, total_bytes, urgent = self._read()
-        if urgent or total_bytes >= self._min_bytes:
-            self._finish(found)
-        else:
-            self._missing_bytes = self._min_bytes - total_bytes
+        if self._seen and partition.is_leader and self._lacks_more(partition):
+            return
+        self._look()
 
-    def _park(self, total_bytes: int) -> None:
-        self._missing_bytes = self._min_bytes - total_bytes
+    def _lacks_more(self, partition: Partition) -> bool:
+        """Whether too little came, by what this partition got since it was looked at."""
+        log = partition.log
+        size, high_watermark = self._seen[partition]
+        if self._replica_id >= 0 or not partition.in_sync.followers:
+            # All that was appended is there to be read.
+            self._missing_bytes -= max(log.size_bytes - size, 0)
+        else:
+            try:
+                new = log.read(
+                    high_watermark,
+                    self._missing_bytes,
+                    upper_bound=partition.high_watermark,
+                    min_one_batch=True,
+                )
+            except StorageError:
+                return False
+            self._missing_bytes -= new.size_bytes if new is not None else 0
+        self._seen[partition] = (log.size_bytes, partition.high_watermark)
+        return self._missing_bytes > 0
+
+    def _look(self) -> None:
+        """Answer when there is enough, or the time is over."""
+        if self._goes_in_steps:
+            self._look_again = True
+            if not self._looking:
+                self._looking = True
+                self._ctx.long_work.start(self._look_in_steps(), self._looked)
+            return
+        look = Look()
+        self._partitions = []
+        self._read(look, self._plan.targets)
+        if look.urgent or look.total_bytes >= self._min_bytes or self._expired:
+            self._end()
+            self._ctx.respond(response_of(self._ctx, self._plan, look, self._replica_id))
+        else:
+            self._missing_bytes = self._min_bytes - look.total_bytes
+
+    def _look_in_steps(self) -> Steps[FetchResponse | None]:
+        while self._look_again and not self._done:
+            self._look_again = False
+            look = yield from self._read_in_steps()
+            if self._done:
+                break
+            if look.urgent or look.total_bytes >= self._min_bytes or self._expired:
+                self._end()
+                return (yield from response_in_steps(self._ctx, self._plan, look, self._replica_id))
+            self._missing_bytes = self._min_bytes - look.total_bytes
+        return None
+
+    def _looked(self, response: FetchResponse | None) -> None:
+        self._looking = False
+        if response is not None:
+            self._ctx.respond(response)
+
+    def _park(self, look: Look) -> None:
+        if self._ctx.connection.closed:
+            return
+        self._missing_bytes = self._min_bytes - look.total_bytes
         self._listening = self._partitions
         is_follower = self._replica_id >= 0
         for partition in self._listening:
             (partition.append_listeners if is_follower else partition.listeners).add(self)
         if self._missing_bytes > 1:
             # Else any record will do.
-            self._seen_sizes = {partition: partition.log.size_bytes for partition in self._listening}
+            self._seen = {
+                partition: (partition.log.size_bytes, partition.high_watermark)
+                for partition in self._listening
+            }
+        self._ctx.connection.parked.add(self)
+        self._timer = asyncio.get_running_loop().call_later(self._max_wait_ms / 1000, self._time_out)
 
     def _time_out(self) -> None:
         if not self._done:
-            found, _, _ = self._read()
-            self._finish(found)
+            self._expired = True
+            self._look()
 
-    def _finish(self, found: list[tuple[FetchTarget, PartitionData, int]]) -> None:
+    def connection_ended(self) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        """Wait no more."""
         self._done = True
         if self._timer is not None:
             self._timer.cancel()
         is_follower = self._replica_id >= 0
         for partition in self._listening:
             (partition.append_listeners if is_follower else partition.listeners).discard(self)
-        if not self._ctx.connection.closed:
-            self._ctx.respond(self._response(found))
+        self._ctx.connection.parked.discard(self)
 
     # --- reading
 
-    def _read(
-        self, first_look: bool = False
-    ) -> tuple[list[tuple[FetchTarget, PartitionData, int]], int, bool]:
-        """(what each partition has, bytes in all, whether the client must hear of it now)."""
-        broker = self._ctx.broker
-        replicas = broker.replicas
-        found: list[tuple[FetchTarget, PartitionData, int]] = []
-        total_bytes = 0
-        urgent = False
+    def _read_in_steps(self, *, first_look: bool = False) -> Steps[Look]:
+        look = Look()
         self._partitions = []
-        now_ms = broker.clock.now_ms() if first_look else None
+        targets = self._plan.targets
+        for first in range(0, len(targets), PARTITIONS_AT_ONCE):
+            if self._ctx.connection.closed:
+                break
+            self._read(look, targets[first : first + PARTITIONS_AT_ONCE], first_look)
+            yield None
+        return look
+
+    def _read(self, look: Look, targets: Sequence[FetchTarget], first_look: bool = False) -> None:
+        """Look at some of the partitions, after others."""
+        broker = self._ctx.services
+        replicas = broker.replicas
+        found = look.found
+        now_ms = broker.clock.monotonic_ms() if first_look else None
         passes_over = self._replica_id >= 0 and self._plan.incremental
-        for target in self._plan.targets:
-            partition = target.held
+        for target in targets:
+            partition = target.replica
             if partition is None or not partition.is_leader:
                 topic = target.topic
                 if isinstance(topic, UUID):
                     name = broker.metadata.topic_name(topic)
                     if name is None:
-                        found.append((target, _error(target.partition, ErrorCode.UNKNOWN_TOPIC_ID), 0))
-                        urgent = True
+                        found.append((target, unread(target.partition, ErrorCode.UNKNOWN_TOPIC_ID), 0))
+                        look.urgent = True
                         continue
                     topic = name
                 partition = replicas.get(topic, target.partition)
                 if partition is None:
                     code = replicas.missing(topic, target.partition)
-                    found.append((target, _error(target.partition, code), 0))
-                    urgent = True
+                    found.append((target, unread(target.partition, code), 0))
+                    look.urgent = True
                     continue
             elif passes_over and target.agrees and self._needs_nothing(target, partition, now_ms):
                 self._partitions.append(partition)
                 continue
             self._partitions.append(partition)
             data, size_bytes, notable = self._read_partition(
-                partition, target, self._max_bytes - total_bytes, total_bytes == 0, first_look
+                partition, target, self._max_bytes - look.total_bytes, look.total_bytes == 0, first_look
             )
-            total_bytes += size_bytes
-            urgent = urgent or notable
+            look.total_bytes += size_bytes
+            look.urgent = look.urgent or notable
             found.append((target, data, size_bytes))
-        return found, total_bytes, urgent
 
     def _needs_nothing(self, target: FetchTarget, partition: Partition, now_ms: int | None) -> bool:
         """See rule 5. `now_ms` is None but for the first look."""
@@ -226,7 +337,7 @@ class DelayedFetch:
                 else ErrorCode.NOT_LEADER_OR_FOLLOWER
             )
         if code != ErrorCode.NONE:
-            return _failed_read(target.partition, code), 0, True
+            return failed_read(target.partition, code), 0, True
         log = partition.log
         high_watermark = partition.high_watermark
         stable_end = log.last_stable_offset(high_watermark)
@@ -236,7 +347,7 @@ class DelayedFetch:
             last_stable_offset=stable_end,
             log_start_offset=log.log_start_offset,
             aborted_transactions=None,
-            records=_EMPTY,
+            records=NO_RECORDS,
         )
         if self._rack and first_look and partition.is_leader and replica_id == CONSUMER:
             data.preferred_read_replica = self._nearest(partition, target.fetch_offset)
@@ -246,7 +357,7 @@ class DelayedFetch:
             epoch, end_offset = log.end_offset_for_epoch(target.last_fetched_epoch)
             if end_offset < 0 or target.fetch_offset < log.log_start_offset:
                 # An epoch that this log has not come to, or no longer has.
-                return _failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
+                return failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
             if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
                 data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
                 return data, 0, True
@@ -260,18 +371,18 @@ class DelayedFetch:
                 target.fetch_offset, max(max_bytes, 0), upper_bound=upper_bound, min_one_batch=first
             )
         except OffsetOutOfRange:
-            return _failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
+            return failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
         except StorageError as error:
-            return _failed_read(target.partition, code_of(error)), 0, True
+            return failed_read(target.partition, code_of(error)), 0, True
         if first_look and replica_id >= 0:
             partition.follower_fetched(
                 replica_id,
                 target.fetch_offset,
                 target.log_start_offset,
                 log.log_end_offset,
-                self._ctx.broker.clock.now_ms(),
+                self._ctx.services.clock.monotonic_ms(),
             )
-            target.held = partition
+            target.replica = partition
             target.agrees = True
         if self._committed_only:
             data.aborted_transactions = [
@@ -282,82 +393,21 @@ class DelayedFetch:
             ]
         if found is None or (replica_id >= 0 and self._is_held_back(partition)):
             return data, 0, False
-        version = self._ctx.api_version
-        if version < _FIRST_VERSION_WITH_FORMAT_2:
-            try:
-                data.records = down_convert(found.read(), 0 if version < 2 else 1)
-            except StorageError as error:
-                return _error(target.partition, code_of(error)), 0, True
-        else:
-            data.records = found
+        data.records = found
         return data, found.size_bytes, False
 
     def _is_held_back(self, partition: Partition) -> bool:
-        broker = self._ctx.broker
+        broker = self._ctx.services
         quota = broker.replicas.quotas.leader
         return (
             quota.is_throttled(partition.topic, partition.partition)
             and self._replica_id not in partition.isr
-            and quota.is_exceeded(broker.clock.now_ms())
+            and quota.is_exceeded(broker.clock.monotonic_ms())
         )
 
-    def _count_throttled(self, found: list[tuple[FetchTarget, PartitionData, int]]) -> None:
-        broker = self._ctx.broker
-        quota = broker.replicas.quotas.leader
-        for target, data, size_bytes in found:
-            topic = target.topic
-            name = broker.metadata.topic_name(topic) if isinstance(topic, UUID) else topic
-            if name is not None and size_bytes and quota.is_throttled(name, data.partition_index):
-                quota.record(size_bytes, broker.clock.now_ms())
-
     def _nearest(self, partition: Partition, fetch_offset: int) -> int:
-        broker = self._ctx.broker
+        broker = self._ctx.services
         if broker.config.str("replica.selector.class") != RACK_AWARE_SELECTOR:
             return LEADER
         racks = {broker_id: known.rack for broker_id, known in broker.metadata.brokers.items()}
         return nearest_replica(partition, self._rack, racks, fetch_offset)
-
-    def _response(self, found: list[tuple[FetchTarget, PartitionData, int]]) -> FetchResponse:
-        if self._replica_id >= 0 and self._ctx.broker.replicas.quotas.leader.has_replicas:
-            self._count_throttled(found)
-        plan = self._plan
-        topics: dict[str | UUID, list[PartitionData]] = {}
-        for target, data, size_bytes in found:
-            notable = (
-                size_bytes > 0
-                or data.error_code != 0
-                or data.diverging_epoch.end_offset >= 0
-                or data.preferred_read_replica != LEADER
-            )
-            if plan.must_answer(target, data.high_watermark, data.log_start_offset, notable):
-                topics.setdefault(target.topic, []).append(data)
-            if data.diverging_epoch.end_offset >= 0:
-                # A follower that truncates does not take over the high watermark: it must hear of it again.
-                target.told_high_watermark = -1
-        return FetchResponse(
-            session_id=plan.session_id,
-            responses=[
-                FetchableTopicResponse(topic_id=topic, partitions=partitions)
-                if isinstance(topic, UUID)
-                else FetchableTopicResponse(topic=topic, partitions=partitions)
-                for topic, partitions in topics.items()
-            ],
-        )
-
-
-def _failed_read(partition: int, code: ErrorCode) -> PartitionData:
-    """As `_error`, for a partition that is here: its list of aborted transactions is null."""
-    data = _error(partition, code)
-    data.aborted_transactions = None
-    return data
-
-
-def _error(partition: int, code: ErrorCode) -> PartitionData:
-    return PartitionData(
-        partition_index=partition,
-        error_code=code,
-        high_watermark=-1,
-        last_stable_offset=-1,
-        log_start_offset=-1,
-        records=_EMPTY,
-    )

@@ -7,7 +7,8 @@ Pure. Rules
 3. Any other epoch must be the next one of the session it names; it adds, changes and forgets partitions, and
    the answer holds only partitions with records, an error, or a high watermark or log start that the client
    has not seen.
-4. A partition that was in an incremental answer goes to the end, so that each gets its turn under a byte
+4. A partition that a request names several times is asked for once, as the last one says.
+5. A partition that was in an incremental answer goes to the end, so that each gets its turn under a byte
    limit.
 """
 
@@ -53,10 +54,10 @@ class FetchTarget:
     log_start_offset: int = -1
     told_high_watermark: int = -1
     told_log_start_offset: int = -1
-    held: Partition | None = None
+    replica: Partition | None = None
     """The partition that a follower's target was read from."""
     agrees: bool = False
-    """Whether the log of `held` agreed with the follower's up to `fetch_offset`."""
+    """Whether the log of `replica` agreed with the follower's up to `fetch_offset`."""
     key: PartitionKey = field(init=False)
 
     def __post_init__(self) -> None:
@@ -127,6 +128,8 @@ class FetchSessionCache:
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(session_id, None)
             session = None
+            if len(targets) > 1:
+                targets = list({target.key: target for target in targets}.values())
             if epoch == INITIAL_EPOCH and targets:
                 session = self._open(targets, uses_topic_ids, now_ms)
             return FetchPlan(session.session_id if session else NO_SESSION, False, targets, session)
@@ -155,7 +158,7 @@ class FetchSessionCache:
             if old is not None:
                 target.told_high_watermark = old.told_high_watermark
                 target.told_log_start_offset = old.told_log_start_offset
-                target.held = old.held
+                target.replica = old.replica
             known[target.key] = target
         for key in forgotten:
             known.pop(key, None)

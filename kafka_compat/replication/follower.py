@@ -16,7 +16,8 @@ Rules
    where the two logs part (KIP-595), and no exchange of its own is needed before the first fetch. A log that
    knows no epochs is truncated to its high watermark first.
 2. Nothing is asked for a partition while records of it wait for the flush that flush.messages asks for: with
-   its fetch offset a follower vouches for what it has.
+   its fetch offset a follower vouches for what it has. Nor while its truncation is not on disk: nothing can
+   be appended before.
 3. An answer counts only for partitions that stand as they stood when it was asked. Where one is not taken
    over, the session begins anew: the leader would not repeat the high watermark that was in it.
 4. A request looks only at partitions of the answer before, as long as all are fetched: a broker follows
@@ -30,53 +31,41 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.protocol.buffers import uuid_from
 from kafka_compat.protocol.messages.fetch import (
-    FetchPartition,
     FetchRequest,
     FetchResponse,
-    FetchTopic,
-    ForgottenTopic,
     PartitionData,
     ReplicaState,
 )
 from kafka_compat.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
     ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
     ListOffsetsResponse,
-    ListOffsetsTopic,
 )
 from kafka_compat.replication.fetch_session import PartitionKey, partition_key
+from kafka_compat.replication.followed_partition import FollowedPartition, State
+from kafka_compat.replication.follower_requests import (
+    FETCH_VERSION,
+    FETCH_VERSION_WITH_NAMES,
+    SentFetch,
+    SentLookup,
+    lookup_request,
+    topics_forgotten,
+    topics_named,
+)
 from kafka_compat.replication.follower_session import FollowerSession, Wanted
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replication_quota import ReplicationQuota
 from kafka_compat.replication.truncation import truncation_offset
-from storage.errors import LogDirFailure, StorageError
+from kafka_compat.storage.errors import LogDirFailure, StorageError
 
 log = logging.getLogger(__name__)
 
-FETCH_VERSION = 17
-FETCH_VERSION_WITH_NAMES = 12
-"""For leaders of topics that have no id, which are older than Kafka 2.8."""
-LIST_OFFSETS_VERSION = 8
 QUOTA_WAIT_MS = 100
 """How long replicas that are throttled wait until their quota is looked at again."""
-_LATEST = -1
-_EARLIEST = -2
 _NO_TOPIC_ID = UUID(int=0)
-
-
-class State(Enum):
-    """See the table above."""
-
-    FETCHING = "fetching"
-    END = "end"
-    START = "start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +79,6 @@ class FollowerSettings:
     backoff_ms: int = 1000
 
 
-_EARLY_BACKOFF_MS = 20
 _EARLY = (
     ErrorCode.UNKNOWN_LEADER_EPOCH,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -99,52 +87,6 @@ _EARLY = (
 )
 """The controller tells brokers one by one. A follower that hears first would stop every producer with
 acks=all for replica.fetch.backoff.ms, a second by default."""
-
-
-class _Followed:
-    """One partition in one leader epoch."""
-
-    __slots__ = (
-        "delayed_until_ms",
-        "early_backoff_ms",
-        "is_in_sync",
-        "key_by_id",
-        "key_by_name",
-        "leader_epoch",
-        "partition",
-        "state",
-        "topic_id",
-    )
-
-    def __init__(self, partition: Partition, topic_id: UUID) -> None:
-        self.partition = partition
-        self.topic_id = topic_id
-        self.key_by_id = partition_key(topic_id, partition.partition)
-        self.key_by_name = partition_key(partition.topic, partition.partition)
-        self.leader_epoch = partition.leader_epoch
-        self.state = State.FETCHING
-        self.delayed_until_ms = 0
-        self.early_backoff_ms = _EARLY_BACKOFF_MS
-        self.is_in_sync = False
-        """Whether it had all that was committed, by the last answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class SentFetch:
-    """A Fetch that is under way."""
-
-    request: FetchRequest
-    version: int
-    asked: dict[PartitionKey, tuple[_Followed, int]]
-    """What was asked for, and from which offset."""
-
-
-@dataclass(frozen=True, slots=True)
-class SentLookup:
-    """A ListOffsets that is under way."""
-
-    request: ListOffsetsRequest
-    asked: dict[tuple[str, int], _Followed]
 
 
 class Follower:
@@ -164,12 +106,12 @@ class Follower:
         self._settings = settings
         self._wake = wake
         self._quota = quota if quota is not None else ReplicationQuota()
-        self._followed: dict[tuple[str, int], _Followed] = {}
+        self._followed: dict[tuple[str, int], FollowedPartition] = {}
         self._session = FollowerSession()
         self._version = FETCH_VERSION
         self._replica_state = ReplicaState(replica_id=local_id)
-        self._asked: dict[PartitionKey, tuple[_Followed, int]] = {}
-        self._changed: list[_Followed] = []
+        self._asked: dict[PartitionKey, tuple[FollowedPartition, int]] = {}
+        self._changed: list[FollowedPartition] = []
         """What the answer before was about (rule 4)."""
         self._look_at_all_ms = 0
         """From then on rule 4 asks for a look at all."""
@@ -179,12 +121,12 @@ class Follower:
 
     def add(self, partition: Partition, topic_id: UUID) -> None:
         """Fetch for `partition` in its present leader epoch, in place of an earlier one."""
-        item = _Followed(partition, topic_id)
+        item = FollowedPartition(partition, topic_id)
         self._followed[partition.topic, partition.partition] = item
         self._look_at_all_ms = 0
         if partition.log.latest_leader_epoch < 0:
             self._guarded(item, 0, lambda: partition.truncate_to(partition.high_watermark))
-        self._await_flush(item)
+        self._await_disk(item)
         self._wake()
 
     def remove(self, partition: Partition) -> None:
@@ -228,8 +170,8 @@ class Follower:
             max_bytes=settings.response_max_bytes,
             session_id=session_id,
             session_epoch=epoch,
-            topics=self._topics(named),
-            forgotten_topics_data=_forgotten(forgotten),
+            topics=topics_named(named, settings.fetch_max_bytes),
+            forgotten_topics_data=topics_forgotten(forgotten),
         )
         return SentFetch(request, self._version, self._asked.copy())
 
@@ -245,7 +187,7 @@ class Follower:
                 return None
             key = item.key_by_id if by_id else item.key_by_name
             self._asked[key] = (item, own.log_end_offset)
-            changed[key] = _wanted(item)
+            changed[key] = item.wanted()
         self._changed.clear()
         return self._session.changes_among(changed)
 
@@ -258,6 +200,7 @@ class Follower:
             if item.state is State.FETCHING
             and item.delayed_until_ms <= now_ms
             and item.partition.durable_end_offset == item.partition.log.log_end_offset
+            and not item.partition.log.is_settling
             and not self._is_held_back(item, now_ms)
         ]
         if not ready:
@@ -274,37 +217,17 @@ class Follower:
         for item in ready:
             key = item.key_by_id if by_id else item.key_by_name
             self._asked[key] = (item, item.partition.log.log_end_offset)
-            wanted[key] = _wanted(item)
+            wanted[key] = item.wanted()
         return self._session.changes(wanted)
 
-    def _is_held_back(self, item: _Followed, now_ms: int) -> bool:
+    def _is_held_back(self, item: FollowedPartition, now_ms: int) -> bool:
         if item.is_in_sync or not self._is_throttled(item) or not self._quota.is_exceeded(now_ms):
             return False
         item.delayed_until_ms = now_ms + QUOTA_WAIT_MS
         return True
 
-    def _is_throttled(self, item: _Followed) -> bool:
+    def _is_throttled(self, item: FollowedPartition) -> bool:
         return self._quota.is_throttled(item.partition.topic, item.partition.partition)
-
-    def _topics(self, named: dict[PartitionKey, Wanted]) -> list[FetchTopic]:
-        topics: dict[str | int, FetchTopic] = {}
-        for key, item in named.items():
-            held = topics.get(key[0])
-            if held is None:
-                topic = key[0]
-                held = FetchTopic(topic=topic) if isinstance(topic, str) else FetchTopic(topic_id=_id(topic))
-                topics[topic] = held
-            held.partitions.append(
-                FetchPartition(
-                    partition=key[1],
-                    current_leader_epoch=item.leader_epoch,
-                    fetch_offset=item.fetch_offset,
-                    last_fetched_epoch=item.last_fetched_epoch,
-                    log_start_offset=item.log_start_offset,
-                    partition_max_bytes=self._settings.fetch_max_bytes,
-                )
-            )
-        return list(topics.values())
 
     def fetched(self, sent: SentFetch, response: FetchResponse, now_ms: int) -> None:
         """Take over what the leader answered."""
@@ -334,7 +257,7 @@ class Follower:
                 else:
                     self._session.lost()
 
-    def _take(self, item: _Followed, data: PartitionData, now_ms: int) -> None:
+    def _take(self, item: FollowedPartition, data: PartitionData, now_ms: int) -> None:
         partition = item.partition
         if data.error_code != ErrorCode.NONE:
             self._refused(item, data.error_code, now_ms)
@@ -344,6 +267,7 @@ class Follower:
             log.info("%r: parts from its leader's log, truncated to %d", partition, offset)
             partition.truncate_to(offset)
             self._look_at_all_ms = 0
+            self._await_disk(item)
             return
         records = data.records
         assert records is None or isinstance(records, (bytes, memoryview))
@@ -352,14 +276,19 @@ class Follower:
         item.is_in_sync = partition.log.log_end_offset >= data.high_watermark
         if records and self._is_throttled(item):
             self._quota.record(len(records), now_ms)
-        self._await_flush(item)
+        self._await_disk(item)
 
-    def _await_flush(self, item: _Followed) -> None:
+    def _await_disk(self, item: FollowedPartition) -> None:
+        """Have `wake` called when its log may be fetched for."""
+        own = item.partition.log
+        if own.is_settling:
+            self._look_at_all_ms = 0
+            own.cuts.when_none(self._wake)
         end = item.partition.log.log_end_offset
         if item.partition.durable_end_offset != end:
             item.partition.when_durable(end, lambda code: self._flushed(item, code))
 
-    def _flushed(self, item: _Followed, code: ErrorCode) -> None:
+    def _flushed(self, item: FollowedPartition, code: ErrorCode) -> None:
         if code == ErrorCode.NONE:
             self._wake()
         else:
@@ -374,21 +303,12 @@ class Follower:
 
     def next_lookup(self, now_ms: int) -> SentLookup | None:
         """The next ListOffsets to send, None when there is none."""
-        asked: dict[tuple[str, int], _Followed] = {}
-        topics: dict[str, ListOffsetsTopic] = {}
-        for (topic, index), item in self._followed.items():
-            if item.state is not State.FETCHING and item.delayed_until_ms <= now_ms:
-                asked[topic, index] = item
-                topics.setdefault(topic, ListOffsetsTopic(name=topic)).partitions.append(
-                    ListOffsetsPartition(
-                        partition_index=index,
-                        current_leader_epoch=item.leader_epoch,
-                        timestamp=_LATEST if item.state is State.END else _EARLIEST,
-                    )
-                )
-        if not asked:
-            return None
-        return SentLookup(ListOffsetsRequest(replica_id=self._local_id, topics=list(topics.values())), asked)
+        asked = {
+            key: item
+            for key, item in self._followed.items()
+            if item.state is not State.FETCHING and item.delayed_until_ms <= now_ms
+        }
+        return SentLookup(lookup_request(self._local_id, asked.values()), asked) if asked else None
 
     def looked_up(self, sent: SentLookup, response: ListOffsetsResponse, now_ms: int) -> None:
         """Take over where the leader's log ends or starts."""
@@ -398,7 +318,7 @@ class Follower:
                 if item is not None and self._is_current(item):
                     self._guarded(item, now_ms, lambda: self._place(item, answer, now_ms))  # noqa: B023
 
-    def _place(self, item: _Followed, answer: ListOffsetsPartitionResponse, now_ms: int) -> None:
+    def _place(self, item: FollowedPartition, answer: ListOffsetsPartitionResponse, now_ms: int) -> None:
         partition = item.partition
         if answer.error_code != ErrorCode.NONE:
             self._refused(item, answer.error_code, now_ms)
@@ -424,13 +344,14 @@ class Follower:
                 )
                 partition.truncate_fully_and_start_at(answer.offset)
             item.state = State.FETCHING
+        self._await_disk(item)
 
     # --- what goes wrong
 
-    def _is_current(self, item: _Followed) -> bool:
+    def _is_current(self, item: FollowedPartition) -> bool:
         return self._followed.get((item.partition.topic, item.partition.partition)) is item
 
-    def _refused(self, item: _Followed, code: int, now_ms: int) -> None:
+    def _refused(self, item: FollowedPartition, code: int, now_ms: int) -> None:
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             item.state = State.END
             self._look_at_all_ms = 0
@@ -445,7 +366,7 @@ class Follower:
             log.info("%r: its leader answered with error %d", item.partition, code)
             self._delay([item], now_ms)
 
-    def _guarded(self, item: _Followed, now_ms: int, step: Callable[[], None]) -> None:
+    def _guarded(self, item: FollowedPartition, now_ms: int, step: Callable[[], None]) -> None:
         """The failure of one partition is not that of the others."""
         try:
             step()
@@ -457,32 +378,12 @@ class Follower:
             self._session.lost()
             self._delay([item], now_ms)
 
-    def _drop(self, item: _Followed) -> None:
+    def _drop(self, item: FollowedPartition) -> None:
         if self._is_current(item):
             self.remove(item.partition)
 
-    def _delay(self, items: list[_Followed], now_ms: int, backoff_ms: int | None = None) -> None:
+    def _delay(self, items: list[FollowedPartition], now_ms: int, backoff_ms: int | None = None) -> None:
         self._look_at_all_ms = 0
         most_ms = self._settings.backoff_ms
         for item in items:
             item.delayed_until_ms = now_ms + (most_ms if backoff_ms is None else min(backoff_ms, most_ms))
-
-
-def _wanted(item: _Followed) -> Wanted:
-    own = item.partition.log
-    return Wanted(item.leader_epoch, own.log_end_offset, own.latest_leader_epoch, own.log_start_offset)
-
-
-def _forgotten(keys: list[PartitionKey]) -> list[ForgottenTopic]:
-    topics: dict[str | int, ForgottenTopic] = {}
-    for name, index in keys:
-        held = topics.get(name)
-        if held is None:
-            held = ForgottenTopic(topic=name) if isinstance(name, str) else ForgottenTopic(topic_id=_id(name))
-            topics[name] = held
-        held.partitions.append(index)
-    return list(topics.values())
-
-
-def _id(number: int) -> UUID:
-    return uuid_from(number.to_bytes(16, "big"))

@@ -11,24 +11,34 @@ Rules (KIP-497, and Kafka 3.9's Partition)
    committed and the proposed ISR (the maximal ISR): either may turn out to be the true one.
 5. The high watermark also waits for followers that are caught up and not in the ISR, else they would chase it
    for ever. It stands still while the ISR is smaller than min.insync.replicas.
+6. All times are of a clock that never jumps: a machine whose time of day is set loses no follower by it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import NamedTuple, Protocol
 
-from kafka_compat.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from kafka_compat.replication.partition import Partition
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.storage.log import Log
 
 UNKNOWN_OFFSET = -1
+_NEVER_MS = -(2**62)
+
+_REJECTED = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
+"""The controller did not do what was proposed, and says that our view of the partition is right."""
+_OUT_OF_DATE = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.INVALID_UPDATE_VERSION,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.NEW_LEADER_ELECTED,
+)
+"""The controller knows better, and will say so by LeaderAndIsr; until then both ISRs may be true."""
 
 
-@dataclass(frozen=True, slots=True)
-class IsrAnswer:
+class IsrAnswer(NamedTuple):
     """The controller's word on one proposal: the state of the partition after it, or an error."""
 
     error: ErrorCode = ErrorCode.NONE
@@ -36,9 +46,18 @@ class IsrAnswer:
     isr: tuple[int, ...] = ()
     partition_epoch: int = -1
 
+    @property
+    def is_out_of_date(self) -> bool:
+        """Whether the proposal came from an outdated view: it stays under way until LeaderAndIsr comes."""
+        return self.error in _OUT_OF_DATE
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+    @property
+    def is_for_now(self) -> bool:
+        """Whether it is an error that goes by: the same is to be proposed again."""
+        return self.error != ErrorCode.NONE and self.error not in (*_OUT_OF_DATE, *_REJECTED)
+
+
+class Proposal(NamedTuple):
     """An ISR that the controller has been asked for."""
 
     isr: tuple[int, ...]
@@ -46,12 +65,20 @@ class Proposal:
     partition_epoch: int
 
 
+class LedPartition(Protocol):
+    """What a proposer knows of the partition that proposes."""
+
+    topic: str
+    partition: int
+    log: Log
+
+
 class IsrProposer(Protocol):
     """The way to the controller, and what is known of the other brokers."""
 
     def propose(
         self,
-        partition: Partition,
+        partition: LedPartition,
         new_isr: tuple[int, ...],
         leader_epoch: int,
         partition_epoch: int,
@@ -73,7 +100,7 @@ class NoPeers:
 
     def propose(
         self,
-        partition: Partition,
+        partition: LedPartition,
         new_isr: tuple[int, ...],
         leader_epoch: int,
         partition_epoch: int,
@@ -101,22 +128,22 @@ class FollowerState:
     def __init__(self) -> None:
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
-        self.last_caught_up_ms = 0
-        self._last_fetch_ms = 0
+        self.last_caught_up_ms = _NEVER_MS
+        self._last_fetch_ms = _NEVER_MS
         self._last_fetch_leader_end_offset = UNKNOWN_OFFSET
 
     def reset(self, now_ms: int, leader_end_offset: int, *, is_new_leader: bool, in_sync: bool) -> None:
         """A leader epoch begins. Those in sync get replica.lag.time.max.ms from now; the others must fetch
         before they count.
         """
-        self.last_caught_up_ms = now_ms if in_sync else 0
+        self.last_caught_up_ms = now_ms if in_sync else _NEVER_MS
         if is_new_leader:
             self.log_end_offset = self.log_start_offset = UNKNOWN_OFFSET
             self._last_fetch_leader_end_offset = UNKNOWN_OFFSET
-            self._last_fetch_ms = 0
+            self._last_fetch_ms = _NEVER_MS
         else:
             self._last_fetch_leader_end_offset = leader_end_offset
-            self._last_fetch_ms = now_ms if in_sync else 0
+            self._last_fetch_ms = now_ms if in_sync else _NEVER_MS
 
     def fetched(self, fetch_offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int) -> None:
         """It asked for records from `fetch_offset` when the leader's log ended at `leader_end_offset`.
@@ -141,10 +168,21 @@ class FollowerState:
 class InSyncReplicas:
     """See the rules above."""
 
-    __slots__ = ("_is_alive", "_lag_time_max_ms", "committed", "followers", "local_id", "pending", "replicas")
+    __slots__ = (
+        "_is_alive",
+        "_lag_time_max_ms",
+        "committed",
+        "followers",
+        "local_id",
+        "min_insync_replicas",
+        "pending",
+        "replicas",
+    )
 
     def __init__(self, local_id: int, lag_time_max_ms: int, is_alive: Callable[[int], bool]) -> None:
         self.local_id = local_id
+        self.min_insync_replicas = 1
+        """The topic's setting; what it comes to is `least`."""
         self.committed: tuple[int, ...] = ()
         self.pending: Proposal | None = None
         self.replicas: tuple[int, ...] = ()
@@ -159,6 +197,20 @@ class InSyncReplicas:
             return self.committed
         return tuple(dict.fromkeys((*self.committed, *self.pending.isr)))
 
+    @property
+    def least(self) -> int:
+        """How many in-sync replicas acks=all asks for: never more than there are replicas."""
+        return min(self.min_insync_replicas, max(len(self.replicas), 1))
+
+    def too_few(self, partition: str) -> KafkaError:
+        """What acks=all gets where there are fewer."""
+        isr = ", ".join(map(str, self.committed))
+        return KafkaError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"The size of the current ISR Set({isr}) is insufficient to satisfy the min.isr requirement of "
+            f"{self.least} for partition {partition}",
+        )
+
     def lead(self, replicas: tuple[int, ...], isr: tuple[int, ...]) -> None:
         """The controller says who holds the partition and who is in sync; what was proposed is void."""
         others = [replica for replica in replicas if replica != self.local_id]
@@ -166,6 +218,19 @@ class InSyncReplicas:
         self.replicas = replicas
         self.committed = isr
         self.pending = None
+
+    def settle(self, proposal: Proposal, answer: IsrAnswer) -> bool:
+        """The controller has decided about the pending `proposal`; whether it made it so. A success that is
+        not of the proposal's leader epoch, or older than it, decides nothing.
+        """
+        if answer.error in _REJECTED:
+            self.pending = None
+            return False
+        if answer.leader_epoch != proposal.leader_epoch or answer.partition_epoch < proposal.partition_epoch:
+            return False
+        self.committed = answer.isr
+        self.pending = None
+        return True
 
     def begin_epoch(self, now_ms: int, leader_end_offset: int, *, is_new_leader: bool) -> None:
         """A new leader epoch begins at `leader_end_offset`."""
@@ -194,6 +259,13 @@ class InSyncReplicas:
             ):
                 end = state.log_end_offset
         return end
+
+    def deleted_end(self, local_log_start: int) -> int:
+        """The offset below which the leader, and all followers that live, have deleted the records."""
+        starts = [
+            state.log_start_offset for replica, state in self.followers.items() if self._is_alive(replica)
+        ]
+        return min([local_log_start, *starts])
 
     def expanded(
         self, follower_id: int, high_watermark: int, epoch_start_offset: int

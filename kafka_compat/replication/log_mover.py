@@ -1,25 +1,29 @@
 """Moves logs between the log directories of one broker (KIP-113), under reads and writes.
 
 A log is copied batch by batch into a second one, which follows what is appended meanwhile. Once it holds the
-same and is durable, it takes the log's place between two requests. A truncation of the log lets the copy
-begin again. A restart goes on with the copies that it finds.
+same and is durable, it takes the log's place between two requests: `storage.log_moves` says how, so that a
+crash loses nothing. A truncation of the log lets the copy begin again. A restart goes on with the copies that
+it finds.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kafka_compat.errors import ErrorCode, KafkaError
-from storage.errors import StorageError
-from storage.log import Log
+from kafka_compat.replication.disk_work import finished
+from kafka_compat.storage.errors import StorageError
+from kafka_compat.storage.log import Log
+from kafka_compat.tasks import Background, OnFailure, Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.config import BrokerConfig
     from kafka_compat.replication.partition import Partition
     from kafka_compat.replication.replica_manager import ReplicaManager
-    from storage.log_dirs import LogDirs
+    from kafka_compat.storage.log_dirs import LogDirs
 
 log = logging.getLogger(__name__)
 
@@ -33,13 +37,16 @@ Key = tuple[str, int]
 
 
 class LogMover:
-    """The moves of one broker; each is a task."""
+    """The moves of one broker; each is a task. Where those end, the copies are left as they are."""
 
-    def __init__(self, log_dirs: LogDirs, replicas: ReplicaManager, config: BrokerConfig) -> None:
+    def __init__(
+        self, log_dirs: LogDirs, replicas: ReplicaManager, config: BrokerConfig, tasks: Tasks
+    ) -> None:
         self._log_dirs = log_dirs
         self._replicas = replicas
         self._config = config
-        self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self._tasks = tasks
+        self._moves: dict[Key, Background] = {}
 
     def resume(self) -> None:
         """Go on with the copies that were found at the start."""
@@ -70,38 +77,33 @@ class LogMover:
             self._cancel(key)
         elif future is None or future.disk.path != directory:
             self._cancel(key)
-            self._log_dirs.begin_move(topic, partition, directory)
+            self._log_dirs.moves.begin(key, directory)
             self._run(key)
 
-    def stop(self) -> None:
-        """Leave the copies as they are."""
-        for task in self._tasks.values():
-            task.cancel()
-
     def _cancel(self, key: Key) -> None:
-        task = self._tasks.pop(key, None)
-        if task is not None:
-            task.cancel()
-        self._log_dirs.cancel_move(*key)
+        move = self._moves.pop(key, None)
+        if move is not None:
+            move.cancel()
+        self._log_dirs.moves.cancel(key)
 
     def _run(self, key: Key) -> None:
-        task = self._tasks[key] = asyncio.get_running_loop().create_task(self._move(key))
-        task.add_done_callback(lambda done: self._ended(key, done))
-
-    def _ended(self, key: Key, done: asyncio.Task[None]) -> None:
-        if self._tasks.get(key) is done:
-            del self._tasks[key]
-        if not done.cancelled() and done.exception() is not None:
-            log.error("the move of %s-%d has failed", *key, exc_info=done.exception())
+        self._moves = {moved: move for moved, move in self._moves.items() if not move.done}
+        # After a failure that nobody expected it looks where the copy stands, and goes on.
+        self._moves[key] = self._tasks.spawn(
+            f"moving {key[0]}-{key[1]}", partial(self._move, key), OnFailure.RESTART
+        )
 
     async def _move(self, key: Key) -> None:
-        future = self._log_dirs.futures[key]
+        moves = self._log_dirs.moves
+        future = moves.futures.get(key)
+        if future is None:
+            return
         truncations: int | None = None
-        while self._log_dirs.futures.get(key) is future:
+        while moves.futures.get(key) is future:
             held = self._replicas.get(*key)
             try:
-                if held is None:
-                    # Its disk failed, or it is between two leaders.
+                if held is None or held.log.is_settling:
+                    # Its disk failed, or it is between two leaders, or being truncated.
                     await asyncio.sleep(RETRY_S)
                     continue
                 if truncations is None and future.log_end_offset <= held.log.log_end_offset:
@@ -112,28 +114,47 @@ class LogMover:
                     future.truncate_fully_and_start_at(
                         held.log.segments.batch_start(held.log.log_start_offset)
                     )
-                if await self._copy(held, future):
-                    self._finish(held, future)
-                    return
+                await self._settled(future)
+                if not await self._copy(held, future):
+                    continue
+                if moves.is_placed(key):
+                    if held.log.truncations == truncations and self._finish(held, future):
+                        return
+                elif moves.futures.get(key) is future:
+                    refusal = await finished(partial(moves.place, key))
+                    if refusal is not None:
+                        raise refusal
+                    future = moves.futures.get(key, future)
             except StorageError as error:
                 if future.disk.failure is not None:
                     log.error("the move of %s-%d has ended: %s", *key, error)
                     return
                 log.warning("the move of %s-%d waits: %s", *key, error)
                 await asyncio.sleep(RETRY_S)
+                if future.closed and moves.futures.get(key) is future:
+                    # Refused half-way into its last step.
+                    future, truncations = moves.begin(key, future.disk.path), None
+
+    @staticmethod
+    async def _settled(future: Log) -> None:
+        if future.is_settling:
+            await finished(lambda done: future.cuts.when_none(lambda: done(None)))
 
     async def _copy(self, held: Partition, future: Log) -> bool:
         """Copy a piece; whether the copy is durable but for a small rest."""
-        loop = asyncio.get_running_loop()
         source = held.log
         found = source.read(future.log_end_offset, CHUNK_BYTES)
         if found is not None:
-            data = await loop.run_in_executor(None, found.read)
-            if held.log is source and not source.closed:
+            data = await asyncio.get_running_loop().run_in_executor(None, found.read)
+            if held.log is source and not source.closed and not future.closed:
                 future.append_as_follower(memoryview(data))
             await self._throttle(len(data))
             return False
-        await loop.run_in_executor(None, future.flush)
+        refusal = await finished(partial(future.disk.worker.submit, future.flush))
+        if refusal is not None:
+            raise refusal
+        if held.log is not source or source.closed:
+            return False
         rest = source.read(future.log_end_offset, LAST_BYTES_MAX)
         return rest is None or rest.size_bytes < LAST_BYTES_MAX // 2
 
@@ -141,9 +162,12 @@ class LogMover:
         rate = self._config.int("replica.alter.log.dirs.io.max.bytes.per.second")
         await asyncio.sleep(size_bytes / rate if rate > 0 else RETRY_S)
 
-    def _finish(self, held: Partition, future: Log) -> None:
-        """Copy the rest and swap, without letting anybody in between."""
+    def _finish(self, held: Partition, future: Log) -> bool:
+        """Copy the rest and swap, without letting anybody in between; False while the log is truncated."""
+        if held.log.is_settling:
+            return False
         while (found := held.log.read(future.log_end_offset, CHUNK_BYTES)) is not None:
             future.append_as_follower(memoryview(found.read()))
-        held.replace_log(self._log_dirs.finish_move(held.topic, held.partition))
+        held.replace_log(self._log_dirs.moves.finish((held.topic, held.partition)))
         log.info("%s-%d is in %s now", held.topic, held.partition, held.log.directory)
+        return True

@@ -16,43 +16,27 @@ Rules
 
 from __future__ import annotations
 
-import heapq
 import logging
 from collections.abc import Callable
-from itertools import count
-from typing import Protocol, TypeVar
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.replication.flusher import Flusher
-from kafka_compat.replication.in_sync import InSyncReplicas, IsrAnswer, IsrProposer, NoPeers, Proposal
-from storage.config import LogConfig
-from storage.log import AppendInfo, Log
-from storage.validation import ValidatedBatches
+from kafka_compat.replication.in_sync import (
+    InSyncReplicas,
+    IsrAnswer,
+    IsrProposer,
+    NoPeers,
+    Proposal,
+)
+from kafka_compat.replication.listeners import CallSoon, Listeners
+from kafka_compat.replication.waiters import CommitCallback, OffsetWaiters, dismiss
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.log import AppendInfo, Log
+from kafka_compat.storage.validation import ValidatedBatches
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-CommitCallback = Callable[[ErrorCode], None]
-CallSoon = Callable[[Callable[[], None]], object]
-
 DEFAULT_LAG_TIME_MAX_MS = 30_000
-_REJECTED = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
-"""The controller did not do it, and says that our view of the partition is right."""
-_OUT_OF_DATE = (
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.UNKNOWN_TOPIC_ID,
-    ErrorCode.FENCED_LEADER_EPOCH,
-    ErrorCode.INVALID_UPDATE_VERSION,
-    ErrorCode.INVALID_REQUEST,
-    ErrorCode.NEW_LEADER_ELECTED,
-)
-"""The controller knows better, and will say so by LeaderAndIsr; until then both ISRs may be true."""
-
-
-class CommitListener(Protocol):
-    """Someone who waits for more records of a partition, such as a parked fetch."""
-
-    def on_committed(self, partition: Partition) -> None: ...
 
 
 class Partition:
@@ -60,17 +44,13 @@ class Partition:
 
     __slots__ = (
         "_alone",
-        "_call_soon",
         "_commit_waiters",
         "_deletion_waiters",
         "_durable_waiters",
         "_flush_messages",
         "_flusher",
-        "_min_insync_replicas",
-        "_order",
+        "_monotonic_ms",
         "_proposer",
-        "_telling",
-        "_telling_followers",
         "_under_min_isr",
         "append_listeners",
         "durable_end_offset",
@@ -95,11 +75,12 @@ class Partition:
         flusher: Flusher,
         call_soon: CallSoon,
         *,
+        monotonic_ms: Callable[[], int],
         proposer: IsrProposer | None = None,
         lag_time_max_ms: int = DEFAULT_LAG_TIME_MAX_MS,
         high_watermark: int = 0,
     ) -> None:
-        """`high_watermark` is the one that was checkpointed."""
+        """`high_watermark` is the one that was checkpointed; `monotonic_ms` is a clock that never jumps."""
         self.topic = log.topic
         self.partition = log.partition
         self.log = log
@@ -112,28 +93,27 @@ class Partition:
         """Where the log ended when this broker began to lead."""
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
         self.durable_end_offset = log.log_end_offset
-        self.listeners: set[CommitListener] = set()
+        self.listeners: Listeners[Partition] = Listeners(self, call_soon)
         """Those who wait for committed records: consumers."""
-        self.append_listeners: set[CommitListener] = set()
+        self.append_listeners: Listeners[Partition] = Listeners(self, call_soon)
         """Those who wait for any records: followers."""
         self._proposer = proposer if proposer is not None else NoPeers()
         self.in_sync = InSyncReplicas(local_id, lag_time_max_ms, self._proposer.is_alive)
-        self._min_insync_replicas = 1
         self._under_min_isr = False
         self._alone = False
         """This broker leads, has no followers, and may commit: the shortest way for an append."""
         self._flusher = flusher
-        self._call_soon = call_soon
-        self._telling = False
-        self._telling_followers = False
+        self._monotonic_ms = monotonic_ms
         self._flush_messages = log.config.flush_messages
-        self._order = count()
-        self._commit_waiters: list[tuple[int, int, CommitCallback]] = []
-        self._durable_waiters: list[tuple[int, int, CommitCallback]] = []
-        self._deletion_waiters: list[tuple[int, int, CommitCallback]] = []
+        self._commit_waiters = OffsetWaiters()
+        self._durable_waiters = OffsetWaiters()
+        self._deletion_waiters = OffsetWaiters()
 
     def __repr__(self) -> str:
-        return f"Partition({self.topic}-{self.partition})"
+        return f"Partition({self})"
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
 
     @property
     def isr(self) -> tuple[int, ...]:
@@ -143,11 +123,11 @@ class Partition:
     @property
     def min_insync_replicas(self) -> int:
         """How many in-sync replicas acks=all asks for: never more than there are replicas."""
-        return min(self._min_insync_replicas, max(len(self.in_sync.replicas), 1))
+        return self.in_sync.least
 
     @min_insync_replicas.setter
     def min_insync_replicas(self, replicas: int) -> None:
-        self._min_insync_replicas = replicas
+        self.in_sync.min_insync_replicas = replicas
         self._isr_changed()
 
     @property
@@ -158,12 +138,7 @@ class Partition:
     def check_min_isr(self) -> None:
         """Raises KafkaError(NOT_ENOUGH_REPLICAS) when acks=all cannot be kept (min.insync.replicas)."""
         if self._under_min_isr:
-            raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"The size of the current ISR Set({', '.join(map(str, self.isr))}) is insufficient to "
-                f"satisfy the min.isr requirement of {self.min_insync_replicas} for partition "
-                f"{self.topic}-{self.partition}",
-            )
+            raise self.in_sync.too_few(str(self))
 
     # --- leadership
 
@@ -186,9 +161,9 @@ class Partition:
         if leader_epoch > self.leader_epoch:
             # Also without a record of this epoch: a follower with records of a later epoch than ours must
             # find out where it went astray (KIP-279).
-            self.epoch_start_offset = self.log.log_end_offset
+            end = self.epoch_start_offset = self.log.log_end_offset
             self.log.assign_leader_epoch(leader_epoch)
-            self.in_sync.begin_epoch(self.log.now_ms(), self.epoch_start_offset, is_new_leader=is_new_leader)
+            self.in_sync.begin_epoch(self._monotonic_ms(), end, is_new_leader=is_new_leader)
             self.leader_epoch = leader_epoch
         self.is_leader = True
         self.leader_id = self.local_id
@@ -224,23 +199,17 @@ class Partition:
         self._dismiss(code)
 
     def _dismiss(self, code: ErrorCode) -> None:
-        waiters = self._commit_waiters + self._durable_waiters + self._deletion_waiters
-        self._commit_waiters = []
-        self._durable_waiters = []
-        self._deletion_waiters = []
-        for _, _, callback in waiters:
-            _guarded(callback, code)
-        self._tell_listeners()
-        self._tell_followers()
+        dismiss((self._commit_waiters, self._durable_waiters, self._deletion_waiters), code)
+        self.listeners.tell()
+        self.append_listeners.tell()
 
     def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
         """Compare the epoch a client believes in (-1: it does not say) with ours (KIP-320). A follower
         serves only those who do not insist on the leader (KIP-392).
         """
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
-            if current_leader_epoch < self.leader_epoch:
-                return ErrorCode.FENCED_LEADER_EPOCH
-            return ErrorCode.UNKNOWN_LEADER_EPOCH
+            is_past = current_leader_epoch < self.leader_epoch
+            return ErrorCode.FENCED_LEADER_EPOCH if is_past else ErrorCode.UNKNOWN_LEADER_EPOCH
         if leader_only and not self.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.NONE
@@ -269,9 +238,8 @@ class Partition:
             validated=validated,
         )
         self._advance()
-        if self.append_listeners and not self._telling_followers:
-            self._telling_followers = True
-            self._call_soon(self._tell_followers)
+        if self.append_listeners:
+            self.append_listeners.tell_soon()
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
@@ -281,14 +249,14 @@ class Partition:
         if self.high_watermark >= offset:
             callback(self._commit_code())
         else:
-            heapq.heappush(self._commit_waiters, (offset, next(self._order), callback))
+            self._commit_waiters.push(offset, callback)
 
     def when_durable(self, offset: int, callback: CommitCallback) -> None:
         """The same for this replica alone (acks=1)."""
         if self.durable_end_offset >= offset:
             callback(ErrorCode.NONE)
         else:
-            heapq.heappush(self._durable_waiters, (offset, next(self._order), callback))
+            self._durable_waiters.push(offset, callback)
 
     def when_deleted(self, offset: int, callback: CommitCallback) -> None:
         """Call back once the log starts at `offset` or later in every living replica (DeleteRecords), or with
@@ -297,7 +265,7 @@ class Partition:
         if self.low_watermark() >= offset:
             callback(ErrorCode.NONE)
         else:
-            heapq.heappush(self._deletion_waiters, (offset, next(self._order), callback))
+            self._deletion_waiters.push(offset, callback)
 
     def configure(self, config: LogConfig, min_insync_replicas: int) -> None:
         """Take over changed settings of the topic."""
@@ -338,11 +306,7 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if offset < self.high_watermark:
             log.warning(
-                "%s-%d is truncated to %d, below its high watermark %d",
-                self.topic,
-                self.partition,
-                offset,
-                self.high_watermark,
+                "%s is truncated to %d, below its high watermark %d", self, offset, self.high_watermark
             )
         self.log.truncate_to(offset)
         self._truncated()
@@ -382,7 +346,7 @@ class Partition:
         if moved:
             self._advance_high_watermark(now_ms)
         if self._deletion_waiters:
-            _release(self._deletion_waiters, self.low_watermark(), ErrorCode.NONE)
+            self._deletion_waiters.release(self.low_watermark(), ErrorCode.NONE)
 
     def maybe_shrink_isr(self, now_ms: int) -> None:
         """Propose an ISR without the followers that lag; to be called every half replica.lag.time.max.ms."""
@@ -390,9 +354,7 @@ class Partition:
             return
         isr = self.in_sync.shrunk(self.log.log_end_offset, now_ms)
         if isr is not None:
-            log.info(
-                "%s-%d: in-sync replicas shrink from %s to %s", self.topic, self.partition, self.isr, isr
-            )
+            log.info("%s: in-sync replicas shrink from %s to %s", self, self.isr, isr)
             self._propose(isr)
         # A follower that hangs and is not in sync has been waited for long enough, too.
         self._advance_high_watermark(now_ms)
@@ -400,54 +362,36 @@ class Partition:
     def peers_changed(self) -> None:
         """Brokers came or went: what waits for one that is gone waits no more."""
         if self.is_leader and not self._alone:
-            self._advance_high_watermark(self.log.now_ms())
+            self._advance_high_watermark(self._monotonic_ms())
             if self._deletion_waiters:
-                _release(self._deletion_waiters, self.low_watermark(), ErrorCode.NONE)
+                self._deletion_waiters.release(self.low_watermark(), ErrorCode.NONE)
 
     def low_watermark(self) -> int:
         """The log start that all living replicas have reached (DeleteRecords)."""
-        followers = self.in_sync.followers.items()
-        is_alive = self._proposer.is_alive
-        starts = [state.log_start_offset for broker_id, state in followers if is_alive(broker_id)]
-        return min([self.log.log_start_offset, *starts])
+        return self.in_sync.deleted_end(self.log.log_start_offset)
 
     def _propose(self, isr: tuple[int, ...]) -> None:
-        self._send(Proposal(isr, self.leader_epoch, self.partition_epoch))
-
-    def _send(self, proposal: Proposal) -> None:
-        self.in_sync.pending = proposal
+        leader_epoch, partition_epoch = self.leader_epoch, self.partition_epoch
+        proposal = self.in_sync.pending = Proposal(isr, leader_epoch, partition_epoch)
         self._proposer.propose(
-            self,
-            proposal.isr,
-            proposal.leader_epoch,
-            proposal.partition_epoch,
-            lambda answer: self._answered(proposal, answer),
+            self, isr, leader_epoch, partition_epoch, lambda answer: self._answered(proposal, answer)
         )
 
     def _answered(self, proposal: Proposal, answer: IsrAnswer) -> None:
-        if self.in_sync.pending is not proposal or not self.is_leader:
-            return  # LeaderAndIsr came first
-        if answer.error in _OUT_OF_DATE:
-            return
-        if answer.error in _REJECTED:
-            self.in_sync.pending = None
-        elif answer.error != ErrorCode.NONE:
+        if self.in_sync.pending is not proposal or not self.is_leader or answer.is_out_of_date:
+            return  # LeaderAndIsr came first, or will come
+        if answer.is_for_now:
+            code = answer.error.name
             log.warning(
-                "%s-%d: in-sync replicas %s were refused with %s; proposed again",
-                self.topic,
-                self.partition,
-                proposal.isr,
-                answer.error.name,
+                "%s: in-sync replicas %s were refused with %s; proposed again", self, proposal.isr, code
             )
-            self._send(proposal)
+            self._propose(proposal.isr)
             return
-        elif answer.leader_epoch == self.leader_epoch and answer.partition_epoch >= self.partition_epoch:
-            self.in_sync.committed = answer.isr
-            self.in_sync.pending = None
+        if self.in_sync.settle(proposal, answer):
             self.partition_epoch = answer.partition_epoch
-            log.info("%s-%d: in-sync replicas are %s", self.topic, self.partition, answer.isr)
+            log.info("%s: in-sync replicas are %s", self, answer.isr)
         self._isr_changed()
-        self._advance_high_watermark(self.log.now_ms())
+        self._advance_high_watermark(self._monotonic_ms())
 
     # --- how far
 
@@ -463,12 +407,12 @@ class Partition:
             end = max(self.durable_end_offset, log.flushed_end_offset)
         self.durable_end_offset = end
         if self._durable_waiters:
-            _release(self._durable_waiters, end, ErrorCode.NONE)
+            self._durable_waiters.release(end, ErrorCode.NONE)
         if self._alone:
             if end > self.high_watermark:
                 self._set_high_watermark(end)
         elif self.is_leader:
-            self._advance_high_watermark(log.now_ms())
+            self._advance_high_watermark(self._monotonic_ms())
 
     def flushed(self, error: Exception | None) -> None:
         if error is not None:
@@ -486,37 +430,11 @@ class Partition:
     def _set_high_watermark(self, high_watermark: int) -> None:
         self.high_watermark = high_watermark
         if self._commit_waiters:
-            _release(self._commit_waiters, high_watermark, self._commit_code())
-        if self.listeners and not self._telling:
-            # Not from here: the producer's answer leaves first, and appends that came together wake a
-            # reader once.
-            self._telling = True
-            self._call_soon(self._tell_listeners)
+            self._commit_waiters.release(high_watermark, self._commit_code())
+        if self.listeners:
+            self.listeners.tell_soon()
 
     def _commit_code(self) -> ErrorCode:
         if self._under_min_isr and len(self.in_sync.maximal) < self.min_insync_replicas:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return ErrorCode.NONE
-
-    def _tell_listeners(self) -> None:
-        self._telling = False
-        for listener in list(self.listeners):
-            _guarded(listener.on_committed, self)
-
-    def _tell_followers(self) -> None:
-        self._telling_followers = False
-        for listener in list(self.append_listeners):
-            _guarded(listener.on_committed, self)
-
-
-def _release(waiters: list[tuple[int, int, CommitCallback]], end: int, code: ErrorCode) -> None:
-    while waiters and waiters[0][0] <= end:
-        _guarded(heapq.heappop(waiters)[2], code)
-
-
-def _guarded(callback: Callable[[T], None], argument: T) -> None:
-    """Those who wait are called from the append of another client, who must not pay for their failure."""
-    try:
-        callback(argument)
-    except Exception:
-        log.exception("someone who waited for a commit failed")

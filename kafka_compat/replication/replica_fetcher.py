@@ -22,9 +22,11 @@ from uuid import UUID
 from kafka_compat.clock import Clock
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
-from kafka_compat.replication.follower import LIST_OFFSETS_VERSION, Follower, FollowerSettings, SentFetch
+from kafka_compat.replication.follower import Follower, FollowerSettings
+from kafka_compat.replication.follower_requests import LIST_OFFSETS_VERSION, SentFetch
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replication_quota import ReplicationQuota
+from kafka_compat.tasks import OnFailure, Tasks
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +87,8 @@ class ReplicaFetchers:
         self._quota = quota if quota is not None else ReplicationQuota()
         self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
         """By leader and number."""
-        self._ending: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
+        self._endings = Tasks()
 
     def __len__(self) -> int:
         return len(self._fetchers)
@@ -97,7 +100,7 @@ class ReplicaFetchers:
         fetcher = self._fetchers.get(key)
         if fetcher is None:
             fetcher = ReplicaFetcher(
-                self._local_id, key[0], self._settings, self._connect, self._clock, self._quota
+                self._local_id, key[0], self._settings, self._connect, self._clock, self._quota, self._tasks
             )
             self._fetchers[key] = fetcher
         fetcher.follower.add(partition, topic_id)
@@ -126,14 +129,13 @@ class ReplicaFetchers:
         for key, fetcher in list(self._fetchers.items()):
             if key != but and not len(fetcher.follower):
                 del self._fetchers[key]
-                task = asyncio.get_running_loop().create_task(fetcher.close())
-                self._ending.add(task)
-                task.add_done_callback(self._ending.discard)
+                self._endings.spawn(f"ending to fetch from broker {key[0]}", fetcher.close)
 
     async def close(self) -> None:
         """Stop fetching for all."""
         fetchers, self._fetchers = list(self._fetchers.values()), {}
-        await asyncio.gather(*(fetcher.close() for fetcher in fetchers), *self._ending)
+        await asyncio.gather(*(fetcher.close() for fetcher in fetchers))
+        await self._endings.finish()
 
 
 class ReplicaFetcher:
@@ -147,6 +149,7 @@ class ReplicaFetcher:
         connect: Connect,
         clock: Clock,
         quota: ReplicationQuota,
+        tasks: Tasks,
     ) -> None:
         self._leader_id = leader_id
         self._connect = connect
@@ -156,11 +159,10 @@ class ReplicaFetcher:
         self._fetching: asyncio.Future[None] | None = None
         """Done when fetch after fetch has come to an end."""
         self.follower = Follower(local_id, settings, self._woken.set, quota)
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._running = tasks.spawn(f"fetching from broker {leader_id}", self._run, OnFailure.RESTART)
 
     async def close(self) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await self._running.stop()
         await self._disconnect()
 
     async def _run(self) -> None:
@@ -171,24 +173,24 @@ class ReplicaFetcher:
                     await self._rest()
             except (ConnectionError, MalformedRequest) as error:
                 log.info("fetching from broker %d: %s", self._leader_id, error)
-                self.follower.lost(self._clock.now_ms())
+                self.follower.lost(self._clock.monotonic_ms())
                 await self._disconnect()
             except Exception:
                 # A fetcher that died would leave its partitions behind for ever.
                 log.exception("fetching from broker %d failed", self._leader_id)
-                self.follower.lost(self._clock.now_ms())
+                self.follower.lost(self._clock.monotonic_ms())
 
     async def _exchange(self) -> bool:
         """One look-up and its answer, or fetches for as long as there are any; False when there is nothing to
         ask.
         """
         follower = self.follower
-        lookup = follower.next_lookup(self._clock.now_ms())
+        lookup = follower.next_lookup(self._clock.monotonic_ms())
         if lookup is not None:
             response = await self._connected().send(ApiKey.LIST_OFFSETS, LIST_OFFSETS_VERSION, lookup.request)
-            follower.looked_up(lookup, response, self._clock.now_ms())
+            follower.looked_up(lookup, response, self._clock.monotonic_ms())
             return True
-        fetch = follower.next_fetch(self._clock.now_ms())
+        fetch = follower.next_fetch(self._clock.monotonic_ms())
         if fetch is None:
             return False
         client = self._connected()
@@ -208,7 +210,7 @@ class ReplicaFetcher:
         try:
             if isinstance(response, Exception):
                 raise response
-            now_ms = self._clock.now_ms()
+            now_ms = self._clock.monotonic_ms()
             self.follower.fetched(fetch, response, now_ms)
             following = None
             if self.follower.next_lookup(now_ms) is None:
@@ -228,7 +230,7 @@ class ReplicaFetcher:
         return self._client
 
     async def _rest(self) -> None:
-        wait_ms = self.follower.wait_ms(self._clock.now_ms())
+        wait_ms = self.follower.wait_ms(self._clock.monotonic_ms())
         try:
             async with asyncio.timeout(None if wait_ms is None else wait_ms / 1000):
                 await self._woken.wait()

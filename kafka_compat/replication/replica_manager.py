@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Protocol
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.metadata_cache import MetadataCache
+from kafka_compat.long_work import Turn
+from kafka_compat.metadata.cache import MetadataCache
+from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.in_sync import IsrProposer
-from kafka_compat.replication.partition import DEFAULT_LAG_TIME_MAX_MS, CallSoon, Partition
+from kafka_compat.replication.listeners import CallSoon
+from kafka_compat.replication.partition import DEFAULT_LAG_TIME_MAX_MS, Partition
 from kafka_compat.replication.replication_quota import ReplicationQuotas
-from storage.errors import DiskFull, LogDirFailure
-from storage.log_dirs import LogDirs
+from kafka_compat.storage.directory_worker import Done
+from kafka_compat.storage.errors import FolderInTheWay, LogDirFailure, RefusedForNow, StorageError
+from kafka_compat.storage.log_dirs import LogDirs
 
 logger = logging.getLogger(__name__)
 
@@ -40,11 +46,12 @@ class ReplicaManager:
         flusher: Flusher,
         call_soon: CallSoon,
         *,
+        monotonic_ms: Callable[[], int],
         proposer: IsrProposer | None = None,
         lag_time_max_ms: int = DEFAULT_LAG_TIME_MAX_MS,
         quotas: ReplicationQuotas | None = None,
     ) -> None:
-        """`proposer` and `quotas` are None for a broker that is alone."""
+        """`proposer` and `quotas` are None for a broker that is alone; `monotonic_ms` never jumps."""
         self.fetching: Fetching | None = None
         """None as long as no partition follows another broker."""
         self.quotas = quotas if quotas is not None else ReplicationQuotas(local_id)
@@ -53,11 +60,13 @@ class ReplicaManager:
         self._metadata = metadata
         self._flusher = flusher
         self._call_soon = call_soon
+        self._monotonic_ms = monotonic_ms
         self._proposer = proposer
         self._lag_time_max_ms = lag_time_max_ms
         self._high_watermarks: dict[tuple[str, int], int] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._offline: set[tuple[str, int]] = set()
+        self._refusals: dict[tuple[str, int], StorageError] = {}
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(list(self._partitions.values()))
@@ -74,9 +83,34 @@ class ReplicaManager:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
+    def refusal(self, topic: str, partition: int) -> StorageError | None:
+        """Why `lead` or `follow` answered None for this partition when it was asked last."""
+        return self._refusals.get((topic, partition))
+
     def restore_high_watermarks(self, checkpointed: Mapping[tuple[str, int], int]) -> None:
         """Where partitions that are held from now on begin: the high watermarks of an earlier run."""
         self._high_watermarks.update(checkpointed)
+
+    async def prepare(self, wanted: Iterable[tuple[str, int, UUID]]) -> None:
+        """Wait until nothing that was decided before about these partitions (topic, number, topic id) is on
+        its way to the disk, so that `lead` and `follow` may be asked for them. Where the disk refuses, they
+        answer None.
+
+        Folders of another topic of the same name, deleted while this broker did not look, are set aside.
+        """
+        keys = []
+        for topic, partition, topic_id in wanted:
+            key = (topic, partition)
+            self._set_stray_aside(key, topic_id)
+            if not self._log_dirs.is_ready(key):
+                keys.append(key)
+        while keys:
+            key = keys[-1]
+            error = None
+            if not self._log_dirs.is_ready(key):
+                error = await finished(partial(self._log_dirs.when_ready, key))
+            if error is not None or self._log_dirs.is_ready(key):
+                keys.pop()
 
     def lead(
         self,
@@ -91,7 +125,8 @@ class ReplicaManager:
         partition_epoch: int = 0,
         min_insync_replicas: int | None = None,
     ) -> Partition | None:
-        """Lead a partition, whose log is made if there is none yet; None when its disk failed.
+        """Lead a partition, whose log is made if there is none yet; None when its disk failed or refuses. See
+        `prepare`.
 
         While a disk is offline, the log of a partition that is not new may be there: none is made then.
         `replicas` are the brokers that hold it (default: `isr`). Nothing changes when `partition_epoch` is
@@ -139,7 +174,9 @@ class ReplicaManager:
             self._let_go(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def shrink_isrs(self, now_ms: int) -> None:
-        """Propose that followers that lag leave their ISRs; every half replica.lag.time.max.ms."""
+        """Propose that followers that lag leave their ISRs; every half replica.lag.time.max.ms. `now_ms` is
+        of the clock that never jumps, here and wherever a partition asks for the time.
+        """
         for held in self:
             held.maybe_shrink_isr(now_ms)
 
@@ -153,14 +190,19 @@ class ReplicaManager:
         held = self._partitions.get(key)
         if held is not None:
             return held
-        self._set_stray_aside(key, topic_id)
         try:
+            self._set_stray_aside(key, topic_id)
             if key not in self._log_dirs.logs and not is_new and self._log_dirs.offline:
                 raise LogDirFailure(f"{topic}-{partition} may be in a directory that is offline")
             log = self._log_dirs.logs.get(key) or self._log_dirs.create(topic, partition, topic_id)
-        except (LogDirFailure, DiskFull):
+        except (LogDirFailure, RefusedForNow, FolderInTheWay) as error:
+            if not isinstance(error, LogDirFailure):
+                logger.error("cannot hold %s-%d: %s", topic, partition, error)
             self._offline.add(key)
+            self._refusals[key] = error
             return None
+        self._offline.discard(key)
+        self._refusals.pop(key, None)
         if log.topic_id is None:
             log.assign_topic_id(topic_id)
         held = self._partitions[key] = Partition(
@@ -168,6 +210,7 @@ class ReplicaManager:
             self.local_id,
             self._flusher,
             self._call_soon,
+            monotonic_ms=self._monotonic_ms,
             proposer=self._proposer,
             lag_time_max_ms=self._lag_time_max_ms,
             high_watermark=self._high_watermarks.pop(key, 0),
@@ -184,19 +227,53 @@ class ReplicaManager:
         one's.
         """
         found = self._log_dirs.logs.get(key)
-        if found is not None and found.topic_id not in (None, topic_id):
+        if found is None or key in self._partitions or not topic_id.int:
+            return
+        if found.topic_id not in (None, topic_id):
             path = self._log_dirs.set_aside(*key)
+            self._high_watermarks.pop(key, None)
             logger.warning("%s-%d has the id of another topic: it is now %s", *key, path)
 
-    def delete(self, topic: str, partition: int) -> None:
-        """Stop holding a partition and drop its log."""
+    async def delete_all(
+        self, keys: Iterable[tuple[str, int]], turn: Turn | None = None
+    ) -> dict[tuple[str, int], Exception]:
+        """Stop holding partitions and drop their logs; returns when they cannot come back after a crash, with
+        the errors of those of which that is not certain. `turn` is the caller's on the event loop, if it
+        shares it.
+        """
+        errors: dict[tuple[str, int], Exception] = {}
+        dropped = list(keys)
+        left = len(dropped)
+        all_done: asyncio.Future[None] | None = None
+
+        def done(key: tuple[str, int], error: Exception | None) -> None:
+            nonlocal left
+            left -= 1
+            if error is not None:
+                errors[key] = error
+            if not left and all_done is not None and not all_done.done():
+                all_done.set_result(None)
+
+        for key in dropped:
+            self._delete(*key, partial(done, key))
+            if turn is not None:
+                await turn.pause_if_due()
+        if left:
+            all_done = asyncio.get_running_loop().create_future()
+            await all_done
+        return errors
+
+    def _delete(self, topic: str, partition: int, done: Done) -> None:
         held = self._partitions.pop((topic, partition), None)
         self._offline.discard((topic, partition))
+        self._refusals.pop((topic, partition), None)
         self._high_watermarks.pop((topic, partition), None)
         if held is not None:
             self._let_go(held, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if (topic, partition) in self._log_dirs.logs:
-            self._log_dirs.delete(topic, partition)
+            self._log_dirs.delete(topic, partition, done)
+        else:
+            done(None)
 
     def take_offline(self, lost: list[tuple[str, int]]) -> None:
         """The disk of these partitions failed."""

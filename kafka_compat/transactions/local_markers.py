@@ -7,15 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kafka_compat.clock import Clock
+from kafka_compat.coordinators.coordinator_log import is_committed
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.metadata_cache import MetadataCache
+from kafka_compat.metadata.cache import MetadataCache
+from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 from kafka_compat.replication.replica_manager import ReplicaManager
-from kafka_compat.topic_names import OFFSETS_TOPIC
+from kafka_compat.storage.errors import StorageError
+from kafka_compat.storage.records import ControlRecordType, EndTransactionMarker, build_marker
 from kafka_compat.transactions.marker_writer import Marker, MarkerCallback
 from kafka_compat.transactions.model import ProducerIdentity, TopicPartition
-from storage.errors import StorageError
-from storage.records import ControlRecordType, EndTransactionMarker, build_marker
 
 if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import GroupCoordinator
@@ -85,6 +86,6 @@ class LocalMarkerWriter:
         self, marker: Marker, partition: TopicPartition, done: MarkerCallback, error: ErrorCode
     ) -> None:
         topic, index = partition
-        if not error and topic == OFFSETS_TOPIC:
+        if is_committed(error) and topic == OFFSETS_TOPIC:
             self._groups().complete_transaction(index, marker.identity.producer_id, marker.committed)
         done(partition, error)

@@ -1,30 +1,33 @@
 """One transactional id as its coordinator sees it (KIP-98, KIP-360, KIP-588). No I/O, no clock.
 
 Rules
-1. The status changes when its record is committed to `__transaction_state`, never before. Meanwhile a
-   transition is pending, and whoever else wants a change is told CONCURRENT_TRANSACTIONS.
+1. The status changes when its record is committed to `__transaction_state`, never before: in `replay` alone,
+   which keeps it as `stored`. Meanwhile a transition is pending, and whoever else wants a change is told
+   CONCURRENT_TRANSACTIONS.
 2. A transaction is decided once PrepareCommit or PrepareAbort is committed: the client is answered then, and
    the markers follow until every partition has one, whatever happens to this broker.
 3. InitProducerId raises the epoch, so that older producers of the id are fenced. A producer that tells its
    identity gets a new epoch only while nobody came after it (PRODUCER_FENCED otherwise); the same request
    again gets the same answer (KIP-360). Past the last epoch but one the id is given up for a new one.
 4. An open transaction in the way of InitProducerId, or past its timeout, is aborted in an epoch of its own
-   (PrepareEpochFence), which no client ever gets. When that could not be written the epoch is used again.
+   (PrepareEpochFence), which no client ever gets, and which counts from the moment of the decision: `status`
+   has it before `stored`. When that could not be written the epoch is used again.
    With transaction.version 2 the abort counts as one of that version, whoever began the transaction.
 5. A producer of transaction.version 2 has an epoch for each transaction (KIP-890 part 2): the markers carry
    the next one, and so does the answer to EndTxn. Whatever is late has an epoch of the past and is refused;
    the same EndTxn again is told by its epoch. It may abort what it has not begun, and past the last epoch
    but one it goes on with a new producer id.
 
-The transitions, each with the states that it may begin in, are `_BEFORE`.
+The transitions, each with the states that it may begin in, are `BEFORE` in `transitions.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
 
+from kafka_compat.coordinators.machine import Waiter
 from kafka_compat.errors import ErrorCode
+from kafka_compat.transactions.lifecycle import TransactionLifecycle
 from kafka_compat.transactions.model import (
     EPOCH_MAX,
     NO_EPOCH,
@@ -32,108 +35,37 @@ from kafka_compat.transactions.model import (
     NO_TIME,
     VERSION_WITH_EPOCH_BUMP,
     IdentityResult,
-    Markers,
     Output,
     ProducerIdentity,
     Result,
     Status,
     TopicPartition,
-    TransactionState,
-    Waiter,
-    Write,
+)
+from kafka_compat.transactions.transitions import (
+    COMPLETE_ABORT,
+    COMPLETE_COMMIT,
+    EMPTY,
+    ONGOING,
+    OUTCOMES,
+    PREPARE_ABORT,
+    PREPARE_COMMIT,
+    PREPARED,
 )
 
-EMPTY: Final = TransactionState.EMPTY
-ONGOING: Final = TransactionState.ONGOING
-PREPARE_COMMIT: Final = TransactionState.PREPARE_COMMIT
-PREPARE_ABORT: Final = TransactionState.PREPARE_ABORT
-COMPLETE_COMMIT: Final = TransactionState.COMPLETE_COMMIT
-COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
-DEAD: Final = TransactionState.DEAD
 
-_AT_REST: Final = frozenset({EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT})
-_BEFORE: Final[dict[TransactionState, frozenset[TransactionState]]] = {
-    EMPTY: _AT_REST,
-    ONGOING: _AT_REST | {ONGOING},
-    PREPARE_COMMIT: frozenset({ONGOING}),
-    PREPARE_ABORT: _AT_REST | {ONGOING},
-    COMPLETE_COMMIT: frozenset({PREPARE_COMMIT}),
-    COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
-    DEAD: _AT_REST,
-}
-_COMPLETED: Final = {PREPARE_COMMIT: COMPLETE_COMMIT, PREPARE_ABORT: COMPLETE_ABORT}
-_PREPARED: Final = (PREPARE_COMMIT, PREPARE_ABORT)
-_OUTCOMES: Final = (COMPLETE_COMMIT, COMPLETE_ABORT)
+class Transaction(TransactionLifecycle):
+    """See the rules above."""
 
-_STORE_ERRORS: Final = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-
-
-class _Pending(NamedTuple):
-    """A transition whose record is on its way to the log. `is_appended` is False while markers are awaited.
-
-    `answer` goes to `waiter` (None: nobody waits) once the record is committed.
-    """
-
-    status: Status
-    last_epoch: int
-    waiter: Waiter | None
-    answer: Result
-    is_fence: bool
-    is_appended: bool
-
-
-class Transaction:
-    """See the rules above. Whoever runs it carries out the `write` of each Output and reports to `written`,
-    and reports to `markers_written` when every partition of `markers` has its own.
-    """
-
-    __slots__ = (
-        "_epoch_fence_failed",
-        "_pending",
-        "_version",
-        "last_epoch",
-        "status",
-        "transactional_id",
-    )
-
-    def __init__(self, transactional_id: str, status: Status, version: int = 0) -> None:
-        """`version` is the coordinator's transaction.version."""
-        self.transactional_id = transactional_id
-        self.status = status
-        self._version = version
-        self.last_epoch = NO_EPOCH
-        self._pending: _Pending | None = None
-        self._epoch_fence_failed = False
+    __slots__ = ()
 
     @classmethod
     def new(
         cls, transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int, version: int = 0
     ) -> Transaction:
         """An id that was never seen; InitProducerId gives it epoch 0."""
-        status = Status(producer_id, NO_EPOCH, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms)
-        return cls(transactional_id, status, version)
-
-    @property
-    def state(self) -> TransactionState:
-        return self.status.state
-
-    @property
-    def needs_producer_id(self) -> bool:
-        """Whether InitProducerId, or an EndTxn of transaction.version 2, will want a new producer id: all
-        epochs of this one are used up.
-        """
-        return self.status.producer_epoch >= EPOCH_MAX - 1
-
-    # Requests
+        transaction = cls(transactional_id, version)
+        transaction.status = Status(producer_id, NO_EPOCH, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms)
+        return transaction
 
     def init_producer_id(
         self,
@@ -152,7 +84,7 @@ class Transaction:
             return _refused(out, waiter, IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))
         if expected is not None and not self._may_continue(expected):
             return _refused(out, waiter, IdentityResult(ErrorCode.PRODUCER_FENCED))
-        if self.state in _PREPARED:
+        if self.state in PREPARED:
             return _refused(out, waiter, IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))
         if self.state is ONGOING:
             out.notes.append("a producer comes anew: its open transaction is aborted")
@@ -204,7 +136,7 @@ class Transaction:
         error = self._check_identity(identity)
         if error:
             return error
-        if self.state in _PREPARED:
+        if self.state in PREPARED:
             return ErrorCode.CONCURRENT_TRANSACTIONS
         if all(partition in self.status.partitions for partition in partitions):
             return ErrorCode.NONE
@@ -225,7 +157,7 @@ class Transaction:
             # It may be about to get the producer id that the request has already.
             return _refused(out, waiter, ErrorCode.CONCURRENT_TRANSACTIONS)
         error = self._check_identity(identity)
-        if not error and (self._pending is not None or self.state in _PREPARED):
+        if not error and (self._pending is not None or self.state in PREPARED):
             error = ErrorCode.CONCURRENT_TRANSACTIONS
         if error or (self.state is ONGOING and partitions <= self.status.partitions):
             return _refused(out, waiter, error)
@@ -277,7 +209,7 @@ class Transaction:
             and epoch == EPOCH_MAX - 1
             and status.producer_epoch == 0
         )
-        if self.state in _OUTCOMES and (is_bumped or is_new_id):
+        if self.state in OUTCOMES and (is_bumped or is_new_id):
             # The answer to the same request was lost, or the transaction was aborted in its way.
             if self.state is not (COMPLETE_COMMIT if committed else COMPLETE_ABORT):
                 return _refused(out, waiter, IdentityResult(ErrorCode.INVALID_TXN_STATE))
@@ -314,152 +246,8 @@ class Transaction:
             return ErrorCode.PRODUCER_FENCED
         return ErrorCode.NONE
 
-    # The clock
-
-    def is_timed_out(self, now_ms: int) -> bool:
-        """Whether the open transaction is past the timeout that its producer chose."""
-        return (
-            self.state is ONGOING
-            and self._pending is None
-            and self.status.start_ms + self.status.timeout_ms < now_ms
-        )
-
-    def abort_timed_out(self, now_ms: int) -> Output:
-        """transaction.timeout.ms is over: its producer is fenced."""
-        out = Output()
-        if self.is_timed_out(now_ms):
-            out.notes.append(f"aborted: it is past its timeout of {self.status.timeout_ms} ms")
-            return self._fence(out, None, ErrorCode.NONE, now_ms)
-        return out
-
-    def expire(self, now_ms: int, expiration_ms: int) -> Output:
-        """transactional.id.expiration.ms: an id at rest for that long is forgotten."""
-        out = Output()
-        status = self.status
-        if (
-            self._pending is None
-            and self.state in _AT_REST
-            and status.last_update_ms + expiration_ms <= now_ms
-        ):
-            self._prepare(out, status._replace(state=DEAD), None, ErrorCode.NONE)
-        return out
-
-    # Transitions
-
-    @property
-    def _next_identity(self) -> ProducerIdentity:
-        return ProducerIdentity(self.status.producer_id, self.status.producer_epoch + 1)
-
-    def _fence(self, out: Output, waiter: Waiter | None, answer: Result, now_ms: int) -> Output:
-        epoch = self.status.producer_epoch
-        if not self._epoch_fence_failed:
-            epoch = min(epoch + 1, EPOCH_MAX)
-        self.status = self.status._replace(producer_epoch=epoch)
-        self.last_epoch = NO_EPOCH
-        prepared = self.status._replace(
-            state=PREPARE_ABORT,
-            last_update_ms=now_ms,
-            client_version=max(self._version, self.status.client_version),
-        )
-        return self._prepare(out, prepared, waiter, answer, is_fence=True)
-
-    def _prepare(
-        self,
-        out: Output,
-        status: Status,
-        waiter: Waiter | None,
-        answer: Result,
-        *,
-        last_epoch: int | None = None,
-        is_fence: bool = False,
-    ) -> Output:
-        if self.state not in _BEFORE[status.state]:
-            raise AssertionError(f"{self.transactional_id}: {status.state} cannot follow {self.state}")
-        kept = self.last_epoch if last_epoch is None else last_epoch
-        self._pending = _Pending(status, kept, waiter, answer, is_fence, True)
-        out.write = Write(None if status.state is DEAD else status)
-        return out
-
-    def written(self, error: ErrorCode, now_ms: int) -> Output:
-        """The record of the pending transition is committed, or (error) it is not."""
-        out = Output()
-        pending = self._pending
-        if pending is None:
-            return out
-        self._pending = None
-        error = _STORE_ERRORS.get(error, error)
-        if error:
-            return self._write_failed(out, pending, error)
-        status = pending.status
-        if status.state is EMPTY and status.client_version < VERSION_WITH_EPOCH_BUMP:
-            # The record has none, and yet DescribeTransactions shows the last one's, as Kafka 3.9's.
-            status = status._replace(start_ms=self.status.start_ms)
-        self.last_epoch = pending.last_epoch
-        self.status = status
-        if status.state in _PREPARED:
-            self._await_markers(out, now_ms)
-        elif status.state in _OUTCOMES:
-            self._epoch_fence_failed = False
-        _answer(out, pending.waiter, pending.answer)
-        return out
-
-    def _write_failed(self, out: Output, pending: _Pending, error: ErrorCode) -> Output:
-        out.notes.append(f"{pending.status.state} could not be written: {error.name}")
-        if pending.status.state in _OUTCOMES:
-            self._pending = pending._replace(is_appended=False)
-            out.retry_completion = error is not ErrorCode.NOT_COORDINATOR
-            return out
-        if pending.is_fence:
-            self._epoch_fence_failed = True
-        if isinstance(pending.answer, IdentityResult):
-            _answer(out, pending.waiter, IdentityResult(error))
-        else:
-            _answer(out, pending.waiter, error)
-        return out
-
-    def _await_markers(self, out: Output, now_ms: int) -> None:
-        status = self.status
-        completed = status._replace(
-            state=_COMPLETED[status.state], partitions=frozenset(), last_update_ms=now_ms
-        )
-        if status.client_version >= VERSION_WITH_EPOCH_BUMP:
-            completed = completed._replace(
-                previous_producer_id=status.producer_id, next_producer_id=NO_PRODUCER_ID
-            )
-        if status.next_producer_id != NO_PRODUCER_ID:
-            completed = completed._replace(producer_id=status.next_producer_id, producer_epoch=0)
-        self._pending = _Pending(completed, self.last_epoch, None, ErrorCode.NONE, False, False)
-        out.markers = Markers(
-            status.identity,
-            status.state is PREPARE_COMMIT,
-            status.partitions,
-            status.client_version >= VERSION_WITH_EPOCH_BUMP,
-        )
-
-    def markers_written(self) -> Output:
-        """Every partition has its marker: the transaction is complete."""
-        out = Output()
-        pending = self._pending
-        if pending is not None and not pending.is_appended:
-            self._pending = pending._replace(is_appended=True)
-            out.write = Write(pending.status)
-        return out
-
-    def resume(self, now_ms: int) -> Output:
-        """After loading: send the markers of a transaction that was decided but not complete."""
-        out = Output()
-        if self.state in _PREPARED:
-            out.notes.append(f"found in state {self.state}: it is completed")
-            self._await_markers(out, now_ms)
-        return out
-
 
 def _refused(out: Output, waiter: Waiter, error: Result) -> Output:
     """Answer without a change; NONE where nothing was left to do."""
     out.responses.append((waiter, error))
     return out
-
-
-def _answer(out: Output, waiter: Waiter | None, answer: Result) -> None:
-    if waiter is not None:
-        out.responses.append((waiter, answer))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from kafka_compat.coordinators import machine
 from kafka_compat.errors import ErrorCode
-
-Waiter = object
-"""Whoever waits for an answer. The machine keeps it and hands it back with the answer; it never looks inside.
-"""
 
 TopicPartition = tuple[str, int]
 
@@ -79,6 +76,17 @@ class Status(NamedTuple):
         return ProducerIdentity(self.producer_id, self.producer_epoch)
 
 
+class StatusRecord(NamedTuple):
+    """A record of `__transaction_state`; None forgets the id."""
+
+    transactional_id: str
+    value: Status | None
+
+    @property
+    def machine_key(self) -> str:
+        return self.transactional_id
+
+
 class IdentityResult(NamedTuple):
     """The answer to InitProducerId, and to an EndTxn of transaction.version 2: as whom the producer goes on;
     no identity with an error.
@@ -102,22 +110,13 @@ class Markers(NamedTuple):
     bumped_epoch: bool
 
 
-class Write(NamedTuple):
-    """Append this status (None: a tombstone); once it is committed or has failed, call `written`."""
-
-    status: Status | None
-
-
 @dataclass(slots=True)
-class Output:
-    """Everything one event leads to. `notes` are for the log.
+class Output(machine.Output):
+    """Everything one event leads to.
 
     With `retry_completion` the end of the transaction could not be noted for now: `markers_written` is to be
     called again after a while.
     """
 
-    responses: list[tuple[Waiter, Result]] = field(default_factory=list)
-    write: Write | None = None
     markers: Markers | None = None
     retry_completion: bool = False
-    notes: list[str] = field(default_factory=list)

@@ -14,7 +14,7 @@ from kafka_compat.protocol.messages.transaction_state import (
     TransactionLogKey,
     TransactionLogValue,
 )
-from kafka_compat.transactions.model import VERSION_WITH_EPOCH_BUMP, Status, TransactionState
+from kafka_compat.transactions.model import VERSION_WITH_EPOCH_BUMP, Status, StatusRecord, TransactionState
 
 _KEY_VERSION: Final = 0
 _VALUE_VERSION: Final = 0
@@ -23,12 +23,10 @@ _STATES: Final = tuple(TransactionState)
 """In the order of their numbers in a record."""
 
 
-def encode_record(
-    transactional_id: str, status: Status | None, transaction_version: int = 0
-) -> tuple[bytes, bytes | None]:
-    """(key, value); the value of a tombstone is None. Raises ValueError for an id too long for its field."""
-    value = None if status is None else _encode_status(status, transaction_version)
-    return _encode_key(transactional_id), value
+def encode_record(record: StatusRecord, transaction_version: int = 0) -> tuple[bytes, bytes | None]:
+    """(key, value); the value of a deletion is None. Raises ValueError for an id too long for its field."""
+    value = None if record.value is None else _encode_status(record.value, transaction_version)
+    return _encode_key(record.transactional_id), value
 
 
 @lru_cache(maxsize=1024)
@@ -36,12 +34,12 @@ def _encode_key(transactional_id: str) -> bytes:
     return encode_versioned(TransactionLogKey(transactional_id=transactional_id), _KEY_VERSION)
 
 
-def decode_record(key: bytes, value: bytes | None) -> tuple[str, Status | None] | None:
-    """The id and its status (None: forgotten); None for a key of another kind. Raises MalformedRequest."""
+def decode_record(key: bytes, value: bytes | None) -> StatusRecord | None:
+    """The record; None for a key of another kind. Raises MalformedRequest."""
     if int.from_bytes(key[:2], "big", signed=True) != _KEY_VERSION:
         return None
     transactional_id = decode(TransactionLogKey, _KEY_VERSION, key, 2).transactional_id
-    return transactional_id, None if value is None else _decode_status(value)
+    return StatusRecord(transactional_id, None if value is None else _decode_status(value))
 
 
 def _encode_status(status: Status, transaction_version: int) -> bytes:

@@ -78,7 +78,7 @@ class Verifications:
     def __init__(self, replicas: ReplicaManager, coordinators: Coordinators) -> None:
         self._replicas = replicas
         self._coordinators = coordinators
-        self._asked: WeakSet[Question] = WeakSet()
+        self._asked: WeakSet[Verification] = WeakSet()
 
     def is_open(self, partition: TopicPartition, identity: ProducerIdentity) -> bool:
         """Whether the transaction has records in the partition, so that nobody needs to be asked."""
@@ -98,7 +98,7 @@ class Verifications:
         *,
         knows_abortable: bool,
         adds: bool,
-    ) -> Question:
+    ) -> Verification:
         """Ask about those partitions that the transaction has no records in yet; answered at once when a
         coordinator that is here has nothing to write. With `adds` the partitions are added, and a transaction
         that is about to end is waited for shortly.
@@ -110,8 +110,10 @@ class Verifications:
         unknown = [item for item in asked if not self.is_open(item, identity)]
         # The marker of a transaction that has an epoch of its own is of the next epoch.
         end_epoch = identity.producer_epoch + 1 if adds else identity.producer_epoch
-        question = Question(self.leader_epoch, identity.producer_id, end_epoch, asked, knows_abortable)
-        self._asked.add(question)
+        verification = Verification(
+            self.leader_epoch, identity.producer_id, end_epoch, asked, knows_abortable
+        )
+        self._asked.add(verification)
         deadline = loop.time() + _ADD_PATIENCE_S if adds else 0
 
         def ask() -> None:
@@ -121,24 +123,24 @@ class Verifications:
             if ErrorCode.CONCURRENT_TRANSACTIONS in found.values() and loop.time() < deadline:
                 loop.call_later(_ADD_AGAIN_S, ask)
             else:
-                question.answer(found)
+                verification.answer(found)
 
         if unknown:
             ask()
         else:
-            question.answer({})
-        return question
+            verification.answer({})
+        return verification
 
-    def refuse(self, partitions: Iterable[TopicPartition], error: ErrorCode) -> Question:
-        """A question whose answer is known."""
-        question = Question(self.leader_epoch, NO_PRODUCER_ID, 0, list(partitions), True)
-        question.answer(dict.fromkeys(partitions, error))
-        return question
+    def refuse(self, partitions: Iterable[TopicPartition], error: ErrorCode) -> Verification:
+        """One whose answer is known."""
+        verification = Verification(self.leader_epoch, NO_PRODUCER_ID, 0, list(partitions), True)
+        verification.answer(dict.fromkeys(partitions, error))
+        return verification
 
     def ended(self, partition: TopicPartition, identity: ProducerIdentity) -> None:
         """A marker of that producer was written to the partition."""
-        for question in self._asked:
-            question.ended(partition, identity)
+        for verification in self._asked:
+            verification.ended(partition, identity)
 
     def leader_epoch(self, partition: TopicPartition) -> int:
         """The epoch in which this broker leads the partition; -1 when it does not."""
@@ -155,8 +157,8 @@ just on their way when the next begins.
 """
 
 
-class Question:
-    """Asked of a coordinator. What came in between the question and `take` counts: a marker that ended the
+class Verification:
+    """Asked of a coordinator. What came in between asking and `take` counts: a marker that ended the
     transaction, or the end of a leadership.
     """
 

@@ -90,28 +90,27 @@ class Benchmark:
             self._measure_starts()
         if not self._workloads:
             return
-        ours, genuine = (
-            maker(self._directory / name)
-            for maker, name in zip(self._makers, ("ours", "genuine"), strict=True)
+        ours, other = (
+            maker(self._directory / name) for maker, name in zip(self._makers, ("ours", "other"), strict=True)
         )
         try:
-            for side in (ours, genuine):
+            for side in (ours, other):
                 self.progress.step(f"start {side.label}")
                 side.start()
-            for side in (ours, genuine):
+            for side in (ours, other):
                 self.progress.step(f"warm up {side.label}")
                 self._warm_up(side)
             for workload in self._workloads:
-                self._measure(workload, ours, genuine)
+                self._measure(workload, ours, other)
             memory = (
                 {"memory": float(ours.resident_bytes_loaded)},
-                {"memory": float(genuine.resident_bytes_loaded)},
+                {"memory": float(other.resident_bytes_loaded)},
             )
             self.results["memory loaded"] = Pairs()
             self.results["memory loaded"].add(*memory)
         finally:
             ours.stop()
-            genuine.stop()
+            other.stop()
 
     def _measure_starts(self) -> None:
         """Time to the first answer, and memory after some idle seconds, each start on an empty folder.
@@ -120,7 +119,7 @@ class Benchmark:
         """
         start, memory = Pairs(), Pairs()
         for pair in range(self._pairs + 1):
-            figures: dict[str, tuple[float, float]] = {}
+            figures: dict[int, tuple[float, float]] = {}
             for position in _order(pair):
                 directory = self._directory / f"start-{pair}-{position}"
                 side = self._makers[position](directory)
@@ -128,13 +127,13 @@ class Benchmark:
                 try:
                     elapsed_s = sides.start_and_time(side)
                     sides.idle(_IDLE_WAIT_SECONDS * self._scale)
-                    figures[side.label] = (elapsed_s, float(side.resident_bytes()))
+                    figures[position] = (elapsed_s, float(side.resident_bytes()))
                 finally:
                     side.stop()
                     sides.remove(directory)
             if pair > 0:
-                start.add({"seconds": figures["ours"][0]}, {"seconds": figures["genuine"][0]})
-                memory.add({"memory": figures["ours"][1]}, {"memory": figures["genuine"][1]})
+                start.add({"seconds": figures[0][0]}, {"seconds": figures[1][0]})
+                memory.add({"memory": figures[0][1]}, {"memory": figures[1][1]})
         self.results[START_TITLES[self._clusters]] = start
         self.results["memory idle"] = memory
 
@@ -143,11 +142,11 @@ class Benchmark:
         java_produce(side.address, topic, int(_WARM_UP_RECORDS * self._scale), 100)
         side.delete_topic(topic)
 
-    def _measure(self, workload: Workload, ours: Side, genuine: Side) -> None:
-        records = self._calibrate(workload, ours, genuine)
+    def _measure(self, workload: Workload, ours: Side, other: Side) -> None:
+        records = self._calibrate(workload, ours, other)
         filled: dict[str, str] = {}
         if workload.reads_existing:
-            for side in (ours, genuine):
+            for side in (ours, other):
                 self.progress.step(f"{workload.name}: fill a topic of {side.label}")
                 filled[side.label] = self._new_topic(side, workload)
                 java_produce(side.address, filled[side.label], records, workload.size_bytes)
@@ -156,21 +155,21 @@ class Benchmark:
         if workload.has_floor:
             self.results[f"{workload.name}, no broker"] = floor
         for pair in range(self._pairs):
-            legs: dict[str, Leg] = {}
+            legs: dict[int, Leg] = {}
             for position in _order(pair):
-                side = (ours, genuine)[position]
+                side = (ours, other)[position]
                 self.progress.step(f"{workload.name}, pair {pair + 1} of {self._pairs}: {side.label}")
-                legs[side.label] = self._leg(workload, side, records, filled.get(side.label))
-            pairs.add(legs["ours"].figures(), legs["genuine"].figures())
+                legs[position] = self._leg(workload, side, records, filled.get(side.label))
+            pairs.add(legs[0].figures(), legs[1].figures())
             if workload.has_floor:
                 self.progress.step(f"{workload.name}, pair {pair + 1} of {self._pairs}: no broker")
                 least = workload.run(NO_BROKER, "floor", records)
-                floor.add(Leg(least, 0.0).figures(), legs["genuine"].figures())
-        for side in (ours, genuine):
+                floor.add(Leg(least, 0.0).figures(), legs[1].figures())
+        for side in (ours, other):
             if side.label in filled:
                 side.delete_topic(filled[side.label])
 
-    def _calibrate(self, workload: Workload, ours: Side, genuine: Side) -> int:
+    def _calibrate(self, workload: Workload, ours: Side, other: Side) -> int:
         """The count of records that takes the faster broker at least 3 s and about 4 s."""
         self.progress.step(f"{workload.name}: find the size of a leg")
         if self._scale < 1:
@@ -178,7 +177,7 @@ class Benchmark:
         if workload.most <= workload.first_guess:
             return workload.most
         rates: list[float] = []
-        for side in (ours, genuine):
+        for side in (ours, other):
             topic = self._new_topic(side, workload)
             if workload.reads_existing:
                 java_produce(side.address, topic, workload.first_guess, workload.size_bytes)
@@ -211,7 +210,7 @@ def _order(pair: int) -> tuple[int, int]:
 
 
 @contextmanager
-def _makers(run: _Run, directory: Path) -> Iterator[tuple[SideMaker, SideMaker]]:
+def _makers(run: _Run, directory: Path, before: Path | None) -> Iterator[tuple[SideMaker, SideMaker]]:
     """The makers of a run, with one ZooKeeper for both sides where they are clusters."""
     if run.makers is not None:
         yield run.makers
@@ -221,7 +220,11 @@ def _makers(run: _Run, directory: Path) -> Iterator[tuple[SideMaker, SideMaker]]
     try:
         yield (
             lambda folder: sides.our_cluster(folder, zookeeper),
-            lambda folder: sides.genuine_cluster(folder, zookeeper),
+            lambda folder: (
+                sides.our_cluster(folder, zookeeper, "before", before)
+                if before is not None
+                else sides.genuine_cluster(folder, zookeeper)
+            ),
         )
     finally:
         zookeeper.stop()
@@ -268,6 +271,12 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="also measure the producers with this broker's validation of records off",
     )
+    parser.add_argument(
+        "--before",
+        type=Path,
+        metavar="CHECKOUT",
+        help="compare with this broker as another checkout has it (with its own .venv), not with Kafka",
+    )
     parser.add_argument("--directory", type=Path, help="where the data folders go (a temporary folder)")
     return parser.parse_args(argv)
 
@@ -281,16 +290,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     replicated = [workload for workload in WORKLOADS if workload.name in wanted and workload.cluster]
     pairs = 2 if arguments.quick else arguments.pairs
 
-    def genuine(directory: Path) -> Side:
+    def other(directory: Path) -> Side:
+        if arguments.before is not None:
+            return sides.before(directory, arguments.before)
         return sides.genuine(directory, arguments.genuine_mode)
 
     def without_validation(directory: Path) -> Side:
         return sides.ours(directory, {_VALIDATION_SETTING: "false"})
 
-    runs = [_Run("records validated", (sides.ours, genuine), single, _START in wanted)]
+    runs = [_Run("records validated", (sides.ours, other), single, _START in wanted)]
     if arguments.without_validation:
         producers = [workload for workload in single if "produce" in workload.name]
-        runs.append(_Run("records not validated", (without_validation, genuine), producers, False))
+        runs.append(_Run("records not validated", (without_validation, other), producers, False))
     runs.append(_Run(CLUSTERS, None, replicated, _CLUSTER_START in wanted))
     runs = [run for run in runs if run.workloads or run.with_start]
     results: dict[str, dict[str, Pairs]] = {}
@@ -299,7 +310,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         tempfile.TemporaryDirectory(prefix="kafka-compat-bench-", dir=arguments.directory) as directory,
     ):
         for number, run in enumerate(runs):
-            with _makers(run, Path(directory)) as makers:
+            with _makers(run, Path(directory), arguments.before) as makers:
                 benchmark = Benchmark(
                     makers,
                     Path(directory) / str(number),
@@ -316,9 +327,11 @@ def main(argv: Sequence[str] | None = None) -> None:
                     benchmark.progress.close()
             results[run.title] = benchmark.results
     partitions = f", {arguments.partitions} partition(s)" if arguments.partitions else ""
+    compared = f"Apache Kafka 3.9.1 ({arguments.genuine_mode}, clusters: ZooKeeper; 1 GB heap)"
+    if arguments.before is not None:
+        compared = f"this broker as {arguments.before} has it"
     conditions = (
-        f"Apache Kafka 3.9.1 ({arguments.genuine_mode}, clusters: ZooKeeper; 1 GB heap) on the same "
-        f"{os.cpu_count()} cores, {pairs} pairs in the order A B B A{partitions}"
+        f"{compared} on the same {os.cpu_count()} cores, {pairs} pairs in the order A B B A{partitions}"
     )
     if arguments.json:
         print(
@@ -328,7 +341,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         )
         return
     print(conditions)
-    print("Each cell: the median of the pairs' ratios ours / genuine, and their range.")
+    print("Each cell: the median of the pairs' ratios ours / the other, and their range.")
     print("More is better for throughput, less for everything else.")
     for title, result in results.items():
         print("\n" + report.table(result, report.METRICS, f"Workloads, {title}"))

@@ -46,7 +46,7 @@ class Pairs:
 
     def ratios(self, metric: str) -> list[float]:
         """ours/genuine of every pair; pairs where the genuine figure is 0 have no ratio."""
-        return [ours / genuine for ours, genuine in self.values.get(metric, []) if genuine > 0]
+        return [ours / other for ours, other in self.values.get(metric, []) if other > 0]
 
 
 def cell(ratios: Sequence[float]) -> str:
@@ -59,7 +59,7 @@ def cell(ratios: Sequence[float]) -> str:
 def table(results: Mapping[str, Pairs], columns: Mapping[str, str], title: str) -> str:
     """A table in plain text with one line per result that has any of the columns."""
     shown = [name for name, pairs in results.items() if any(pairs.ratios(column) for column in columns)]
-    rows = [["ours / genuine", *columns.values()]]
+    rows = [["ratio", *columns.values()]]
     rows += [[name, *(cell(results[name].ratios(column)) for column in columns)] for name in shown]
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.process import wait_until
-from tests.support.servers import GenuineKafka, KafkaCompatBroker, ZooKeeper, metadata
+from tests.support.servers import PROJECT, GenuineKafka, KafkaCompatBroker, ZooKeeper, metadata
 
 _PREWARM_BYTES = 1_500_000_000
 _HEAP = "1G"
@@ -30,7 +30,7 @@ _START_TIMEOUT_S = 60
 
 
 class Side:
-    """One broker, or a cluster, under measurement. `label` is "ours" or "genuine"."""
+    """One broker, or a cluster, under measurement. `label` says whose it is, for people."""
 
     def __init__(self, label: str, servers: Sequence[KafkaCompatBroker | GenuineKafka]) -> None:
         self.label = label
@@ -116,12 +116,19 @@ def genuine(directory: Path, mode: str) -> Side:
     return Side("genuine", [GenuineKafka(directory, _SETTINGS, mode=mode, heap=_HEAP)])
 
 
-def our_cluster(directory: Path, zookeeper: ZooKeeper) -> Side:
-    """Three processes of this broker on that ZooKeeper."""
+def before(directory: Path, checkout: Path) -> Side:
+    """This broker as another checkout of its sources has it."""
+    return Side("before", [KafkaCompatBroker(directory, _SETTINGS, checkout=checkout)])
+
+
+def our_cluster(directory: Path, zookeeper: ZooKeeper, label: str = "ours", checkout: Path = PROJECT) -> Side:
+    """Three processes of this broker, or of another checkout's, on that ZooKeeper."""
     return Side(
-        "ours",
+        label,
         [
-            KafkaCompatBroker(directory / f"{number}", _cluster_settings(number, zookeeper, "ours"))
+            KafkaCompatBroker(
+                directory / f"{number}", _cluster_settings(number, zookeeper, label), checkout=checkout
+            )
             for number in range(1, CLUSTER_SIZE + 1)
         ],
     )

@@ -44,7 +44,7 @@ def copy_sources(directory: Path) -> None:
     for name in COPIED:
         source = PROJECT / name
         if source.is_dir():
-            shutil.copytree(source, directory / name)
+            shutil.copytree(source, directory / name, symlinks=True)
         else:
             shutil.copy2(source, directory / name)
 

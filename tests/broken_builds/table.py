@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+COORDINATORS = "tests/coordinators/"
+GROUPS = COORDINATORS + "test_groups_live_as_at_load.py::test_groups_are_live_what_they_are_at_load"
+TRANSACTIONS = (
+    COORDINATORS + "test_transactions_live_as_at_load.py::test_transactions_are_live_what_they_are_at_load"
+)
 FENCES = "tests/cluster/test_fences.py::"
 IN_SYNC = "tests/replication/test_in_sync.py::"
 KNOWN_CASES = "tests/simulation/test_known_cases.py::"
@@ -93,15 +98,15 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "a broker does not compare controllers' epochs",
-        "kafka_compat/cluster/broker.py",
+        "kafka_compat/cluster/controller_orders.py",
         "if controller_epoch < self.controller_epoch:",
         "if False:",
         FENCES + "test_a_broker_obeys_no_controller_that_another_has_followed",
     ),
     BrokenBuild(
         "a broker does not compare its own epoch",
-        "kafka_compat/cluster/broker.py",
-        "if _UNKNOWN_EPOCH < broker_epoch < self.broker_epoch:",
+        "kafka_compat/cluster/controller_orders.py",
+        "if UNKNOWN_EPOCH < broker_epoch < self._broker_epoch():",
         "if False:",
         FENCES + "test_a_broker_obeys_nothing_that_was_meant_for_an_earlier_life_of_it",
     ),
@@ -155,5 +160,65 @@ BROKEN_BUILDS = (
         "                    lambda: setattr(held, 'min_insync_replicas', min_insync_replicas)\n"
         "                )\n            held.become_leader(",
         IN_SYNC + "test_a_new_leader_commits_nothing_that_its_isr_is_too_small_for",
+    ),
+    BrokenBuild(
+        "a deletion leaves what open transactions have written",
+        "kafka_compat/groups/offsets.py",
+        "            self._forget_pending(partition)\n",
+        "",
+        GROUPS,
+    ),
+    BrokenBuild(
+        "an offset of a transaction wins over one that was written after it",
+        "kafka_compat/groups/offsets.py",
+        "if known is None or known.log_offset < offset.log_offset:",
+        "if True:",
+        GROUPS,
+    ),
+    BrokenBuild(
+        "loading takes a deletion for nothing that open transactions need to know",
+        "kafka_compat/coordinators/loader.py",
+        "        if latest is self._latest:\n",
+        "        if False:\n",
+        GROUPS,
+    ),
+    BrokenBuild(
+        "a group's record changes nothing when its generation is over",
+        "kafka_compat/groups/group.py",
+        "            self.stored.replay(record.value)\n",
+        "            if record.value is None or record.value.generation_id >= self.generation_id:\n"
+        "                self.stored.replay(record.value)\n",
+        GROUPS,
+    ),
+    BrokenBuild(
+        "what was not committed in time never counts",
+        "kafka_compat/coordinators/runtime.py",
+        "                self._tell(append, ErrorCode.REQUEST_TIMED_OUT)\n",
+        "                self._tell(append, ErrorCode.REQUEST_TIMED_OUT)\n"
+        "                shard.appends.remove(append)\n",
+        GROUPS,
+    ),
+    BrokenBuild(
+        "what fewer replicas have than min.insync.replicas counts as lost",
+        "kafka_compat/coordinators/coordinator_log.py",
+        "error is ErrorCode.NONE or error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+        "error is ErrorCode.NONE",
+        TRANSACTIONS,
+    ),
+    BrokenBuild(
+        "the epoch of an abort is stored before its record is committed",
+        "kafka_compat/transactions/lifecycle.py",
+        "        self.status = self.status._replace(producer_epoch=epoch)\n",
+        "        self.stored = self.status = self.status._replace(producer_epoch=epoch)\n",
+        TRANSACTIONS,
+    ),
+    BrokenBuild(
+        "records are replayed when they are appended",
+        "kafka_compat/coordinators/runtime.py",
+        "        shard.appends.append(append)\n",
+        "        shard.appends.append(append)\n"
+        "        for record in write.records:\n"
+        "            self._replay(shard, record, append.end_offset, NO_PRODUCER_ID)\n",
+        TRANSACTIONS,
     ),
 )

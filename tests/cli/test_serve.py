@@ -212,22 +212,62 @@ def test_a_low_soft_limit_of_open_files_is_raised(tmp_path: Path, running: list[
     assert broker.stop() == (0, "")
 
 
-@pytest.mark.parametrize("name", ["storage", "coordination"])
-def test_a_strangers_package_is_told_and_not_run(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).mkdir()
-    (tmp_path / name / "__init__.py").write_text("print('a stranger ran')")
+def test_a_strangers_packages_of_names_like_our_rooms_do_not_matter(tmp_path: Path) -> None:
+    for name in ("storage", "coordination"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("print('a stranger ran')")
     result = subprocess.run(
-        [sys.executable, "-m", "kafka_compat", "serve"],
+        [
+            sys.executable,
+            "-c",
+            "import storage, coordination, kafka_compat.broker, kafka_compat.storage as ours;"
+            "print(ours.__name__)",
+        ],
         capture_output=True,
         text=True,
         timeout=30,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{PROJECT}"},
     )
-    assert result.returncode == 2
-    assert result.stdout == ""
-    assert f"another package named {name}, at {tmp_path / name}" in result.stderr
-    assert str(PROJECT / name) in result.stderr
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[:2] == ["a stranger ran"] * 2
+    assert result.stdout.splitlines()[2] == "kafka_compat.storage"
+
+
+def test_a_port_is_short_for_a_listener(tmp_path: Path, running: list[Running]) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("listeners=PLAINTEXT://:9092\nadvertised.listeners=PLAINTEXT://localhost:9092\n")
+    broker = Running(str(file), "--port", "0", f"--override=log.dirs={tmp_path / 'data'}")
+    running.append(broker)
+    assert broker.ready_line.startswith("Broker 1 ready on PLAINTEXT://127.0.0.1:")
+    assert broker.port != 9092
+    assert broker.stop() == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--brokers", "0"], "0 is not a number of brokers; expected 1 or more"),
+        (["--brokers", "many"], "many is not a number of brokers"),
+        (["--port", "99999"], "99999 is not a port; expected a number from 0 to 65535"),
+    ],
+)
+def test_a_wrong_number_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        cli.main(["serve", *arguments])
+    assert left.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_mistyped_setting_is_told_with_the_one_that_was_meant(
+    tmp_path: Path, running: list[Running]
+) -> None:
+    broker = Running(*on(tmp_path / "data"), "--override=log.retention.hour=1", "--override=zzz=1")
+    running.append(broker)
+    _, errors = broker.stop()
+    assert "log.retention.hour (did you mean log.retention.hours?), zzz" in errors
 
 
 def test_version_and_help_name_every_command(capsys: pytest.CaptureFixture[str]) -> None:

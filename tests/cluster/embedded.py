@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from coordination.embedded import EmbeddedMetadataStore
-from coordination.metadata_store import MetadataStore
-from kafka_compat.cluster.broker import ClusterBroker
+from kafka_compat.broker import Broker
+from kafka_compat.clock import Clock
 from kafka_compat.cluster.broker_client import BrokerClient
+from kafka_compat.cluster.controller_service import ControllerService
+from kafka_compat.cluster.membership import ClusterMembership
+from kafka_compat.cluster.session import ConnectStore, CurrentSession
 from kafka_compat.config import BrokerConfig
+from kafka_compat.coordination.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.metadata_store import MetadataStore
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.served import CLUSTER_SERVED
+from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -27,11 +33,48 @@ from kafka_compat.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from storage.batch import read_headers
-from storage.records import Record, build_batch, iter_records
+from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.storage.batch import read_headers
+from kafka_compat.storage.log_dirs import LogDirs
+from kafka_compat.storage.records import Record, build_batch, iter_records
 from tests.support.ports import free_port
 
 SETTLE_S = 15.0
+
+
+class EmbeddedBroker(Broker[ClusterMembership]):
+    """A broker of the cluster, with the parts that tests look at."""
+
+    def __init__(self, config: BrokerConfig, connect_store: ConnectStore, clock: Clock | None = None) -> None:
+        super().__init__(config, ClusterMembership(connect_store), CLUSTER_SERVED, clock=clock)
+
+    @property
+    def replicas(self) -> ReplicaManager:
+        return self.services.replicas
+
+    @property
+    def metadata(self) -> MetadataCache:
+        return self.services.metadata
+
+    @property
+    def log_dirs(self) -> LogDirs:
+        return self.services.log_dirs
+
+    def overrides(self, topic: str) -> Mapping[str, str]:
+        """The settings of a topic, as this broker knows them."""
+        return self.membership.topic_settings.overrides.of(topic)
+
+    @property
+    def controller(self) -> ControllerService:
+        return self.membership.service
+
+    @property
+    def store(self) -> CurrentSession:
+        return self.membership.store
+
+    @property
+    def broker_epoch(self) -> int:
+        return self.membership.broker_epoch
 
 
 class EmbeddedCluster:
@@ -46,16 +89,19 @@ class EmbeddedCluster:
         *,
         ports: Mapping[int, int] | None = None,
         advertised: Mapping[int, int] | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        """`ports` by broker (default: free ones); `advertised`: the ports that others are told of."""
+        """`ports` by broker (default: free ones); `advertised`: the ports that others are told of; `clock`:
+        of all brokers."""
         self.directory = directory
         self.count = count
-        self.brokers: dict[int, ClusterBroker] = {}
+        self.brokers: dict[int, EmbeddedBroker] = {}
         self.sessions: dict[int, Any] = {}
         self._settings = dict(settings or {})
         self._racks = dict(racks or {})
         self._ports: dict[int, int] = dict(ports or {})
         self._advertised = advertised or {}
+        self._clock = clock
         self._clients: dict[int, BrokerClient] = {}
         directory.mkdir(parents=True, exist_ok=True)
         self.tree = EmbeddedMetadataStore(str(directory / "tree.journal"))
@@ -63,7 +109,7 @@ class EmbeddedCluster:
     async def start(self) -> None:
         await asyncio.gather(*(self.start_broker(broker_id) for broker_id in range(1, self.count + 1)))
 
-    async def start_broker(self, broker_id: int) -> ClusterBroker:
+    async def start_broker(self, broker_id: int) -> EmbeddedBroker:
         config = BrokerConfig.from_properties(
             {
                 "broker.id": str(broker_id),
@@ -87,7 +133,7 @@ class EmbeddedCluster:
             session = self.sessions[broker_id] = self.tree.connect()
             return session
 
-        broker = ClusterBroker(config, connect)
+        broker = EmbeddedBroker(config, connect, self._clock)
         await broker.start()
         self._ports[broker_id] = broker.addresses["PLAINTEXT"][1]
         self.brokers[broker_id] = broker
@@ -116,7 +162,7 @@ class EmbeddedCluster:
     # --- what the cluster knows
 
     @property
-    def controller(self) -> ClusterBroker:
+    def controller(self) -> EmbeddedBroker:
         return next(broker for broker in self.brokers.values() if broker.controller.is_active)
 
     def leader(self, topic: str, partition: int = 0) -> int:

@@ -7,14 +7,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import NamedTuple
+from uuid import UUID
 
-from coordination import znodes
+from kafka_compat.coordination import znodes
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.cluster.pair import Pair, Side
 from tests.conformance.differential import differences, neutral
 from tests.conformance.wire import Closed, Connection, Plain
 
-ZERO_ID = znodes.decode_topic_id("A" * 22)
+ZERO_ID = UUID(int=0)
 
 
 class Ask(NamedTuple):

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_compat.assignment import alternating, assign_replicas
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.metadata_cache import BrokerMetadata
-from kafka_compat.topic_rules import added_replicas, replicas_for
+from kafka_compat.metadata.assignment import alternating, assign_replicas
+from kafka_compat.metadata.cache import BrokerMetadata
+from kafka_compat.metadata.topic_rules import added_replicas, replicas_for
 
 SIX_IN_THREE_RACKS = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 

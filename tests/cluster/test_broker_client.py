@@ -145,6 +145,14 @@ async def test_a_large_answer_outlives_the_next_one() -> None:
     assert found == [b"a" * 300_000, b"b" * 300_000]
 
 
+async def test_a_host_that_has_no_name_is_a_connection_error() -> None:
+    """Such as one that a broken registration names."""
+    client = BrokerClient("a..b", 9092, "broker-1")
+    with pytest.raises(ConnectionError, match="cannot connect"):
+        await client.send(ApiKey.CONTROLLED_SHUTDOWN, 3, ControlledShutdownRequest())
+    await client.close()
+
+
 async def test_nobody_listening_is_a_connection_error() -> None:
     server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from coordination.embedded import EmbeddedMetadataStore
-from coordination.metadata_store import MetadataStore
-from kafka_compat.broker import StartupError
-from kafka_compat.cluster.broker import ClusterBroker
+from kafka_compat.broker import Broker, StartupError, cluster_broker
+from kafka_compat.cluster.membership import ClusterMembership
 from kafka_compat.config import BrokerConfig
+from kafka_compat.coordination.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.metadata_store import MetadataStore
 
 
 class Cluster:
@@ -21,13 +21,13 @@ class Cluster:
     async def connect(self) -> MetadataStore:
         return self.tree.connect()
 
-    async def start(self, folder: str, **settings: str) -> ClusterBroker:
+    async def start(self, folder: str, **settings: str) -> Broker[ClusterMembership]:
         given = {
             "listeners": "PLAINTEXT://127.0.0.1:0",
             "log.dirs": str(self.directory / folder),
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
-        broker = ClusterBroker(BrokerConfig.from_properties(given), self.connect)
+        broker = cluster_broker(BrokerConfig.from_properties(given), self.connect)
         await broker.start()
         return broker
 
@@ -41,7 +41,7 @@ async def test_ids_are_generated_and_kept(tmp_path: Path) -> None:
         await two.stop(controlled=False)
         two = await cluster.start("two", broker_id="-1")
         assert two.broker_id == 1002
-        assert two.controller.controller_id == 1001
+        assert two.membership.service.controller_id == 1001
     finally:
         await two.stop(controlled=False)
         await one.stop(controlled=False)

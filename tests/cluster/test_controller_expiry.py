@@ -60,20 +60,20 @@ class Load:
 
 
 async def test_expiry_under_load(cluster: EmbeddedCluster) -> None:
-    """Nothing that was acknowledged or made is lost, and there is one controller with one reign each time."""
+    """Nothing that was acknowledged or made is lost, and there is one controller with one term each time."""
     await cluster.create_topic("t")
     load = Load(cluster)
     working = [asyncio.create_task(load.produce()), asyncio.create_task(load.make_topics())]
     for _ in range(EXPIRIES):
         old = cluster.controller
-        reign = old.controller.reign
+        term = old.controller.epoch
         topics, records = len(load.topics), len(load.acknowledged)
         await cluster.sessions[old.broker_id].expire()
-        await until(lambda: not old.controller.is_active or old.controller.reign != reign)  # noqa: B023
+        await until(lambda: not old.controller.is_active or old.controller.epoch != term)  # noqa: B023
         await until(lambda: any(broker.controller.is_active for broker in cluster.brokers.values()))
-        new = cluster.controller.controller.reign
-        assert reign is not None and new is not None
-        assert new.controller_epoch > reign.controller_epoch
+        new = cluster.controller.controller.epoch
+        assert term is not None and new is not None
+        assert new.controller_epoch > term.controller_epoch
         await until(lambda: len(load.topics) > topics and len(load.acknowledged) > records)  # noqa: B023
     load.over = True
     await asyncio.gather(*working)

@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from coordination import znodes
-from coordination.controller_model import CREATE, StateWrite, TopicPartition, WriteStates
-from coordination.embedded import EmbeddedMetadataStore
-from coordination.metadata_store import ConnectionLost, Create, MetadataStore, Operation, Stat
-from coordination.model import PartitionState, TopicState
-from kafka_compat.cluster.controller_nodes import ControllerNodes, run_for_controller
+from kafka_compat.cluster.controller_election import run_for_controller
+from kafka_compat.cluster.controller_nodes import ControllerNodes
 from kafka_compat.cluster.session import CurrentSession
-from kafka_compat.topic_nodes import new_topic_id
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.controller_effects import StateWrite, WriteStates
+from kafka_compat.coordination.controller_model import CREATE, TopicPartition
+from kafka_compat.coordination.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.malformed_nodes import MalformedNodes
+from kafka_compat.coordination.metadata_store import ConnectionLost, Create, MetadataStore, Operation, Stat
+from kafka_compat.coordination.model import PartitionState, TopicState
+from kafka_compat.metadata.topic_nodes import new_topic_id
 from tests.cluster.embedded import SETTLE_S, EmbeddedCluster
 
 PARTITION = TopicPartition("t", 0)
@@ -46,7 +49,7 @@ class Controller:
     def __init__(self, store: LosingAnswers, other: MetadataStore, version: int) -> None:
         self.store = store
         self.other = other
-        self.nodes = ControllerNodes(store)
+        self.nodes = ControllerNodes(store, MalformedNodes())
         self._version = version
 
     async def write(self, state: PartitionState, expected: int) -> tuple[int | None, PartitionState | None]:
@@ -64,9 +67,9 @@ async def controller(tmp_path: Path) -> AsyncIterator[Controller]:
     await store.create(
         znodes.topic_path("t"), znodes.encode_topic(TopicState("t", new_topic_id(), {0: (1, 2)}))
     )
-    reign = await run_for_controller(store, 1, 0)
-    assert reign is not None
-    yield Controller(store, other, reign.epoch_znode_version)
+    term = await run_for_controller(store, 1, 0, MalformedNodes())
+    assert term is not None
+    yield Controller(store, other, term.epoch_znode_version)
     await tree.close()
 
 

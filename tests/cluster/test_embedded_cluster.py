@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from coordination import znodes
-from coordination.metadata_store import ANY_VERSION
 from kafka_compat.cluster.broker_client import BrokerClient
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.metadata_store import ANY_VERSION
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -122,12 +122,12 @@ async def test_a_broker_that_has_just_started_tells_of_all_brokers(
 async def test_another_controller_takes_over(cluster: EmbeddedCluster) -> None:
     await cluster.create_topic("t")
     first = cluster.controller.broker_id
-    reign = cluster.controller.controller.reign
+    term = cluster.controller.controller.epoch
     await cluster.stop_broker(first, controlled=False)
     await until(lambda: any(broker.controller.is_active for broker in cluster.brokers.values()))
-    second = cluster.controller.controller.reign
-    assert reign is not None and second is not None
-    assert second.controller_epoch == reign.controller_epoch + 1
+    second = cluster.controller.controller.epoch
+    assert term is not None and second is not None
+    assert second.controller_epoch == term.controller_epoch + 1
     await until(lambda: len(cluster.controller.metadata.brokers) == 2)
     assert await cluster.create_topic("u", replicas=2) == ErrorCode.NONE
     assert await cluster.produce(cluster.leader("u"), "u", b"x") == ErrorCode.NONE
@@ -148,10 +148,10 @@ async def test_a_broker_whose_session_expired_registers_anew(cluster: EmbeddedCl
 
 
 async def test_a_removed_controller_node_means_a_new_election(cluster: EmbeddedCluster) -> None:
-    before = cluster.controller.controller.reign
+    before = cluster.controller.controller.epoch
     await cluster.brokers[1].store.delete(znodes.CONTROLLER, ANY_VERSION)
     await until(
-        lambda: any(broker.controller.reign not in (None, before) for broker in cluster.brokers.values())
+        lambda: any(broker.controller.epoch not in (None, before) for broker in cluster.brokers.values())
     )
     await cluster.create_topic("t")
     assert cluster.isr("t") == ALL
@@ -180,7 +180,8 @@ async def test_a_controller_that_stops_has_told_the_new_leaders(
     assert led
     others = [broker for broker in cluster.brokers.values() if broker is not leaving]
     for broker in others:
-        monkeypatch.setattr(broker, "lead_and_follow", partial(_late, broker.lead_and_follow))
+        orders = broker.membership.orders
+        monkeypatch.setattr(orders, "lead_and_follow", partial(_late, orders.lead_and_follow))
     await leaving.hand_over()
     held = [broker.replicas.get("t", partition) for broker in others for partition in led]
     assert {item.partition for item in held if item is not None and item.is_leader} == set(led)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from coordination import znodes
 from kafka_compat.broker import StartupError
+from kafka_compat.coordination import znodes
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest
 from tests.cluster.embedded import EmbeddedCluster, until
@@ -31,7 +31,7 @@ async def epochs(cluster: EmbeddedCluster) -> list[int]:
 
 
 def known(cluster: EmbeddedCluster) -> list[int]:
-    return [broker.finalized_features_epoch for _, broker in sorted(cluster.brokers.items())]
+    return [broker.services.finalized_features_epoch for _, broker in sorted(cluster.brokers.items())]
 
 
 async def test_the_controller_makes_it(cluster: EmbeddedCluster) -> None:

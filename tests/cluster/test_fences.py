@@ -11,9 +11,10 @@ from uuid import UUID
 
 import pytest
 
-from coordination import znodes
-from coordination.controller_model import Assignment as Replicas
-from coordination.controller_model import (
+from kafka_compat.cluster import controller_wire as wire
+from kafka_compat.cluster.controller_nodes import ControllerNodes, Deposed
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.controller_effects import (
     BrokerEpoch,
     LeaderAndIsrPartition,
     SendLeaderAndIsr,
@@ -21,13 +22,13 @@ from coordination.controller_model import (
     SendUpdateMetadata,
     StateWrite,
     StopReplicaPartition,
-    TopicPartition,
     WriteStates,
 )
-from coordination.metadata_store import SessionExpired
-from coordination.model import PartitionState
-from kafka_compat.cluster import controller_wire as wire
-from kafka_compat.cluster.controller_nodes import ControllerNodes, Deposed
+from kafka_compat.coordination.controller_model import Assignment as Replicas
+from kafka_compat.coordination.controller_model import TopicPartition
+from kafka_compat.coordination.malformed_nodes import MalformedNodes
+from kafka_compat.coordination.metadata_store import SessionExpired
+from kafka_compat.coordination.model import PartitionState
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -53,9 +54,9 @@ class Known:
         self.state = state
         self.leader = cluster.brokers[state.leader]
         self.follower = next(item for item in ALL if item != state.leader)
-        reign = cluster.controller.controller.reign
-        assert reign is not None
-        self.controller_epoch = reign.controller_epoch
+        term = cluster.controller.controller.epoch
+        assert term is not None
+        self.controller_epoch = term.controller_epoch
         self.held = self.partition(state.leader)
         assert self.held.log.topic_id is not None
         self.topic_id = self.held.log.topic_id
@@ -132,7 +133,7 @@ class Known:
     async def stored(self) -> PartitionState:
         """What the store holds of t-0."""
         data, stat = await self.leader.store.get(znodes.partition_state_path("t", 0))
-        return znodes.decode_partition_state(data, stat.version)
+        return znodes.decode_partition_state("t", 0, data, stat.version)
 
     def cut_off_followers(self) -> None:
         """They live, and fetch t-0 no more."""
@@ -158,7 +159,7 @@ async def known(tmp_path: Path) -> AsyncIterator[Known]:
     leader = cluster.leader("t")
     assert await cluster.produce(leader, "t", b"first") == ErrorCode.NONE
     data, stat = await cluster.brokers[leader].store.get(znodes.partition_state_path("t", 0))
-    yield Known(cluster, znodes.decode_partition_state(data, stat.version))
+    yield Known(cluster, znodes.decode_partition_state("t", 0, data, stat.version))
     await cluster.stop()
 
 
@@ -212,14 +213,14 @@ async def test_the_controller_takes_an_isr_only_from_who_knows_the_present_one(k
 
 
 async def test_a_controller_that_was_deposed_writes_nothing(known: Known) -> None:
-    reign = known.cluster.controller.controller.reign
-    assert reign is not None
-    nodes = ControllerNodes(known.leader.store)
+    term = known.cluster.controller.controller.epoch
+    assert term is not None
+    nodes = ControllerNodes(known.leader.store, MalformedNodes())
     write = StateWrite(T0, replace(known.state, leader=known.follower), known.state.partition_epoch)
     with pytest.raises(Deposed):
-        await nodes.write_states(WriteStates(1, (write,), reign.epoch_znode_version - 1))
+        await nodes.write_states(WriteStates(1, (write,), term.epoch_znode_version - 1))
     with pytest.raises(Deposed):
-        await nodes.delete_topic("t", reign.epoch_znode_version - 1)
+        await nodes.delete_topic("t", term.epoch_znode_version - 1)
     assert await known.stored() == known.state
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kafka_compat.cli.local_cluster import LocalCluster, broker_settings
 from kafka_compat.cluster.broker_client import BrokerClient
-from kafka_compat.cluster.local import LocalCluster, broker_settings
 from kafka_compat.config import BrokerConfig, TopicToCreate
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest
@@ -35,7 +35,7 @@ async def test_the_brokers_find_each_other_at_every_start(tmp_path: Path, starts
     for _ in range(starts):
         cluster = LocalCluster(config, 3)
         await cluster.start()
-        await until(lambda: all(len(broker.metadata.brokers) == 3 for broker in cluster.brokers))  # noqa: B023
+        await until(lambda: all(len(broker.services.metadata.brokers) == 3 for broker in cluster.brokers))  # noqa: B023
         await cluster.stop()
 
 
@@ -60,5 +60,5 @@ async def test_topics_asked_for_at_the_start_wait_for_their_brokers(tmp_path: Pa
         await broker.create_wanted_topics(wanted)
     await until(lambda: cluster.isr("orders", 1) == {1, 2, 3} and cluster.leader("state") > 0)
     leader = cluster.brokers[cluster.leader("state")]
-    assert leader.topics.overrides("state") == {"cleanup.policy": "compact"}
+    assert leader.overrides("state") == {"cleanup.policy": "compact"}
     await cluster.stop()

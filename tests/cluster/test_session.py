@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from coordination import znodes
-from coordination.controller_model import ControllerSettings
-from coordination.embedded import EmbeddedMetadataStore, EmbeddedSession
-from coordination.metadata_store import (
+from kafka_compat.broker import StartupError
+from kafka_compat.cluster import enrolment
+from kafka_compat.cluster.controller_link import ControllerLink
+from kafka_compat.cluster.controller_service import ControllerService
+from kafka_compat.cluster.controller_term import ControllerTermSettings
+from kafka_compat.cluster.registration import register
+from kafka_compat.cluster.session import CurrentSession
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.controller_model import ControllerSettings
+from kafka_compat.coordination.embedded import EmbeddedMetadataStore, EmbeddedSession
+from kafka_compat.coordination.metadata_store import (
     ConnectionLost,
     Create,
     Delete,
@@ -20,14 +27,7 @@ from coordination.metadata_store import (
     Operation,
     Stat,
 )
-from coordination.model import BrokerInfo, Endpoint
-from kafka_compat.client_quotas import ClientQuotas
-from kafka_compat.cluster import broker as cluster_broker
-from kafka_compat.cluster.controller_link import ControllerLink
-from kafka_compat.cluster.controller_reign import ReignSettings
-from kafka_compat.cluster.controller_service import ControllerService
-from kafka_compat.cluster.registration import register
-from kafka_compat.cluster.session import CurrentSession
+from kafka_compat.coordination.model import BrokerInfo, Endpoint
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_client_quotas import (
@@ -41,10 +41,11 @@ from kafka_compat.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
 )
+from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest
 from kafka_compat.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from kafka_compat.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from kafka_compat.protocol.messages.metadata import MetadataRequest
-from kafka_compat.scram_credentials import ScramCredentials
+from kafka_compat.tasks import Tasks
 from tests.cluster.embedded import EmbeddedCluster, until
 from tests.cluster.test_broker_client import frame_of, read_request
 
@@ -119,7 +120,7 @@ async def test_sessions_that_expire_in_the_middle_of_registering_leave_one_regis
         return session
 
     monkeypatch.setattr(cluster.tree, "connect", connect_for_a_moment)
-    monkeypatch.setattr(cluster_broker, "RECONNECT_S", 0.1)
+    monkeypatch.setattr(enrolment, "RECONNECT_S", 0.1)
     await cluster.sessions[1].expire()
     await until(lambda: cluster.brokers[1].broker_epoch == _registered_epoch(cluster))
     assert not short_lived
@@ -143,14 +144,32 @@ async def test_what_was_meant_for_the_life_before_is_not_obeyed(tmp_path: Path) 
     await register(life_before, broker(3, cluster.reserve_port(3)), 0, _WAIT_S)
     await until(lambda: len(cluster.controller.metadata.brokers) == 3)
     starting = asyncio.create_task(cluster.start_broker(3))
+    # It listens, and the controller's requests to it, as well as a client's, wait until it has registered.
+    asking = asyncio.create_task(cluster.send(3, ApiKey.METADATA, 12, MetadataRequest(topics=None)))
     assert await cluster.create_topic("t") == ErrorCode.NONE
-    # Time for the controller to tell broker 3, which it takes for the one that was registered.
-    await asyncio.sleep(0.3)
-    assert (await cluster.send(3, ApiKey.METADATA, 12, MetadataRequest(topics=None))).topics == []
+    assert not (await asyncio.wait([asking], timeout=0.3))[0]
     await life_before.expire()
     await starting
+    assert {broker.node_id for broker in (await asking).brokers} == {1, 2, 3}
     await until(lambda: cluster.isr("t") == {1, 2, 3})
     await cluster.stop()
+
+
+async def test_a_broker_whose_id_is_taken_answers_nobody(tmp_path: Path) -> None:
+    cluster = EmbeddedCluster(tmp_path, settings={"zookeeper.session.timeout.ms": "500"})
+    other = cluster.tree.connect()
+    await other.ensure_all(znodes.PERSISTENT_PATHS)
+    await register(other, broker(1), 0, _WAIT_S)
+    cluster.reserve_port(1)
+    starting = asyncio.create_task(cluster.start_broker(1))
+    # It listens from its first step on.
+    await asyncio.sleep(0)
+    asking = asyncio.create_task(cluster.send(1, ApiKey.API_VERSIONS, 0, ApiVersionsRequest()))
+    with pytest.raises(StartupError, match=r"broker\.id=1 is registered"):
+        await starting
+    with pytest.raises(ConnectionError):
+        await asking
+    await cluster.tree.close()
 
 
 async def test_quotas_and_credentials_while_the_session_is_over(tmp_path: Path) -> None:
@@ -159,9 +178,8 @@ async def test_quotas_and_credentials_while_the_session_is_over(tmp_path: Path) 
     await cluster.start()
     over = cluster.tree.connect()
     await over.expire()
-    one = cluster.brokers[1]
-    one.client_quotas = ClientQuotas(over, lambda _: None)
-    one.scram_credentials = ScramCredentials(over, lambda _: None)
+    store = cluster.brokers[1].store
+    session, store.session = store.session, over
     entity = [EntityData(entity_type="user", entity_name="u")]
     entry = EntryData(entity=entity, ops=[OpData(key="producer_byte_rate", value=1.0)])
     altered = await cluster.send(1, ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest(entries=[entry]))
@@ -173,6 +191,7 @@ async def test_quotas_and_credentials_while_the_session_is_over(tmp_path: Path) 
     )
     answers = [*altered.entries, described, *deleted.results, listed]
     assert [answer.error_code for answer in answers] == [ErrorCode.REQUEST_TIMED_OUT] * 4
+    store.session = session
     await cluster.stop()
 
 
@@ -194,8 +213,8 @@ async def test_a_controller_that_is_no_more_is_not_waited_for(tree: EmbeddedMeta
     async def address_of(broker_id: int) -> tuple[str, int]:
         return "127.0.0.1", ports[broker_id]
 
-    settings = ReignSettings(ControllerSettings(), "PLAINTEXT", False, 30_000, None)
-    service = ControllerService(3, settings, lambda: 0)
+    settings = ControllerTermSettings(ControllerSettings(), "PLAINTEXT", False, 30_000, None)
+    service = ControllerService(3, settings, lambda: 0, Tasks())
     link = ControllerLink("broker-3", service, address_of, 30_000)
     others = tree.connect()
     first, second = (Create(znodes.CONTROLLER, _controller(number), ephemeral=True) for number in (1, 2))

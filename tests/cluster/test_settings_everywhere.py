@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from kafka_compat.coordination.metadata_store import ConnectionLost, Stat, Watch
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.incremental_alter_configs import (
@@ -18,6 +19,7 @@ from tests.cluster.embedded import EmbeddedCluster, until
 
 TOPIC, BROKER = 2, 4
 SET, DELETE = 0, 1
+Get = Callable[[str, Watch | None], Awaitable[tuple[bytes | None, Stat]]]
 
 
 @pytest.fixture
@@ -82,6 +84,34 @@ async def test_unclean_elections_by_a_topic(cluster: EmbeddedCluster) -> None:
     await until(lambda: cluster.isr("t") == {leader})
     await cluster.stop_broker(leader, controlled=False)
     await cluster.start_broker(follower)
-    await until(lambda: [b.metadata.partition("t", 0).leader for b in cluster.brokers.values()] == [-1, -1])  # type: ignore[union-attr]
+    # A controller that is elected meanwhile tells of the brokers first, and then of the topics.
+    known = [broker.metadata for broker in cluster.brokers.values()]
+    await until(
+        lambda: [found.leader for item in known if (found := item.partition("t", 0))] == [-1, -1],
+    )
     await alter(cluster, other, TOPIC, "t", "unclean.leader.election.enable", "true")
     await until(lambda: cluster.leader("t") == follower)
+
+
+async def test_of_a_topic_that_cannot_be_read_at_once(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log that is made meanwhile must not lose what its topic's own settings keep."""
+    path, failures = "/config/topics/t", {broker_id: 2 for broker_id in cluster.brokers}
+    for broker_id, broker in cluster.brokers.items():
+        get = broker.store.get
+
+        async def failing(
+            wanted: str, watch: Watch | None = None, broker_id: int = broker_id, get: Get = get
+        ) -> tuple[bytes | None, Stat]:
+            if wanted == path and failures[broker_id]:
+                failures[broker_id] -= 1
+                raise ConnectionLost(wanted)
+            return await get(wanted, watch)
+
+        monkeypatch.setattr(broker.store, "get", failing)
+    assert await cluster.create_topic("t", configs={"cleanup.policy": "compact"}) == ErrorCode.NONE
+    await until(lambda: len(cluster.isr("t")) == len(cluster.brokers))
+    assert not any(failures.values())
+    for broker in cluster.brokers.values():
+        assert broker.services.membership.topic_settings.overrides.log_config("t").compact

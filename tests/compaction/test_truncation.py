@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kafka_compat.cleaning import LogCleaner
 from kafka_compat.errors import ErrorCode
+from kafka_compat.replication.leaderships import Leaderships
 from kafka_compat.replication.partition import Partition
-from storage.records import Record, build_batch
+from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.upkeep.cleaning import LogCleaner
 from tests.cluster.embedded import EmbeddedCluster, until
 from tests.storage.cleaning_support import records
 
@@ -36,10 +37,18 @@ async def test_a_cleaning_of_records_that_were_truncated_counts_for_nothing(tmp_
         held = broker.replicas.get("t", 0)
         assert held is not None
         append(held, b"old", 20)
-        cleaner = LogCleaner(broker)
-        cleaner.look(broker.clock.now_ms())
+        services = broker.services
+        cleaner = LogCleaner(
+            broker.config,
+            services.clock,
+            broker.replicas,
+            broker.log_dirs,
+            Leaderships(),
+        )
+        cleaner.look(services.clock.now_ms())
         assert cleaner._running
         held.log.truncate_to(2)
+        await until(lambda: not held.log.is_settling)
         append(held, b"new", 18)
         await until(lambda: not cleaner._running)
         cleaner.stop()

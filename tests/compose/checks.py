@@ -89,28 +89,27 @@ def losing_brokers(cluster: Cluster) -> str:
     """Under load with acks=all: one broker's container is killed, another stops and Docker restarts it."""
     admin = _admin(cluster)
     admin.create_topics([NewTopic(LOADED, num_partitions=PARTITIONS)])[LOADED].result(20)
-    load = Load(ConfluentProducer(cluster.bootstrap, LOADED))
-    load.start()
-    load.wait_for_acknowledgement()
-    victim = BROKERS[_leader(admin, LOADED, 0) - 1]
-    docker("kill", cluster.id(victim))
-    wait_until(
-        lambda: _leader(admin, LOADED, 0) not in (-1, BROKERS.index(victim) + 1), HEAL_S, "a new leader"
-    )
-    before = len(load.acknowledged)
-    wait_until(
-        lambda: len(load.acknowledged) > before + 1000, HEAL_S, "1,000 records without the dead broker"
-    )
-    docker("start", cluster.id(victim))
-    wait_until(lambda: _all_in_sync(admin), HEAL_S, "three replicas in sync again")
-    stopped = BROKERS[_leader(admin, LOADED, 0) - 1]
-    docker("exec", cluster.id(stopped), "python", "-c", "import os, signal; os.kill(1, signal.SIGTERM)")
-    wait_until(
-        lambda: cluster.inspect(stopped, "{{.RestartCount}}") == "1", HEAL_S, "Docker restarts the broker"
-    )
-    cluster.wait_healthy(stopped)
-    wait_until(lambda: _all_in_sync(admin), HEAL_S, "three replicas in sync at the end")
-    load.stop_sending()
+    with Load(ConfluentProducer(cluster.bootstrap, LOADED)) as load:
+        load.wait_for_acknowledgement()
+        victim = BROKERS[_leader(admin, LOADED, 0) - 1]
+        docker("kill", cluster.id(victim))
+        wait_until(
+            lambda: _leader(admin, LOADED, 0) not in (-1, BROKERS.index(victim) + 1), HEAL_S, "a new leader"
+        )
+        before = len(load.acknowledged)
+        wait_until(
+            lambda: len(load.acknowledged) > before + 1000, HEAL_S, "1,000 records without the dead broker"
+        )
+        docker("start", cluster.id(victim))
+        wait_until(lambda: _all_in_sync(admin), HEAL_S, "three replicas in sync again")
+        stopped = BROKERS[_leader(admin, LOADED, 0) - 1]
+        docker("exec", cluster.id(stopped), "python", "-c", "import os, signal; os.kill(1, signal.SIGTERM)")
+        wait_until(
+            lambda: cluster.inspect(stopped, "{{.RestartCount}}") == "1", HEAL_S, "Docker restarts the broker"
+        )
+        cluster.wait_healthy(stopped)
+        wait_until(lambda: _all_in_sync(admin), HEAL_S, "three replicas in sync at the end")
+        load.stop_sending()
     findings = check(read_everything(cluster.bootstrap, LOADED), load.acknowledged, load.sent)
     assert findings.nothing and not load.given_up, f"{findings}, given up: {len(load.given_up)}"
     return (

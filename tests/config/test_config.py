@@ -89,9 +89,9 @@ def test_an_error_tells_the_file_and_the_line(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text("broker.id=3\n\nlog.segment.bytes = \\\n  many\n")
     with pytest.raises(ConfigFileError, match=r"server\.properties, line 3: Invalid value many"):
-        load(str(path))
+        load([str(path)])
     with pytest.raises(ConfigFileError, match=r"cannot read .*missing.properties: No such file"):
-        load(str(tmp_path / "missing.properties"))
+        load([str(tmp_path / "missing.properties")])
     with pytest.raises(ConfigFileError, match="expected name=value"):
         load(overrides=["num.partitions"])
 
@@ -106,12 +106,12 @@ def test_the_command_line_beats_the_environment_beats_the_file(tmp_path: Path) -
     path = tmp_path / "server.properties"
     path.write_text("num.partitions=2\nlog.segment.bytes=1000\nbroker.rack=a\n")
     environment = {"KAFKA_NUM_PARTITIONS": "3", "KAFKA_BROKER_RACK": "b", "KAFKA_HEAP_OPTS": "-Xmx1G"}
-    config = load(str(path), ["num.partitions=4"], environment)
+    config = load([str(path)], ["num.partitions=4"], environment)
     assert config.int("num.partitions") == 4
     assert config.str("broker.rack") == "b"
     assert config.int("log.segment.bytes") == 1000
     assert config.unknown == ()
-    assert load(str(path)).str("broker.rack") == "a", "the environment counts only when asked for"
+    assert load([str(path)]).str("broker.rack") == "a", "the environment counts only when asked for"
 
 
 def test_environment_variables_follow_the_rules_of_the_images() -> None:

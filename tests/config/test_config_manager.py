@@ -9,12 +9,13 @@ from uuid import UUID
 
 import pytest
 
-from coordination.embedded import EmbeddedMetadataStore, EmbeddedSession
 from kafka_compat.config import BrokerConfig, log_config
 from kafka_compat.config.synonyms import ConfigSource
-from kafka_compat.configs import Change, ConfigManager, Operation, ResourceType
+from kafka_compat.coordination.embedded import EmbeddedMetadataStore, EmbeddedSession
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.metadata_cache import MetadataCache, PartitionMetadata, TopicMetadata
+from kafka_compat.metadata.cache import MetadataCache, PartitionMetadata, TopicMetadata
+from kafka_compat.metadata.config_manager import ConfigManager, ResourceType
+from kafka_compat.metadata.incremental_changes import Change, Operation
 
 TOPIC, BROKER, LOGGER = ResourceType.TOPIC, ResourceType.BROKER, ResourceType.BROKER_LOGGER
 SET, DELETE, APPEND, SUBTRACT = Operation
@@ -236,7 +237,7 @@ async def test_a_setting_without_effect_is_kept_and_said(
 
 
 async def test_loggers_change_their_level_and_fall_back_to_their_parents(world: World) -> None:
-    logger = logging.getLogger("kafka_compat.configs")
+    logger = logging.getLogger("kafka_compat.metadata.config_manager")
     before = logger.level
     try:
         await world.change(LOGGER, "1", logger.name, SET, "DEBUG")

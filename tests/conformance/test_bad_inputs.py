@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import gzip
 import struct
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
-from storage.batch import CompressionType
-from storage.records import Record, build_batch, encode_record
+from kafka_compat.storage.batch import CompressionType
+from kafka_compat.storage.records import Record, build_batch, encode_record
 from tests.conformance.batches import (
     ATTRIBUTES_AT,
     BASE_SEQUENCE_AT,
@@ -61,6 +62,8 @@ def header(api_key: int, version: int, *, client_id: bytes | None = b"x") -> byt
     )
 
 
+_MORE_THAN_UNSENT_MAX = 40
+"""Answers of 0.9 MB, which no socket's buffers take."""
 TLS_HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(194)
 UNKNOWN_VERSION_PAYLOAD = header(ApiKey.METADATA, 99) + bytes(20)
 
@@ -133,6 +136,27 @@ def test_an_unfinished_frame_has_a_deadline(start_broker: Callable[..., KafkaCom
         connection.send(encode(ApiKey.METADATA, 4, {"topics": []})[:-3])
         assert connection.closed_by_peer(5)
         assert patient.ask(ApiKey.METADATA, 4, {"topics": []})["topics"] == []
+
+
+def test_the_deadline_of_a_frame_stands_still_while_the_broker_does_not_read(
+    start_broker: Callable[..., KafkaCompatBroker],
+) -> None:
+    """Half a frame behind requests whose answers are not taken for longer than the deadline."""
+    broker = start_broker({"kafka.compat.frame.timeout.ms": "300", "auto.create.topics.enable": "true"})
+    with _connect(broker.address) as connection:
+        connection.ask(ApiKey.METADATA, 4, {"topics": [{"name": "t"}], "allow_auto_topic_creation": True})
+        for _ in range(2):
+            data = build_batch([Record(0, START_MS, b"k", bytes(900_000), ())])
+            answer = connection.ask(ApiKey.PRODUCE, 9, produce_request("t", data))
+            assert answer["responses"][0]["partition_responses"][0]["error_code"] == 0, answer
+        fetch = encode(ApiKey.FETCH, 11, fetch_request("t", 0))
+        last = encode(ApiKey.METADATA, 4, {"topics": []})
+        connection.send(fetch * _MORE_THAN_UNSENT_MAX + last[:-3])
+        threading.Event().wait(1.5)
+        for _ in range(_MORE_THAN_UNSENT_MAX):
+            assert len(connection.receive()) > 900_000
+        connection.send(last[-3:])
+        assert connection.receive()
 
 
 def test_connections_over_the_limit_per_address_are_closed(

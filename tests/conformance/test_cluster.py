@@ -18,8 +18,6 @@ OURS_ELSEWHERE = {
     ApiKey.STOP_REPLICA,
     ApiKey.UPDATE_METADATA,
     ApiKey.CONTROLLED_SHUTDOWN,
-    ApiKey.SASL_HANDSHAKE,
-    ApiKey.SASL_AUTHENTICATE,
     ApiKey.CREATE_DELEGATION_TOKEN,
     ApiKey.RENEW_DELEGATION_TOKEN,
     ApiKey.EXPIRE_DELEGATION_TOKEN,
@@ -138,6 +136,13 @@ def test_security_is_disabled(pair: Pair) -> None:
     removal |= {"resource_type_filter": 2, "pattern_type_filter": 3, "resource_name_filter": "topic"}
     removal |= {"principal_filter": None, "host_filter": None}
     pair.same(ApiKey.DELETE_ACLS, {"filters": [removal]}, pair.versions(ApiKey.DELETE_ACLS, 1))
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "GSSAPI", "", "no such"])
+def test_sasl_where_nobody_authenticates(pair: Pair, mechanism: str) -> None:
+    answer = pair.same(ApiKey.SASL_HANDSHAKE, {"mechanism": mechanism})
+    assert answer["error_code"] == 34
+    pair.same(ApiKey.SASL_AUTHENTICATE, {"auth_bytes": mechanism.encode()})
 
 
 def test_describe_topic_partitions(pair_41: Pair) -> None:

@@ -254,3 +254,22 @@ def test_a_second_member_rebalances(pair: Pair) -> None:
         assert [len(answer["members"]) for answer in seconds] == [0, 0]
     finally:
         other.close()
+
+
+def test_what_exceeds_max_message_bytes_is_not_stored(pair: Pair) -> None:
+    group = ready_group(pair)
+    ids = _joined(pair, 3, group)
+
+    def assigned(side: str) -> Plain:
+        mine = {"member_id": ids[side], "assignment": bytes(2 << 20)}
+        return {"group_id": group, "generation_id": 1, "member_id": ids[side], "assignments": [mine]}
+
+    assert pair.same(ApiKey.SYNC_GROUP, assigned, (2,))["error_code"] == -1
+    probe = {
+        side: {"group_id": group, "generation_id": 1, "member_id": member} for side, member in ids.items()
+    }
+    pair.same(ApiKey.HEARTBEAT, lambda side: probe[side], (2,))
+    notes = [part(index, 1, "n" * 4000) for index in range(300)]
+    topic = pair.topic(300)
+    answer = pair.same(ApiKey.OFFSET_COMMIT, commit_request(ready_group(pair), topic, *notes), (7,))
+    assert {found["error_code"] for found in answer["topics"][0]["partitions"]} == {28}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
-from storage.batch import CompressionType
+from kafka_compat.storage.batch import CompressionType
 from tests.conformance.batches import START_MS, batch, old_message
 from tests.conformance.differential import Pair
 from tests.conformance.wire import Plain
@@ -174,7 +174,11 @@ def offsets_request(
     return {"replica_id": -1, "isolation_level": isolation, "topics": [{"name": topic, "partitions": [part]}]}
 
 
-@pytest.mark.parametrize("timestamp", [-1, -2, START_MS - 1, START_MS, START_MS + 2500, START_MS + 1_000_000])
+@pytest.mark.parametrize(
+    "timestamp",
+    [-1, -2, START_MS - 1, START_MS, START_MS + 2500, START_MS + 1_000_000],
+    ids=["latest", "earliest", "before", "first", "between", "after"],
+)
 def test_list_offsets(pair: Pair, timestamp: int) -> None:
     topic = pair.topic()
     fill(pair, topic, batch(3), batch(3, start=3, compression=CompressionType.GZIP))
@@ -288,3 +292,16 @@ def test_idempotent_sequences(pair: Pair) -> None:
     send(0, epoch=2)
     send(18, epoch=0)
     send(0, epoch=2, count=1)
+
+
+@pytest.mark.parametrize("epoch", [-1, 0], ids=["without a session", "with a session"])
+def test_a_partition_named_several_times_is_fetched_once(pair: Pair, epoch: int) -> None:
+    topic = pair.topic()
+    fill(pair, topic, batch(3), batch(3))
+    for offsets in ([0, 3], [3, 0], [0] * 500):
+        request = fetch_request(topic, 0, session_epoch=epoch)
+        request["topics"][0]["partitions"] = [
+            {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 20} for offset in offsets
+        ]
+        found = pair.same(ApiKey.FETCH, request, pair.versions(ApiKey.FETCH, 7, 12))
+        assert len(found["responses"][0]["partitions"]) == 1

@@ -94,12 +94,28 @@ def test_created_topics(pair: Pair) -> None:
 
 
 def test_created_with_defaults_and_assignments(pair: Pair) -> None:
-    pair.same(ApiKey.CREATE_TOPICS, create(wanted(pair.name(), -1, -1)), (4,))
-    pair.same(ApiKey.CREATE_TOPICS, create(wanted(pair.name(), -1, -1)), (7,))
+    for version in pair.versions(ApiKey.CREATE_TOPICS):
+        pair.same(ApiKey.CREATE_TOPICS, create(wanted(pair.name(), -1, -1)), (version,))
     pair.same(
         ApiKey.CREATE_TOPICS, create(wanted(pair.name(), -1, -1, assignments=assignments([1], [1]))), (7,)
     )
     pair.same(ApiKey.CREATE_TOPICS, create(wanted(pair.name()), validate_only=True), (1, 5, 7))
+
+
+def test_what_is_wrong_beside_for_a_topic_that_exists(pair: Pair) -> None:
+    """TOPIC_ALREADY_EXISTS in every version, as kafkajs expects, which asks for -1 partitions."""
+    name = pair.name()
+    pair.same(ApiKey.CREATE_TOPICS, create(wanted(name)), (5,))
+    for mistake in (
+        {"num_partitions": -1},
+        {"replication_factor": -1},
+        {"num_partitions": 0, "replication_factor": 9},
+        {"assignments": assignments([1])},
+        {"configs": settings(retention_ms=None)},
+        {"configs": settings(no_such_config="1")},
+    ):
+        answer = pair.same(ApiKey.CREATE_TOPICS, create(wanted(name) | mistake))
+        assert answer["topics"][0]["error_code"] == 36
 
 
 def test_several_topics_in_one_request(pair: Pair) -> None:

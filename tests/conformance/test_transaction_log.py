@@ -11,13 +11,13 @@ from typing import NamedTuple
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from kafka_compat.groups.shards import shard_of
+from kafka_compat.coordinators.shards import shard_of
+from kafka_compat.metadata.topic_names import TRANSACTIONS_TOPIC
 from kafka_compat.protocol import codec, headers
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import decode_versioned
 from kafka_compat.protocol.messages import response_class
 from kafka_compat.protocol.messages.transaction_state import TransactionLogKey, TransactionLogValue
-from kafka_compat.topic_names import TRANSACTIONS_TOPIC
 from tests.conformance.differential import Pair
 from tests.conformance.test_transactions import Transactional
 from tests.conformance.wire import Plain, encode, plain

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from coordination.embedded import EmbeddedMetadataStore, EmbeddedSession
-from coordination.metadata_store import MetadataStore
-from coordination.zookeeper import ZooKeeperMetadataStore
+from kafka_compat.coordination.embedded import EmbeddedMetadataStore, EmbeddedSession
+from kafka_compat.coordination.metadata_store import MetadataStore
+from kafka_compat.coordination.zookeeper import ZooKeeperMetadataStore
 from tests.support.servers import ZooKeeper
 
 SESSION_TIMEOUT_MS = 1000

@@ -8,44 +8,45 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from uuid import UUID
 
-from coordination.controller import Controller
-from coordination.controller_model import (
-    CREATE,
-    AlterPartitionReply,
-    AlterPartitionRequested,
-    Assignment,
-    BrokersChanged,
+from kafka_compat.coordination.controller import Controller
+from kafka_compat.coordination.controller_effects import (
     ClearDeletions,
     ClearPreferredElection,
-    ControlledShutdownReply,
-    ControllerSettings,
     DeleteTopicNodes,
-    DeletionsRequested,
     Effect,
-    Elected,
-    ElectionReply,
-    Event,
-    IsrChange,
     LeaderAndIsrPartition,
     Note,
-    PartitionsChanged,
-    ReassignmentReply,
-    ReassignmentsReply,
     Reply,
-    ReplyValue,
-    Resigned,
     SendLeaderAndIsr,
     SendStopReplica,
     SendUpdateMetadata,
-    StatesWritten,
-    StopReplicaAnswered,
-    TopicPartition,
-    TopicsChanged,
     WriteReassignments,
     WriteStates,
     WriteTopic,
 )
-from coordination.model import BrokerInfo, Endpoint, PartitionState, TopicState
+from kafka_compat.coordination.controller_events import (
+    AlterPartitionRequested,
+    BrokersChanged,
+    DeletionsRequested,
+    Elected,
+    Event,
+    IsrChange,
+    PartitionsChanged,
+    Resigned,
+    StatesWritten,
+    StopReplicaAnswered,
+    TopicsChanged,
+)
+from kafka_compat.coordination.controller_model import CREATE, Assignment, ControllerSettings, TopicPartition
+from kafka_compat.coordination.controller_replies import (
+    AlterPartitionReply,
+    ControlledShutdownReply,
+    ElectionReply,
+    ReassignmentReply,
+    ReassignmentsReply,
+    ReplyValue,
+)
+from kafka_compat.coordination.model import BrokerInfo, Endpoint, PartitionState, TopicState
 
 
 class World:
@@ -86,7 +87,7 @@ class World:
             self._apply(self.controller.handle(self._watched.popleft()))
 
     def elect(self) -> None:
-        """The next controller begins its reign with what the store holds."""
+        """The next controller begins its term with what the store holds."""
         self.held = None
         self.hold_writes = False
         self.unanswered.clear()

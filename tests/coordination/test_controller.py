@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from coordination.controller_model import (
+from kafka_compat.coordination.controller_events import (
     ControlledShutdownRequested,
-    ControllerSettings,
     ElectionRequested,
-    ElectionType,
     IsrChangesFound,
     LeaderAndIsrAnswered,
     PreferredElectionFound,
@@ -23,9 +21,9 @@ from coordination.controller_model import (
     ReassignmentsListed,
     RebalanceTick,
     Resigned,
-    TopicPartition,
     UncleanConfigChanged,
 )
+from kafka_compat.coordination.controller_model import ControllerSettings, ElectionType, TopicPartition
 from tests.coordination.controller_world import World
 from tests.support.transcripts import check_transcript, transcripts
 
@@ -33,6 +31,16 @@ from tests.support.transcripts import check_transcript, transcripts
 @pytest.mark.parametrize("path", transcripts("controller"), ids=lambda path: path.stem)
 def test_transcript(path: Path) -> None:
     check_transcript(path, Player().play)
+
+
+def test_the_topics_that_it_knows_are_a_view() -> None:
+    """Whoever asks of each of 2,000 names whether it is known would else copy 2,000 names 2,000 times."""
+    world = World()
+    world.start_broker(1)
+    world.elect()
+    known = world.controller.topics
+    world.create_topic("t", {0: (1,)})
+    assert "t" in known
 
 
 class Player:

@@ -16,16 +16,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from coordination.controller_model import (
+from kafka_compat.coordination.controller_events import (
     ControlledShutdownRequested,
     ElectionRequested,
-    ElectionType,
     LeaderAndIsrAnswered,
     ReassignmentRequested,
     RebalanceTick,
-    TopicPartition,
     UncleanConfigChanged,
 )
+from kafka_compat.coordination.controller_model import ElectionType, TopicPartition
 from tests.coordination.controller_world import World
 
 BROKERS = (1, 2, 3, 4)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordination.election import (
+from kafka_compat.coordination.election import (
     Elected,
     elect_for_reassignment,
     elect_leader,

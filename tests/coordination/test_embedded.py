@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordination.embedded import EmbeddedMetadataStore, StoreFailed
-from coordination.journal import CorruptJournal, decode
-from coordination.metadata_store import (
+from kafka_compat.coordination.embedded import EmbeddedMetadataStore, StoreFailed
+from kafka_compat.coordination.journal import CorruptJournal, decode
+from kafka_compat.coordination.metadata_store import (
     BadVersion,
     Check,
     Create,
@@ -30,7 +30,7 @@ from coordination.metadata_store import (
     SetData,
     TransactionFailed,
 )
-from coordination.tree import Tree
+from kafka_compat.coordination.tree import Tree
 
 
 @pytest.fixture
@@ -40,6 +40,10 @@ def path(tmp_path: Path) -> str:
 
 def size_of(path: str) -> int:
     return os.stat(path).st_size
+
+
+def bytes_of(path: str) -> bytes:
+    return Path(path).read_bytes()
 
 
 async def test_nodes_survive_a_restart_with_their_versions(path: str) -> None:
@@ -151,7 +155,7 @@ async def test_a_cancelled_writer_disturbs_nobody(path: str) -> None:
 
 
 async def test_a_change_waits_while_the_disk_is_full(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordination.embedded.FULL_DISK_RETRY_S", 0.01)
+    monkeypatch.setattr("kafka_compat.coordination.embedded.FULL_DISK_RETRY_S", 0.01)
     store = EmbeddedMetadataStore(path)
     session = store.connect()
     await session.create("/kept")
@@ -199,7 +203,7 @@ async def test_a_failing_disk_fails_the_store_and_a_restart_has_what_was_acknowl
 async def test_compaction_keeps_everything_and_shrinks_the_file(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coordination.journal.COMPACT_BYTES_MIN", 20_000)
+    monkeypatch.setattr("kafka_compat.coordination.journal.COMPACT_BYTES_MIN", 20_000)
     store = EmbeddedMetadataStore(path)
     session = store.connect()
     await session.create("/counter", b"")
@@ -288,7 +292,7 @@ def test_after_a_crash_at_any_byte_a_prefix_with_all_that_was_acknowledged_is_le
         states: list[dict[str, tuple[bytes | None, int, bool]]] = [{}]
         acknowledged_at: list[int] = []
 
-        async def run() -> None:
+        async def run() -> bytes:
             store = EmbeddedMetadataStore(path)
             session, model = store.connect(), Model()
             acknowledged_at.append(size_of(path))
@@ -301,9 +305,11 @@ def test_after_a_crash_at_any_byte_a_prefix_with_all_that_was_acknowledged_is_le
                     assert type(failed.cause) is expected
                 states.append(model.nodes)
                 acknowledged_at.append(size_of(path))
+            whole = bytes_of(path)
+            await store.close()
+            return whole
 
-        asyncio.run(run())
-        whole = Path(path).read_bytes()
+        whole = asyncio.run(run())
         assert contents(decode(whole, path)[0]) == states[-1]
         first = acknowledged_at[0]
         for fraction, garbage in crashes:
@@ -316,6 +322,7 @@ def test_after_a_crash_at_any_byte_a_prefix_with_all_that_was_acknowledged_is_le
             kept = {name: node for name, node in states[survivors].items() if not node[2]}
             assert contents(reopened._tree) == kept
             assert size_of(path) == size
+            asyncio.run(reopened.close())
 
 
 def test_an_unwritten_page_amid_unacknowledged_lines_is_cut_but_damage_before_is_refused(
@@ -323,7 +330,7 @@ def test_an_unwritten_page_amid_unacknowledged_lines_is_cut_but_damage_before_is
 ) -> None:
     path = str(tmp_path / "journal")
 
-    async def write() -> list[int]:
+    async def write() -> tuple[list[int], bytes]:
         store = EmbeddedMetadataStore(path)
         session = store.connect()
         sizes = []
@@ -331,10 +338,11 @@ def test_an_unwritten_page_amid_unacknowledged_lines_is_cut_but_damage_before_is
             await session.create(f"/acknowledged-{index}")
             sizes.append(size_of(path))
         await asyncio.gather(*(session.create(f"/together-{index}") for index in range(3)))
-        return sizes
+        whole = bytes_of(path)
+        await store.close()
+        return sizes, whole
 
-    sizes = asyncio.run(write())
-    whole = Path(path).read_bytes()
+    sizes, whole = asyncio.run(write())
     hole = whole.index(b"/together-1")
     Path(path).write_bytes(whole[:hole] + b"\0" * 4 + whole[hole + 4 :])
     names = EmbeddedMetadataStore(path)._tree.nodes
@@ -353,7 +361,7 @@ def test_an_unwritten_page_amid_unacknowledged_lines_is_cut_but_damage_before_is
 
 WRITER = """
 import asyncio, sys
-from coordination.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.embedded import EmbeddedMetadataStore
 
 async def main():
     session = EmbeddedMetadataStore(sys.argv[1]).connect()

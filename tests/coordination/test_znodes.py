@@ -4,8 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from coordination import znodes
-from coordination.model import BrokerInfo, Endpoint, PartitionState, TopicState
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.malformed_nodes import MalformedNode
+from kafka_compat.coordination.model import BrokerInfo, Endpoint, PartitionState, TopicState
 
 
 def test_broker_registration() -> None:
@@ -49,12 +50,12 @@ def test_partition_state() -> None:
     genuine = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1]}'
     state = PartitionState(leader=1, leader_epoch=0, isr=(1,), controller_epoch=1, partition_epoch=4)
     assert znodes.encode_partition_state(state) == genuine
-    assert znodes.decode_partition_state(genuine, 4) == state
+    assert znodes.decode_partition_state("t", 0, genuine, 4) == state
     recovering = (
         b'{"controller_epoch":4,"leader":1,"version":1,"leader_recovery_state":1,"leader_epoch":2,"isr":[1]}'
     )
     assert znodes.encode_partition_state(PartitionState(1, 2, (1,), 4, recovering=True)) == recovering
-    assert znodes.decode_partition_state(recovering, 0).recovering
+    assert znodes.decode_partition_state("t", 0, recovering, 0).recovering
 
 
 @pytest.mark.parametrize(
@@ -91,15 +92,14 @@ def test_payloads_come_back() -> None:
     assert znodes.decode_cluster_id(znodes.encode_cluster_id("x")) == "x"
     controller = znodes.ControllerInfo(3, 7)
     assert znodes.decode_controller(znodes.encode_controller(controller)) == controller
-    assert znodes.decode_config(znodes.encode_config({"a": "ü"})) == {"a": "ü"}
-    assert znodes.decode_config(None) == {}
-    assert znodes.decode_config_change(znodes.encode_config_change("users/u")) == "users/u"
-    assert (
-        znodes.decode_config_change(b'{"version":1,"entity_type":"topics","entity_name":"t"}') == "topics/t"
-    )
-    assert znodes.decode_partitions(znodes.encode_partitions([("t", 3)])) == [("t", 3)]
+    assert znodes.decode_config("/config/topics/t", znodes.encode_config({"a": "ü"})) == {"a": "ü"}
+    assert znodes.decode_config("/config/topics/t", None) == {}
+    assert znodes.decode_config_change("/c", znodes.encode_config_change("users/u")) == "users/u"
+    version_1 = b'{"version":1,"entity_type":"topics","entity_name":"t"}'
+    assert znodes.decode_config_change("/c", version_1) == "topics/t"
+    assert znodes.decode_partitions("/p", znodes.encode_partitions([("t", 3)])) == [("t", 3)]
     assert znodes.decode_reassignment(znodes.encode_reassignment({("t", 3): [2]})) == {("t", 3): (2,)}
-    assert znodes.decode_log_dir_event(znodes.encode_log_dir_event(4)) == 4
+    assert znodes.decode_log_dir_event("/l", znodes.encode_log_dir_event(4)) == 4
     block = znodes.ProducerIdBlock(1, 1000, 1999)
     assert znodes.decode_producer_id_block(znodes.encode_producer_id_block(block)) == block
     assert znodes.decode_producer_id_block(None) is None
@@ -112,7 +112,7 @@ def test_payloads_come_back() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", None, b"\xff"])
 def test_a_node_with_something_else_in_it_is_named(data: bytes | None) -> None:
-    with pytest.raises(znodes.BadPayload):
+    with pytest.raises(MalformedNode):
         znodes.decode_topic("t", data)
 
 

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+_LOOKS = 5
+"""A thread that enters a system call looks stopped for a moment, too."""
 
 
 @contextlib.contextmanager
@@ -29,5 +35,33 @@ def failing(pid: int, calls: Sequence[str], error: str, paths: Sequence[Path] = 
             raise AssertionError(f"strace cannot attach: {''.join(said)}")
         yield
     finally:
-        tracer.terminate()
-        tracer.communicate(timeout=20)
+        with _standing_still(pid):
+            tracer.terminate()
+            tracer.communicate(timeout=20)
+
+
+@contextlib.contextmanager
+def _standing_still(pid: int) -> Iterator[None]:
+    """Stop the process outside of any system call: one that strace leaves half way fails with ENOSYS,
+    which is no error of a disk.
+    """
+    stopped_in_a_row = 0
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)
+    while stopped_in_a_row < _LOOKS and (states := _thread_states(pid)):
+        stopped_in_a_row = stopped_in_a_row + 1 if states <= {"T", "t"} else 0
+        time.sleep(0.005)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def _thread_states(pid: int) -> set[str]:
+    """What Linux says of the threads that are not dead: R running, S and D waiting, T and t stopped."""
+    states = set()
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):
+            states.add(stat.read_text().rpartition(")")[2].split()[0])
+    return states - {"X", "Z"}

@@ -54,7 +54,6 @@ class Disks:
         # Not librdkafka: when a partition has no leader for a while it starts a new epoch by itself ("message
         # sequence gap") and sends again what was stored already, whoever the broker is.
         self.load = Load(KafkaPythonProducer(self.broker.address, TOPIC))
-        self.load.start()
 
     def ask(self, api_key: ApiKey, version: int, request: dict[str, Any]) -> dict[str, Any]:
         with wire.Connection(self.broker.address) as connection:
@@ -125,7 +124,8 @@ class Disks:
 def disks(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Disks]:
     disks = Disks(tmp_path, request.node.name)
     disks.create_topic("probe", 4)
-    yield disks
+    with disks.load:
+        yield disks
     disks.broker.stop()
 
 

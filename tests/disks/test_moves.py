@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.storage.records import Record, build_batch
 from tests.conformance import wire
 from tests.durability.load import PARTITIONS, ConfluentProducer, Load, check, read_everything
 from tests.support import campaign, java
@@ -84,16 +86,15 @@ def test_nothing_is_lost_by_moves_under_load_and_kills(
 ) -> None:
     broker, disks = moving
     create(broker)
-    load = Load(ConfluentProducer(broker.address, TOPIC))
-    load.start()
-    for number in range(campaign.rounds(3, 30)):
-        load.wait_for_acknowledgement()
-        target = disks[number % 2]
-        assert move(broker, target, TOPIC, [0, 1, 2]) == [0, 0, 0]
-        if number % 2:
-            broker.restart(kill=True)
-        wait_until_all_in(broker, target)
-    load.stop_sending()
+    with Load(ConfluentProducer(broker.address, TOPIC)) as load:
+        for number in range(campaign.rounds(3, 30)):
+            load.wait_for_acknowledgement()
+            target = disks[number % 2]
+            assert move(broker, target, TOPIC, [0, 1, 2]) == [0, 0, 0]
+            if number % 2:
+                broker.restart(kill=True)
+            wait_until_all_in(broker, target)
+        load.stop_sending()
     broker.restart()
     log = read_everything(broker.address, TOPIC)
     findings = check(log, load.acknowledged, load.sent)
@@ -101,6 +102,34 @@ def test_nothing_is_lost_by_moves_under_load_and_kills(
     assert set(places(broker).values()) == {str(target)}
     (other,) = (disk for disk in disks if disk != target)
     wait_until(lambda: not list(other.glob(f"{TOPIC}-*")), PATIENCE_S, "no folder is left behind")
+
+
+def test_a_copy_that_a_kill_left_without_its_topic_id_gets_it(
+    moving: tuple[KafkaCompatBroker, list[Path]],
+) -> None:
+    """Killed when the folder of a copy was made, and the topic's id not yet noted in it. The log that came of
+    it was taken for another topic's by the start after the next move, and set aside.
+    """
+    broker, disks = moving
+    create(broker, partitions=1)
+    (here,) = [disk for disk in disks if (disk / f"{TOPIC}-0").exists()]
+    (there,) = [disk for disk in disks if disk != here]
+    batch = build_batch([Record(timestamp=1_790_000_000_000, value=b"kept") for _ in range(10)])
+    data = {"name": TOPIC, "partition_data": [{"index": 0, "records": memoryview(batch)}]}
+    ask(broker, ApiKey.PRODUCE, 8, {"acks": 1, "timeout_ms": 30_000, "topic_data": [data]})
+    broker.kill()
+    copy = there / f"{TOPIC}-0.{uuid.uuid4().hex}-future"
+    copy.mkdir()
+    (copy / f"{0:020}.log").touch()
+    broker.start()
+    wait_until_all_in(broker, there)
+    assert move(broker, here, TOPIC, [0]) == [0]
+    wait_until_all_in(broker, here)
+    broker.restart(kill=True)
+    assert "id of another topic" not in broker.log.read_text()
+    wanted = {"name": TOPIC, "partitions": [{"partition_index": 0, "timestamp": -1}]}
+    answer = ask(broker, ApiKey.LIST_OFFSETS, 5, {"replica_id": -1, "topics": [wanted]})
+    assert answer["topics"][0]["partitions"][0]["offset"] == 10
 
 
 def test_errors_are_genuine_kafkas(moving: tuple[KafkaCompatBroker, list[Path]], tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 PARTITIONS = 3
 _BURST = 20
@@ -36,6 +36,9 @@ class Producer(Protocol):
 
     def finish(self) -> None:
         """Wait until every record sent is acknowledged or given up."""
+
+    def drop(self) -> None:
+        """Forget what is under way, and close."""
 
 
 class ConfluentProducer:
@@ -72,6 +75,9 @@ class ConfluentProducer:
         left = self._client.flush(120)
         assert left == 0, f"{left} records neither acknowledged nor given up within 120 s"
 
+    def drop(self) -> None:
+        self._client.purge()
+
 
 class KafkaPythonProducer:
     """kafka-python."""
@@ -104,9 +110,15 @@ class KafkaPythonProducer:
         self._client.flush(120)
         self._client.close(30)
 
+    def drop(self) -> None:
+        self._client.close(0)
+
 
 class Load(threading.Thread):
-    """Sends numbered records at a steady pace until `stop_sending`, and keeps what was acknowledged where."""
+    """Sends numbered records at a steady pace until `stop_sending`, and keeps what was acknowledged where.
+
+    A context manager: it sends from the start of the block, and its client does not outlive it.
+    """
 
     def __init__(self, producer: Producer) -> None:
         super().__init__(name="load", daemon=True)
@@ -117,6 +129,16 @@ class Load(threading.Thread):
         self._stopping = threading.Event()
         self._news = threading.Condition()
         self._failure: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        if self.is_alive():
+            self._producer.drop()
+            self.join(60)
 
     def run(self) -> None:
         try:

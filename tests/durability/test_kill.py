@@ -51,10 +51,9 @@ def test_nothing_acknowledged_is_lost_or_stored_twice_over_kills(
 ) -> None:
     rounds = campaign.rounds(12, 200)
     _create_topic(killed_broker.address)
-    load = Load(producer(killed_broker.address, _TOPIC))
-    load.start()
-    _kill_again_and_again(killed_broker, load, rounds, random.Random(producer.__name__))
-    load.stop_sending()
+    with Load(producer(killed_broker.address, _TOPIC)) as load:
+        _kill_again_and_again(killed_broker, load, rounds, random.Random(producer.__name__))
+        load.stop_sending()
     log = read_everything(killed_broker.address, _TOPIC)
     findings = check(log, load.acknowledged, load.sent)
     record_property("rounds", rounds)

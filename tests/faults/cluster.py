@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ class PartitionState:
     isr: tuple[int, ...]
 
 
-class _GenuineKafka(GenuineKafka):
+class LastingGenuineKafka(GenuineKafka):
     """Genuine Kafka whose session outlives its kill, as it does in production."""
 
     def _forget_session(self) -> None:
@@ -97,10 +97,10 @@ class FaultCluster:
         """All brokers, whether they run or not."""
         return ",".join(broker.address for broker in self.brokers.values())
 
-    def _broker(self, broker_id: int) -> Server:
+    def _settings(self, broker_id: int) -> dict[str, str]:
         proxy = self.proxies.get(broker_id)
         address = proxy.address if proxy is not None else self.zookeeper.address
-        settings = {
+        return {
             "broker.id": str(broker_id),
             "zookeeper.connect": address + _CHROOT,
             "zookeeper.session.timeout.ms": str(self.session_timeout_ms),
@@ -111,9 +111,12 @@ class FaultCluster:
             "offsets.topic.num.partitions": "4",
             **self._overrides,
         }
+
+    def _broker(self, broker_id: int) -> Server:
+        settings = self._settings(broker_id)
         directory = self._directory / f"broker-{broker_id}"
         if self.genuine:
-            return _GenuineKafka(directory, settings, zookeeper=self.zookeeper)
+            return LastingGenuineKafka(directory, settings, zookeeper=self.zookeeper)
         return KafkaCompatBroker(directory, settings, arguments=["--verbose"])
 
     def _connect(self) -> Any:
@@ -148,6 +151,10 @@ class FaultCluster:
                     found["leader"], found["leader_epoch"], tuple(found["isr"])
                 )
         return states
+
+    def has_topic(self, topic: str) -> bool:
+        """Whether there is such a topic, or what a deletion has left of it."""
+        return self._nodes.retry(self._nodes.exists, f"/brokers/topics/{topic}") is not None
 
     def _children(self, path: str) -> list[str]:
         from kazoo.exceptions import NoNodeError
@@ -205,9 +212,10 @@ class FaultCluster:
 
     # --- faults
 
-    def start(self, broker_id: int) -> None:
-        """Start a broker again and wait until it is ready."""
+    def start(self, broker_id: int, launched: Callable[[int], None] = lambda pid: None) -> None:
+        """Start a broker again and wait until it is ready; `launched` is told its process id before."""
         self.brokers[broker_id].launch()
+        launched(self.brokers[broker_id].pid)
         self.brokers[broker_id].process.wait_ready(_START_S)
 
     @contextmanager

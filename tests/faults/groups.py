@@ -20,6 +20,8 @@ _POLL_OF_A_JOIN_S = 5.0
 assigned and sits idle for ever (`join_group_async`). A poll with records ends at once anyway.
 """
 _RETRIES_S = 30.0
+_PASSING = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
+"""What librdkafka hands to its application, and Java tries again by itself."""
 _END_S = 60.0
 
 
@@ -117,7 +119,8 @@ class _ConfluentMember(_ThreadMember):
             try:
                 confirmed = consumer.commit(asynchronous=False)
             except KafkaException as error:
-                if error.args[0].retriable() and time.monotonic() < deadline:
+                passes = error.args[0].retriable() or error.args[0].name() in _PASSING
+                if passes and time.monotonic() < deadline:
                     time.sleep(_POLL_S)
                     continue
                 self.errors.append(f"commit: {error}")

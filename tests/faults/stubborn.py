@@ -25,8 +25,8 @@ from kafka_compat.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from storage.batch import read_header
-from storage.records import Record, build_batch, iter_records
+from kafka_compat.storage.batch import read_header
+from kafka_compat.storage.records import Record, build_batch, iter_records
 from tests.faults.cluster import FaultCluster
 
 _PRODUCE_VERSION = 9

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from kafka_compat.coordinators.coordinator_log import ReplayedBatch, TransactionalProducer
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.coordinator import GroupCoordinator
-from kafka_compat.groups.coordinator_log import ReplayedBatch, TransactionalProducer
 from kafka_compat.groups.model import GroupSettings, Join, JoinResult, OffsetAndMetadata, Sync, SyncResult
 from tests.groups.transcript import subscription
 
@@ -102,11 +102,12 @@ class Coordinator(GroupCoordinator):
     def __init__(self, log: MemoryLog | None = None, *, load: bool = True, **settings: int) -> None:
         self.log = log or MemoryLog()
         self.scheduler = ManualScheduler()
+        self.wall_ms = WALL_MS
         super().__init__(
             coordinator_log=self.log,
             scheduler=self.scheduler,
             settings=GroupSettings(**{"group_initial_rebalance_delay_ms": 0, **settings}),
-            now_ms=lambda: WALL_MS + self.scheduler.now_ms,
+            now_ms=lambda: self.wall_ms + self.scheduler.now_ms,
             partition_exists=lambda topic, partition: topic != "gone" and partition < 10,
         )
         if load:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from kafka_compat.coordinators.coordinator_log import ReplayedBatch
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.coordinator_log import ReplayedBatch
 from kafka_compat.groups.model import Commit, Leaving, OffsetRecord
 from kafka_compat.groups.records import encode_record
 from tests.groups.memory import (
     Coordinator,
+    ManualTimer,
     MemoryLog,
     join_request,
     position,
     stable_member,
     sync_request,
 )
+from tests.support.steps import result_of
 
 
 def commit_request(
@@ -51,7 +54,7 @@ def test_an_answer_waits_until_its_record_is_committed() -> None:
 
     answers: list[Any] = []
     request = commit_request({("topic", 0): position(5)}, member_id, 1)
-    coordinator.commit_offsets("g", request, answers.append)
+    result_of(coordinator.commit_offsets("g", request, answers.append))
     assert answers == []
     assert committed(coordinator, "g", ("topic", 0)) is None
     _, fetched = coordinator.fetch_offsets("g", [("topic", 0)], require_stable=True)
@@ -67,7 +70,7 @@ def test_what_is_not_committed_in_time_is_answered_all_the_same() -> None:
     partition = ("topic", 0)
     coordinator.log.hold = True
     answers: list[Any] = []
-    coordinator.commit_offsets("g", commit_request({partition: position(5)}), answers.append)
+    result_of(coordinator.commit_offsets("g", commit_request({partition: position(5)}), answers.append))
     coordinator.scheduler.advance(1_999)
     assert answers == []
     coordinator.scheduler.advance(1)
@@ -75,7 +78,7 @@ def test_what_is_not_committed_in_time_is_answered_all_the_same() -> None:
     coordinator.log.commit()
     assert len(answers) == 1
 
-    coordinator.commit_offsets("g", commit_request({partition: position(6)}), answers.append)
+    result_of(coordinator.commit_offsets("g", commit_request({partition: position(6)}), answers.append))
     coordinator.log.commit()
     coordinator.scheduler.advance(10_000)
     assert answers[1:] == [{partition: ErrorCode.NONE}]
@@ -95,9 +98,9 @@ def test_a_log_that_refuses_leaves_the_old_offset_in_place(refusal: ErrorCode, a
     coordinator = Coordinator()
     partition = ("topic", 0)
     answers: list[Any] = []
-    coordinator.commit_offsets("g", commit_request({partition: position(1)}), answers.append)
+    result_of(coordinator.commit_offsets("g", commit_request({partition: position(1)}), answers.append))
     coordinator.log.refuse = refusal
-    coordinator.commit_offsets("g", commit_request({partition: position(2)}), answers.append)
+    result_of(coordinator.commit_offsets("g", commit_request({partition: position(2)}), answers.append))
     assert answers == [{partition: ErrorCode.NONE}, {partition: answer}]
     assert committed(coordinator, "g", partition) == 1
 
@@ -106,9 +109,9 @@ def test_a_text_too_long_for_its_record_is_refused_and_the_group_lives() -> None
     coordinator = Coordinator(offset_metadata_max_bytes=100_000)
     answers: list[Any] = []
     too_long = commit_request({("topic", 0): position(1, "m" * 40_000)})
-    coordinator.commit_offsets("g", too_long, answers.append)
+    result_of(coordinator.commit_offsets("g", too_long, answers.append))
     assert answers == [{("topic", 0): ErrorCode.UNKNOWN_SERVER_ERROR}]
-    coordinator.commit_offsets("g", commit_request({("topic", 0): position(2)}), answers.append)
+    result_of(coordinator.commit_offsets("g", commit_request({("topic", 0): position(2)}), answers.append))
     assert committed(coordinator, "g", ("topic", 0)) == 2
 
 
@@ -116,8 +119,8 @@ def test_unknown_partitions_are_refused_one_by_one() -> None:
     coordinator = Coordinator()
     answers: list[Any] = []
     offsets = {("gone", 0): position(1), ("topic", 1): position(2), ("topic", 99): position(3)}
-    coordinator.commit_offsets("g", commit_request(offsets), answers.append)
-    coordinator.commit_offsets("g", commit_request({("gone", 0): position(1)}), answers.append)
+    result_of(coordinator.commit_offsets("g", commit_request(offsets), answers.append))
+    result_of(coordinator.commit_offsets("g", commit_request({("gone", 0): position(1)}), answers.append))
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert answers == [
         {("gone", 0): unknown, ("topic", 1): ErrorCode.NONE, ("topic", 99): unknown},
@@ -144,7 +147,7 @@ def test_a_group_goes_on_after_its_shard_has_moved() -> None:
     coordinator = Coordinator()
     member = stable_member(coordinator, "g")
     request = commit_request({("topic", 0): position(7, "näher")}, member.member_id, 1)
-    coordinator.commit_offsets("g", request, lambda _: None)
+    result_of(coordinator.commit_offsets("g", request, lambda _: None))
 
     successor = Coordinator(coordinator.log)
     assert successor.heartbeat("g", 1, member.member_id, None) is ErrorCode.NONE
@@ -165,7 +168,7 @@ def test_while_a_long_log_is_loading_requests_are_told_so() -> None:
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     answers: list[Any] = []
     coordinator.join("g", join_request(), answers.append)
-    coordinator.commit_offsets("g", commit_request({("topic", 0): position(1)}), answers.append)
+    result_of(coordinator.commit_offsets("g", commit_request({("topic", 0): position(1)}), answers.append))
     coordinator.leave("g", [Leaving(member_id="m", group_instance_id=None, reason="")], answers.append)
     coordinator.delete_groups(["g"], answers.append)
     assert [answers[0].error, answers[1], answers[2].error, answers[3]] == [
@@ -235,7 +238,7 @@ def test_offsets_of_a_transaction_count_when_it_commits() -> None:
 def test_expired_offsets_are_looked_for_now_and_then() -> None:
     coordinator = Coordinator(offsets_retention_ms=1_000, offsets_retention_check_interval_ms=600)
     coordinator.start()
-    coordinator.commit_offsets("g", commit_request({("topic", 0): position(1)}), lambda _: None)
+    result_of(coordinator.commit_offsets("g", commit_request({("topic", 0): position(1)}), lambda _: None))
     coordinator.scheduler.advance(999)
     assert committed(coordinator, "g", ("topic", 0)) == 1
     coordinator.scheduler.advance(201)
@@ -247,7 +250,7 @@ def test_deleted_topics_take_their_offsets_with_them() -> None:
     coordinator = Coordinator()
     for group_id in ("a", "b"):
         offsets = {("topic", 0): position(1), ("other", 0): position(2)}
-        coordinator.commit_offsets(group_id, commit_request(offsets), lambda _: None)
+        result_of(coordinator.commit_offsets(group_id, commit_request(offsets), lambda _: None))
     coordinator.forget_partitions([("topic", 0), ("topic", 1)])
     for restarted in (coordinator, Coordinator(coordinator.log)):
         for group_id in ("a", "b"):
@@ -258,7 +261,8 @@ def test_deleted_topics_take_their_offsets_with_them() -> None:
 def test_groups_are_listed_by_state_and_type_whatever_the_case() -> None:
     coordinator = Coordinator()
     stable_member(coordinator, "busy")
-    coordinator.commit_offsets("simple", commit_request({("topic", 0): position(1)}), lambda _: None)
+    request = commit_request({("topic", 0): position(1)})
+    result_of(coordinator.commit_offsets("simple", request, lambda _: None))
 
     def listed(states: set[str], types: set[str]) -> list[str]:
         return sorted(group.group_id for group in coordinator.list_groups(states, types)[1])
@@ -272,7 +276,8 @@ def test_groups_are_listed_by_state_and_type_whatever_the_case() -> None:
 def test_groups_are_deleted_one_by_one_and_answered_together() -> None:
     coordinator = Coordinator()
     stable_member(coordinator, "busy")
-    coordinator.commit_offsets("simple", commit_request({("topic", 0): position(1)}), lambda _: None)
+    request = commit_request({("topic", 0): position(1)})
+    result_of(coordinator.commit_offsets("simple", request, lambda _: None))
     coordinator.log.hold = True
     answers: list[Any] = []
     coordinator.delete_groups(["busy", "simple", "none", "simple"], answers.append)
@@ -324,8 +329,7 @@ def test_a_closed_coordinator_has_no_timers_and_refuses() -> None:
 def test_a_jump_of_the_wall_clock_expires_nobody() -> None:
     coordinator = Coordinator()
     member = stable_member(coordinator, "g")
-    jump_ms = 365 * 24 * 3_600_000
-    coordinator._now_ms = lambda: coordinator.scheduler.now_ms + jump_ms
+    coordinator.wall_ms += 365 * 24 * 3_600_000
     coordinator.scheduler.advance(9_000)
     assert coordinator.heartbeat("g", 1, member.member_id, None) is ErrorCode.NONE
 
@@ -334,14 +338,14 @@ def test_an_idle_group_costs_few_wake_ups() -> None:
     coordinator = Coordinator()
     member = stable_member(coordinator, "g")
     wake_ups = 0
-    original = coordinator._wake
+    call_later = coordinator.scheduler.call_later
 
-    def counting(hosted: Any) -> None:
+    def counting(delay_ms: int, callback: Callable[[], None]) -> ManualTimer:
         nonlocal wake_ups
         wake_ups += 1
-        original(hosted)
+        return call_later(delay_ms, callback)
 
-    coordinator._wake = counting  # type: ignore[method-assign]
+    coordinator.scheduler.call_later = counting  # type: ignore[method-assign]
     for _ in range(1_000):
         coordinator.scheduler.advance(3_000)
         assert coordinator.heartbeat("g", 1, member.member_id, None) is ErrorCode.NONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kafka_compat.coordinators.shards import java_hash_code, shard_of
 from kafka_compat.groups.model import (
     GroupRecord,
     GroupSnapshot,
@@ -12,7 +13,6 @@ from kafka_compat.groups.model import (
     OffsetRecord,
 )
 from kafka_compat.groups.records import decode_record, encode_record
-from kafka_compat.groups.shards import java_hash_code, shard_of
 from kafka_compat.groups.subscription import subscribed_topics
 from kafka_compat.protocol.codec import MalformedRequest, encode_versioned
 from kafka_compat.protocol.messages.consumer_offsets import (

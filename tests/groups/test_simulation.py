@@ -17,6 +17,7 @@ from kafka_compat.groups.machine import COMPLETING_REBALANCE, EMPTY, PREPARING_R
 from kafka_compat.groups.model import Commit, JoinResult, Leaving, Sync, SyncResult
 from tests.groups.memory import Coordinator, MemoryLog, join_request, position
 from tests.groups.transcript import subscription
+from tests.support.steps import result_of
 
 STEPS = 150
 PROTOCOLS = (
@@ -121,7 +122,7 @@ class Client:
             if not errors[partition]:
                 world.acknowledged[partition] = max(offset, world.acknowledged.get(partition, 0))
 
-        world.coordinator.commit_offsets("g", request, world.expect(committed))
+        result_of(world.coordinator.commit_offsets("g", request, world.expect(committed)))
 
     def leave(self) -> None:
         leaving = Leaving(member_id=self.member_id, group_instance_id=self.instance, reason="random")
@@ -183,10 +184,10 @@ class World:
         self.coordinator = Coordinator(self.log, load=True, **self.settings)
 
     def check(self) -> None:
-        hosted = self.coordinator._hosted.get("g")
-        if hosted is None:
+        running = self.coordinator._running.get("g")
+        if running is None:
             return
-        group: Group = hosted.group
+        group: Group = running.machine
         roster = group.roster
         members = set(roster.members)
         assert roster.leader_id in members if members else roster.leader_id is None

@@ -25,10 +25,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
 
+from kafka_compat.coordinators.coordinator_log import NO_PRODUCER_ID, ReplayedBatch
+from kafka_compat.coordinators.loader import Loader
+from kafka_compat.coordinators.machine import Now, Output, Write
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.coordinator_log import ReplayedBatch
 from kafka_compat.groups.group import Group
-from kafka_compat.groups.loader import Loader
 from kafka_compat.groups.model import (
     Commit,
     GroupRecord,
@@ -37,17 +38,14 @@ from kafka_compat.groups.model import (
     JoinResult,
     LeaveResult,
     Leaving,
-    Now,
     OffsetAndMetadata,
-    Output,
     Record,
     Result,
     Sync,
     SyncResult,
     TopicPartition,
-    Write,
 )
-from kafka_compat.groups.records import encode_record
+from kafka_compat.groups.records import decode_record, encode_record
 
 START_MS = 1_000_000
 
@@ -268,19 +266,23 @@ class Player:
         self.holding = False
         held, self.held = self.held, []
         for write, end_offset in held:
-            self._run(self.group.written(write.purpose, ErrorCode[error], end_offset, self._now()))
+            self._written(write, end_offset, ErrorCode[error])
+
+    def _written(self, write: Write, end_offset: int, error: ErrorCode) -> None:
+        for record in write.records if not error else ():
+            self.group.replay(record, end_offset, NO_PRODUCER_ID)
+        self._run(self.group.written(write.purpose, error, self._now()))
 
     def _restart(self) -> None:
-        loader = Loader(self._say)
+        loader = Loader()
         for batch in self.log:
             loader.feed(batch)
-        for _ in loader.decode():
-            pass
         self.group = self._new_group()
-        for loaded in loader.groups.values():
-            self.group.offsets.committed = loaded.offsets
-            if loaded.snapshot is not None:
-                self._run(self.group.restore(loaded.snapshot, self._now()))
+        for key, value, log_offset, producer_id in loader.records():
+            record = decode_record(key, value)
+            assert record is not None
+            self.group.replay(record, log_offset, producer_id)
+        self._run(self.group.loaded(self._now()))
 
     def _unload(self) -> None:
         self._run(self.group.unload())
@@ -292,7 +294,8 @@ class Player:
             self._say(f"* {note}")
         for waiter, result in out.responses:
             self._say(f"{waiter} <- {self._tell(str(waiter), result)}")
-        for write in out.writes:
+        write = out.write
+        if write is not None:
             records = [encode_record(record) for record in write.records]
             self.log.append(ReplayedBatch(len(self.log) + 1, -1, None, records))
             for record in write.records:
@@ -300,8 +303,7 @@ class Player:
             if self.holding:
                 self.held.append((write, len(self.log)))
             else:
-                done = self.group.written(write.purpose, ErrorCode.NONE, len(self.log), self._now())
-                self._run(done)
+                self._written(write, len(self.log), ErrorCode.NONE)
 
     def _tell(self, name: str, result: Result) -> str:
         if isinstance(result, JoinResult):

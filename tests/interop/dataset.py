@@ -63,12 +63,12 @@ def write_everything(address: str) -> None:
     """Create `TOPICS`, fill them, and commit the offsets of `GROUPS`."""
     create_topics(address, TOPICS)
     for codec in CODECS:
-        _write(address, {"compression.type": codec}, "codecs", 3, 120)
-    _write(address, {}, "small-segments", 1, 600)
-    _write(address, {"enable.idempotence": True}, "idempotent", 2, 400)
-    _write(address, {}, "deleted-records", 1, 200)
-    _write(address, {}, "append-time", 1, 50)
-    _write(address, {"compression.type": "zstd"}, "tombstones", 1, 50, keys=COMPACTED_KEYS)
+        write(address, {"compression.type": codec}, "codecs", 3, 120)
+    write(address, {}, "small-segments", 1, 600)
+    write(address, {"enable.idempotence": True}, "idempotent", 2, 400)
+    write(address, {}, "deleted-records", 1, 200)
+    write(address, {}, "append-time", 1, 50)
+    write(address, {"compression.type": "zstd"}, "tombstones", 1, 50, keys=COMPACTED_KEYS)
     client = admin(address)
     futures = client.delete_records([TopicPartition("deleted-records", 0, DELETED_BELOW)])
     for future in futures.values():
@@ -79,7 +79,7 @@ def write_everything(address: str) -> None:
 
 def write_superseded(address: str, topic: str) -> None:
     """Records of which the cleaner keeps few."""
-    _write(address, {}, topic, 1, 400, keys=COMPACTED_KEYS)
+    write(address, {}, topic, 1, 400, keys=COMPACTED_KEYS)
 
 
 def write_transactions(address: str) -> Producer:
@@ -127,16 +127,20 @@ def new_producer(address: str, settings: Mapping[str, Any]) -> Producer:
     )
 
 
-def _write(
+def write(
     address: str,
     settings: Mapping[str, Any],
     topic: str,
     partitions: int,
     count: int,
     keys: Sequence[bytes | None] = KEYS,
+    headers: bool = True,
 ) -> None:
+    """Produce `count` records; without headers for the old formats, which have none."""
     producer = new_producer(address, settings)
     for record in _records(partitions, count, seed=f"{topic} {settings}", keys=keys):
+        if not headers:
+            record["headers"] = []
         producer.produce(topic, on_delivery=_check_delivered, **record)
     assert producer.flush(30) == 0
 

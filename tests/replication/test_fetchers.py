@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.cluster.broker import ClusterBroker
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.incremental_alter_configs import (
@@ -16,7 +15,7 @@ from kafka_compat.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from kafka_compat.replication.replica_fetcher import fetcher_of
-from tests.cluster.embedded import EmbeddedCluster, until
+from tests.cluster.embedded import EmbeddedBroker, EmbeddedCluster, until
 
 BROKER = 4
 PARTITIONS = 12
@@ -59,7 +58,7 @@ async def set_fetchers(cluster: EmbeddedCluster, broker_id: int, count: int) -> 
     return ErrorCode(response.responses[0].error_code)
 
 
-def fetchers(broker: ClusterBroker) -> set[tuple[int, int]]:
+def fetchers(broker: EmbeddedBroker) -> set[tuple[int, int]]:
     """(leader, number) of the fetchers that the partitions of a broker need."""
     count = broker.config.int("num.replica.fetchers")
     return {
@@ -80,7 +79,7 @@ async def test_the_number_of_fetchers_changes_while_they_run(cluster: EmbeddedCl
     broker = cluster.brokers[next(item for item in cluster.brokers if item != cluster.leader("t"))]
     for number, count in enumerate((4, 2, 1)):
         assert await set_fetchers(cluster, broker.broker_id, count) == ErrorCode.NONE
-        await until(lambda: len(broker._fetchers) == len(fetchers(broker)))
+        await until(lambda: len(broker.membership._fetchers) == len(fetchers(broker)))
         assert len(fetchers(broker)) == 2 * count
         assert await cluster.produce(cluster.leader("t"), "t", b"x") == ErrorCode.NONE
         await replicated(cluster, number + 1)

@@ -13,8 +13,8 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from kafka_compat.replication.follower import Follower, FollowerSettings
 from kafka_compat.replication.partition import Partition
-from storage.config import LogConfig
-from storage.log_dirs import LogDirs
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.log_dirs import LogDirs
 
 _TOPIC_ID = uuid4()
 
@@ -26,7 +26,13 @@ def partition(tmp_path: Path) -> Iterator[Partition]:
     )
     log_dirs.load()
     soon: list[Callable[[], None]] = []
-    partition = Partition(log_dirs.create("t", 0, _TOPIC_ID), 1, None, soon.append)  # type: ignore[arg-type]
+    partition = Partition(
+        log_dirs.create("t", 0, _TOPIC_ID),
+        1,
+        None,  # type: ignore[arg-type]
+        soon.append,
+        monotonic_ms=SystemClock().monotonic_ms,
+    )
     partition.become_follower(2, 7, (1, 2))
     yield partition
     log_dirs.close()

@@ -10,19 +10,20 @@ import pytest
 
 from kafka_compat.cluster.replica_states import ReplicaStates
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.metadata_cache import MetadataCache
+from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
-from kafka_compat.replication.in_sync import IsrAnswer
+from kafka_compat.replication.in_sync import IsrAnswer, LedPartition
 from kafka_compat.replication.nearest_replica import LEADER, nearest_replica
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import ReplicaManager
-from storage.config import LogConfig
-from storage.log_dirs import LogDirs
-from storage.records import Record, build_batch
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.log_dirs import LogDirs
+from kafka_compat.storage.records import Record, build_batch
+from tests.support.steps import result_of
 
 LAG_TIME_MAX_MS = 1000
 
@@ -45,6 +46,7 @@ class Leader:
             1,
             None,  # type: ignore[arg-type]
             lambda action: None,
+            monotonic_ms=self.now_ms,
             proposer=self,
             lag_time_max_ms=LAG_TIME_MAX_MS,
         )
@@ -53,9 +55,11 @@ class Leader:
     def now_ms(self) -> int:
         return self.time_ms
 
+    monotonic_ms = now_ms
+
     def propose(
         self,
-        partition: Partition,
+        partition: LedPartition,
         new_isr: tuple[int, ...],
         leader_epoch: int,
         partition_epoch: int,
@@ -275,6 +279,7 @@ def test_a_new_leader_commits_nothing_that_its_isr_is_too_small_for(leader: Lead
         MetadataCache("c", 1),
         None,  # type: ignore[arg-type]
         lambda action: None,
+        monotonic_ms=leader.now_ms,
         proposer=leader,
         lag_time_max_ms=LAG_TIME_MAX_MS,
     )
@@ -284,7 +289,8 @@ def test_a_new_leader_commits_nothing_that_its_isr_is_too_small_for(leader: Lead
         partition_index=0, leader=1, leader_epoch=2, isr=[1], partition_epoch=3, replicas=[1, 2, 3]
     )
     topic = LeaderAndIsrTopicState(topic_name="u", topic_id=log.topic_id, partition_states=[state])
-    assert states.apply(LeaderAndIsrRequest(topic_states=[topic])) == {("u", 0): ErrorCode.NONE}
+    outcomes = result_of(states.apply(LeaderAndIsrRequest(topic_states=[topic])))
+    assert outcomes == {("u", 0): ErrorCode.NONE}
     held = replicas.get("u", 0)
     assert held is not None and held.is_leader
     assert held.high_watermark == 0

@@ -12,10 +12,10 @@ from kafka_compat.clock import SystemClock
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.replication.flusher import Callback
 from kafka_compat.replication.partition import Partition
-from storage.config import LogConfig
-from storage.log import Log
-from storage.log_dirs import LogDirs
-from storage.records import Record, build_batch
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.log import Log
+from kafka_compat.storage.log_dirs import LogDirs
+from kafka_compat.storage.records import Record, build_batch
 
 
 class HeldFlusher:
@@ -48,7 +48,13 @@ class Room:
         self.heard: list[int] = []
         self.answers: list[tuple[int, ErrorCode]] = []
         log = self.log_dirs.create("t", 0, uuid4())
-        self.partition = Partition(log, 1, self.flusher, self.soon.append)  # type: ignore[arg-type]
+        self.partition = Partition(
+            log,
+            1,
+            self.flusher,  # type: ignore[arg-type]
+            self.soon.append,
+            monotonic_ms=SystemClock().monotonic_ms,
+        )
         self.partition.become_leader(0, (1,))
         self.partition.listeners.add(self)
 

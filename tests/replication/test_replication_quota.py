@@ -125,7 +125,7 @@ async def test_a_replica_that_is_behind_waits_for_the_quota_of_either_side(
     await throttle(cluster, "t", rate)
     broker = await cluster.start_broker(behind)
     quota = getattr((cluster.brokers[leader] if side == "leader" else broker).replicas.quotas, side)
-    await until(lambda: quota.is_exceeded(broker.clock.now_ms()))
+    await until(lambda: quota.is_exceeded(broker.services.clock.monotonic_ms()))
     await until(lambda: broker.replicas.get("t", 0) is not None)
     held = broker.replicas.get("t", 0)
     assert held is not None

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.broker import Broker
+from kafka_compat.broker import Broker, lone_broker
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode
-from storage import filesystem
+from kafka_compat.membership.lone import LoneMembership
+from kafka_compat.storage import filesystem
 from tests.conformance.wire import Connection
 from tests.restart.client import create_topic, fetch, produce
 from tests.support.process import wait_until
+
+LoneBroker = Broker[LoneMembership]
 
 
 class SlowDisk:
@@ -44,14 +47,14 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> SlowDisk:
 
 
 @pytest.fixture
-async def broker(disk: SlowDisk, tmp_path: Path) -> AsyncIterator[Broker]:
+async def broker(disk: SlowDisk, tmp_path: Path) -> AsyncIterator[LoneBroker]:
     """A broker in this process, on the slow disk."""
     settings = {
         "log.dirs": str(tmp_path / "logs"),
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "log.flush.interval.messages": "1",
     }
-    broker = Broker(BrokerConfig.from_properties(settings))
+    broker = lone_broker(BrokerConfig.from_properties(settings))
     await broker.start()
     yield broker
     disk.let_through.set()
@@ -59,7 +62,7 @@ async def broker(disk: SlowDisk, tmp_path: Path) -> AsyncIterator[Broker]:
 
 
 @pytest.fixture
-def address(broker: Broker) -> str:
+def address(broker: LoneBroker) -> str:
     host, port = broker.addresses["PLAINTEXT"]
     return f"{host}:{port}"
 
@@ -89,7 +92,9 @@ async def test_a_record_is_acknowledged_and_shown_only_after_its_sync(
     reader.close()
 
 
-async def test_writers_that_wait_together_share_a_sync(broker: Broker, address: str, disk: SlowDisk) -> None:
+async def test_writers_that_wait_together_share_a_sync(
+    broker: LoneBroker, address: str, disk: SlowDisk
+) -> None:
     writers = [Connection(address) for _ in range(4)]
     await asyncio.to_thread(create_topic, writers[0], "t")
     await asyncio.to_thread(produce, writers[0], "t", [b"x"])
@@ -100,7 +105,7 @@ async def test_writers_that_wait_together_share_a_sync(broker: Broker, address: 
     first = asyncio.create_task(asyncio.to_thread(produce, writers[0], "t", [b"0"]))
     assert await asyncio.to_thread(disk.entered.acquire, timeout=10)
     others = [asyncio.create_task(asyncio.to_thread(produce, writer, "t", [b"x"])) for writer in writers[1:]]
-    partition = broker.replicas.get("t", 0)
+    partition = broker.services.replicas.get("t", 0)
     assert partition is not None
     log = partition.log
     await asyncio.to_thread(wait_until, lambda: log.log_end_offset == 5, 10, "appends of all writers")

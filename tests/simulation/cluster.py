@@ -3,7 +3,7 @@
 Real: partitions, replica manager, follower machine, fetch sessions, the handlers of Fetch and ListOffsets,
 and the log store on simulated disks. Simulated: the wires (each message has a delay, and may be lost), the
 thread that flushes, the disk, and the controller: either one that keeps Kafka's rules in the fewest lines
-that do (`controller`), or the real machine, one reign after another (`reigns`).
+that do (`controller`), or the real machine, one term after another (`terms`).
 
 A broker dies in one of two ways. A killed process leaves its files as they were written. When the power goes,
 its disk forgets what was not synced. Kafka keeps acknowledged records through the loss of unsynced bytes as
@@ -17,40 +17,44 @@ word from before its death counts after it is what KIP-903 is about, which there
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from kafka_compat.cluster.broker import ClusterBroker
+from kafka_compat.cluster.controller_orders import Fence
 from kafka_compat.cluster.metadata_updates import apply_update
 from kafka_compat.cluster.replica_states import ReplicaStates
+from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.fetch import fetch
 from kafka_compat.handlers.list_offsets import list_offsets
-from kafka_compat.metadata_cache import BrokerMetadata, MetadataCache, PartitionMetadata, TopicMetadata
+from kafka_compat.metadata.cache import BrokerMetadata, MetadataCache, PartitionMetadata, TopicMetadata
 from kafka_compat.protocol.messages.fetch import FetchResponse
 from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from kafka_compat.protocol.messages.stop_replica import StopReplicaRequest
 from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest
 from kafka_compat.replication.fetch_session import FetchSessionCache
-from kafka_compat.replication.follower import LIST_OFFSETS_VERSION, Follower, FollowerSettings
-from kafka_compat.replication.in_sync import IsrAnswer
+from kafka_compat.replication.follower import Follower, FollowerSettings
+from kafka_compat.replication.follower_requests import LIST_OFFSETS_VERSION
+from kafka_compat.replication.in_sync import IsrAnswer, LedPartition
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import ReplicaManager
-from storage.batch import read_headers
-from storage.config import LogConfig
-from storage.errors import StorageError
-from storage.log import Log
-from storage.log_dirs import LogDirs
-from storage.records import Record, build_batch
-from storage.segment import FileSlice
+from kafka_compat.storage.batch import read_headers
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.errors import StorageError
+from kafka_compat.storage.log import Log
+from kafka_compat.storage.log_dirs import LogDirs
+from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.segment import FileSlice
 from tests.simulation.controller import BROKERS, DELAY_MAX_MS, TOPIC, TOPIC_ID, Controller, Controls
 from tests.simulation.producer import IdempotentProducer, Violation
-from tests.simulation.reigns import Reigns
+from tests.simulation.terms import Terms
 from tests.storage.simulated_filesystem import SimulatedFilesystem
+from tests.support.steps import result_of
 
 LAG_TIME_MAX_MS = 200
 DETECTION_MAX_MS = 100
@@ -68,8 +72,8 @@ class Broker:
         self.up = False
         self.disk = SimulatedFilesystem(cluster.random)
         self.clock = cluster
-        self.fetch_max_bytes = 10_000
-        self.broker_epoch = self.controller_epoch = -1
+        self.config = BrokerConfig.from_properties({"fetch.max.bytes": "10000"})
+        self.broker_epoch = -1
         self.seen_ends: dict[int, int] = {}
         """By partition, up to where its committed records were compared."""
 
@@ -98,13 +102,14 @@ class Broker:
             self.metadata,
             self,  # type: ignore[arg-type]
             lambda action: self.cluster.at(self, 0, action),
+            monotonic_ms=self.cluster.now_ms,
             proposer=self,
             lag_time_max_ms=LAG_TIME_MAX_MS,
         )
         self.replicas.restore_high_watermarks(report.high_watermarks)
         self.replicas.fetching = Fetching(self)
         self.fetch_sessions = FetchSessionCache(10, 1_000_000)
-        self.controller_epoch = -1
+        self.fence = Fence(lambda: self.broker_epoch)
         self.states = ReplicaStates(
             self.broker_id, self.replicas, self, lambda topic: self.cluster.min_insync_replicas
         )
@@ -163,16 +168,19 @@ class Broker:
     # --- the real controller's requests
 
     def lead_and_follow(self, request: LeaderAndIsrRequest) -> None:
-        if ClusterBroker.refusal(self, request.controller_epoch, request.broker_epoch) == ErrorCode.NONE:  # type: ignore[arg-type]
-            self.states.apply(request)
+        if self.fence.refusal(request.controller_epoch, request.broker_epoch) == ErrorCode.NONE:
+            result_of(self.states.apply(request))
 
     def update_metadata(self, request: UpdateMetadataRequest) -> None:
-        if ClusterBroker.refusal(self, request.controller_epoch, request.broker_epoch) == ErrorCode.NONE:  # type: ignore[arg-type]
+        if self.fence.refusal(request.controller_epoch, request.broker_epoch) == ErrorCode.NONE:
             apply_update(self.metadata, request)
 
     def stop_replicas(self, request: StopReplicaRequest) -> None:
-        if ClusterBroker.refusal(self, request.controller_epoch, request.broker_epoch) == ErrorCode.NONE:  # type: ignore[arg-type]
-            self.states.stop(request)
+        if self.fence.refusal(request.controller_epoch, request.broker_epoch) == ErrorCode.NONE:
+            # The disk's work is done at once here, so that there is nothing to wait for.
+            with contextlib.suppress(StopIteration):
+                self.states.stop(request).send(None)
+                raise AssertionError("it waits")
 
     def leading(self, topic: str, partition: int) -> None:
         """There is no coordinator here."""
@@ -183,7 +191,7 @@ class Broker:
 
     def propose(
         self,
-        partition: Partition,
+        partition: LedPartition,
         new_isr: tuple[int, ...],
         leader_epoch: int,
         partition_epoch: int,
@@ -262,9 +270,13 @@ class Broker:
 
         def serve() -> None:
             ctx = SimpleNamespace(
-                broker=leader, api_version=version, connection=SimpleNamespace(closed=False)
+                services=leader,
+                api_version=version,
+                connection=SimpleNamespace(closed=False, parked=set()),
             )
             answer = handler(ctx)
+            if isinstance(answer, Generator):
+                answer = result_of(answer)
             cluster.send(self, lambda: over(lambda: take(answer)))
 
         if not leader.up or cluster.is_cut(self.broker_id, leader_id):
@@ -305,9 +317,9 @@ class Cluster:
     """Time and events, the brokers, their client, and the promises."""
 
     def __init__(
-        self, seed: int, *, flush_messages: int | None = None, reigns: bool = False, unclean: bool = False
+        self, seed: int, *, flush_messages: int | None = None, terms: bool = False, unclean: bool = False
     ) -> None:
-        """`reigns`: with the real controller machine, in one reign after another. `unclean`: leaders may be
+        """`terms`: with the real controller machine, in one term after another. `unclean`: leaders may be
         elected that are not in sync, and power goes anywhere; records are lost, and the replicas still agree.
         """
         self.random = random.Random(seed)
@@ -333,7 +345,7 @@ class Cluster:
         self.written = 0
         self.power_failing: int | None = None
         """The broker that lost its power as long as the controller may not know."""
-        self.controller: Controls = Reigns(self) if reigns else Controller(self)
+        self.controller: Controls = Terms(self) if terms else Controller(self)
         self.brokers = {broker_id: Broker(self, broker_id) for broker_id in BROKERS}
         for broker in self.brokers.values():
             broker.start()
@@ -341,6 +353,8 @@ class Cluster:
 
     def now_ms(self) -> int:
         return self.time_ms
+
+    monotonic_ms = now_ms
 
     # --- events
 

@@ -8,16 +8,18 @@ from typing import Any
 
 import pytest
 
-from coordination import controller_isr
-from coordination.controller_context import ControllerContext
-from coordination.controller_model import IsrChange, StateWrite, TopicPartition
+from kafka_compat.coordination import controller_isr
+from kafka_compat.coordination.controller_context import ControllerContext
+from kafka_compat.coordination.controller_effects import StateWrite
+from kafka_compat.coordination.controller_events import IsrChange
+from kafka_compat.coordination.controller_model import TopicPartition
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.fetch import FetchPartition
-from kafka_compat.replication import follower
+from kafka_compat.replication import follower_requests
 from kafka_compat.replication.follower import Follower
 from kafka_compat.replication.in_sync import InSyncReplicas
 from kafka_compat.replication.partition import Partition
-from storage.records import Record, build_batch
+from kafka_compat.storage.records import Record, build_batch
 from tests.simulation.cluster import Cluster
 from tests.simulation.controller import Controller
 from tests.simulation.producer import Violation
@@ -173,7 +175,7 @@ def truncate_to_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def no_truncation_by_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        follower,
+        follower_requests,
         "FetchPartition",
         lambda **fields: FetchPartition(**(fields | {"last_fetched_epoch": -1})),
     )
@@ -209,7 +211,7 @@ def no_isr_fence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "reigns"),
+    ("fault", "terms"),
     [
         (truncate_to_high_watermark, False),
         (no_truncation_by_epoch, False),
@@ -219,11 +221,11 @@ def no_isr_fence(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_the_simulation_notices(
-    monkeypatch: pytest.MonkeyPatch, fault: Callable[[pytest.MonkeyPatch], None], reigns: bool
+    monkeypatch: pytest.MonkeyPatch, fault: Callable[[pytest.MonkeyPatch], None], terms: bool
 ) -> None:
     fault(monkeypatch)
     with pytest.raises(Violation):
         for seed in range(40):
-            cluster = Cluster(seed, reigns=reigns)
+            cluster = Cluster(seed, terms=terms)
             cluster.live(60)
             cluster.heal()

@@ -12,11 +12,11 @@ STEPS = 60
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-@pytest.mark.parametrize("reigns", [False, True], ids=["scripted", "reigns"])
+@pytest.mark.parametrize("terms", [False, True], ids=["scripted", "terms"])
 def test_no_divergence_below_the_high_watermark_and_no_acknowledged_record_lost(
-    seed: int, reigns: bool
+    seed: int, terms: bool
 ) -> None:
-    cluster = Cluster(seed, reigns=reigns)
+    cluster = Cluster(seed, terms=terms)
     cluster.live(STEPS)
     cluster.heal()
     assert cluster.producer is not None
@@ -26,6 +26,6 @@ def test_no_divergence_below_the_high_watermark_and_no_acknowledged_record_lost(
 
 @pytest.mark.parametrize("seed", range(campaign.rounds(10, 300)))
 def test_the_replicas_agree_in_the_end_whoever_was_elected_uncleanly(seed: int) -> None:
-    cluster = Cluster(seed, reigns=True, unclean=True)
+    cluster = Cluster(seed, terms=True, unclean=True)
     cluster.live(STEPS)
     cluster.heal()

@@ -40,7 +40,7 @@ def test_with_a_java_that_is_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         environment.java_command()
 
 
-@pytest.mark.parametrize("package", ["pyspark", "pyarrow"])
+@pytest.mark.parametrize("package", ["pyspark", "pyarrow", "pandas"])
 def test_without_a_package(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], package: str
 ) -> None:

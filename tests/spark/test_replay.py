@@ -100,10 +100,12 @@ def test_what_an_attempt_left_is_found_and_not_written_again(
         "id div 2 offset_from",
     )
     left = write_exactly_once(rows.where("offset_from < 300"), target, "job", begun, tmp_path)
-    assert left == Written(written=600, found=0)
+    assert left == Written(written=600, written_before=0)
     other = write_exactly_once(rows.where("offset_from < 10"), target, "another", begun, tmp_path)
-    assert other == Written(written=20, found=0)
-    assert write_exactly_once(rows, target, "job", begun, tmp_path) == Written(written=400, found=600)
+    assert other == Written(written=20, written_before=0)
+    assert write_exactly_once(rows, target, "job", begun, tmp_path) == Written(
+        written=400, written_before=600
+    )
     for partition in (0, 1):
         values = [
             m.value() for m in kafka.read(topic, partition, 512) if dict(m.headers() or []).get(JOB) == b"job"

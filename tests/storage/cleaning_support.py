@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from storage import cleaner_job, log_cleaning
-from storage.batch import BatchHeader, read_header
-from storage.cleaner_job import CleanedGroup, CleaningDone
-from storage.filesystem import Filesystem, RealFilesystem
-from storage.log import Log
-from storage.records import Record, iter_records
+from kafka_compat.storage import cleaner_job, log_cleaning
+from kafka_compat.storage.batch import BatchHeader, read_header
+from kafka_compat.storage.cleaner_job import CleanedGroup, CleaningDone
+from kafka_compat.storage.filesystem import Filesystem, RealFilesystem
+from kafka_compat.storage.log import Log
+from kafka_compat.storage.records import Record, iter_records
 
 DEDUPE_BUFFER_BYTES = 1 << 20
 
@@ -23,12 +23,14 @@ def clean(
     dedupe_buffer_bytes: int = DEDUPE_BUFFER_BYTES,
 ) -> int:
     """Clean what is dirty, swap it in, and return the offset up to which the log is clean."""
-    dirt = log_cleaning.find_dirt(log, cleaned_up_to, log.last_stable_offset(log.log_end_offset), now_ms)
-    if not dirt.dirty_bytes:
-        return dirt.first_dirty_offset
+    dirty = log_cleaning.find_dirty_part(
+        log, cleaned_up_to, log.last_stable_offset(log.log_end_offset), now_ms
+    )
+    if not dirty.dirty_bytes:
+        return dirty.first_dirty_offset
     job = log_cleaning.new_job(
         log,
-        dirt,
+        dirty,
         now_ms=now_ms,
         dedupe_buffer_bytes=dedupe_buffer_bytes,
         load_factor=0.9,
@@ -45,7 +47,7 @@ def clean(
 
 def clean_all(log: Log, now_ms: int, *, dedupe_buffer_bytes: int = DEDUPE_BUFFER_BYTES) -> None:
     """Clean from the log start until nothing is dirty."""
-    upper_bound = log_cleaning.find_dirt(
+    upper_bound = log_cleaning.find_dirty_part(
         log, None, log.last_stable_offset(log.log_end_offset), now_ms
     ).upper_bound
     cleaned_up_to = log.log_start_offset

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from uuid import UUID
 
-from storage.batch import CompressionType, read_header
-from storage.config import LogConfig
-from storage.filesystem import Filesystem
-from storage.log import AppendInfo, Log
-from storage.log_dirs import LogDirs
-from storage.records import Record, build_batch
+from kafka_compat.storage.batch import CompressionType, read_header
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.directory_worker import Worker
+from kafka_compat.storage.filesystem import Filesystem
+from kafka_compat.storage.log import AppendInfo, Log
+from kafka_compat.storage.log_dirs import LogDirs
+from kafka_compat.storage.records import Record, build_batch
 
 TOPIC_ID = UUID("f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
 START_MS = 1_700_000_000_000
@@ -26,6 +27,8 @@ class Clock:
     def now_ms(self) -> int:
         return self.ms
 
+    monotonic_ms = now_ms
+
 
 class Harness:
     """LogDirs over one or more folders, opened again as often as a test likes."""
@@ -38,6 +41,7 @@ class Harness:
         self.filesystem = filesystem
         self.clock = Clock()
         self.failed: list[str] = []
+        self.new_worker: Callable[[str], Worker] | None = None
         self.dirs = self.reopen()
 
     def reopen(self, *, broker_id: int = 1) -> LogDirs:
@@ -50,6 +54,7 @@ class Harness:
             config_for=lambda _: self.config,
             filesystem=self.filesystem,
             on_failure=lambda path, lost: self.failed.append(path),
+            new_worker=self.new_worker,
         )
         self.report = self.dirs.load()
         return self.dirs

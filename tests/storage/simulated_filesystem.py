@@ -22,7 +22,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from storage.filesystem import Buffer
+from kafka_compat.storage.filesystem import Buffer, temporary_name
 
 SECTOR_SIZE_BYTES = 512
 
@@ -187,10 +187,18 @@ class SimulatedFilesystem:
         self.failing_syncs = False
         self._root = root or Folder()
         self._locks: set[str] = set()
+        self._boots = 0
 
     def after_crash(self) -> SimulatedFilesystem:
         """The disk that is found after the power came back."""
         found = SimulatedFilesystem(self.chance, self._root.torn(self.chance))
+        found.now_ms = self.now_ms
+        found._boots = self._boots + 1
+        return found
+
+    def after_kill(self) -> SimulatedFilesystem:
+        """The same after the end of the process alone (kill -9): all that was written is there."""
+        found = SimulatedFilesystem(self.chance, self._root)
         found.now_ms = self.now_ms
         return found
 
@@ -273,7 +281,7 @@ class SimulatedFilesystem:
             view = view[file.write(view) :]
 
     def write_file_atomically(self, path: str, content: Buffer) -> None:
-        temporary = path + ".tmp"
+        temporary = temporary_name(path)
         self.write_file(temporary, content)
         self.sync_file(temporary)
         self.rename(temporary, path)
@@ -324,6 +332,9 @@ class SimulatedFilesystem:
 
     def listdir(self, path: str) -> list[str]:
         return list(self._folder(path).names)
+
+    def boot_id(self) -> str:
+        return f"boot {self._boots}"
 
     def exists(self, path: str) -> bool:
         return self._find(path) is not None

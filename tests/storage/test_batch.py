@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
 
-from storage.batch import (
+from kafka_compat.storage.batch import (
     HEADER_SIZE,
     CompressionType,
     TimestampType,
@@ -16,8 +16,8 @@ from storage.batch import (
     read_header,
     stamp,
 )
-from storage.errors import CorruptRecord
-from storage.records import Record, build_batch
+from kafka_compat.storage.errors import CorruptRecord
+from kafka_compat.storage.records import Record, build_batch
 
 
 def batch_of_two(**settings: object) -> bytearray:

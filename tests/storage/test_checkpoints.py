@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from storage import checkpoints
-from storage.errors import CorruptFile
+from kafka_compat.storage import checkpoints
+from kafka_compat.storage.errors import CorruptFile
 
 TOPIC_ID = UUID("f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
 
@@ -37,16 +37,6 @@ def test_partition_metadata_names_the_topic_id_as_kafka_prints_it() -> None:
     for broken in (b"", b"version: 0\n", b"version: 0\ntopic_id: abc", bytes(40)):
         with pytest.raises(CorruptFile):
             checkpoints.decode_partition_metadata(broken)
-
-
-def test_properties_survive_javas_comments() -> None:
-    assert checkpoints.decode_properties(b"#\n#Sat Nov 21\ncluster.id=a=b\n version = 0 \n!x=y\n") == {
-        "cluster.id": "a=b",
-        "version": "0",
-    }
-    assert checkpoints.decode_properties(checkpoints.encode_properties({"broker.id": "1"})) == {
-        "broker.id": "1"
-    }
 
 
 def test_clean_shutdown_marker_is_kafkas_json() -> None:

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage import cleaner, cleaner_job, log_cleaning
-from storage.batch import CompressionType
-from storage.cleaner import group_segments
-from storage.cleaner_job import SegmentSource
-from storage.config import LogConfig
-from storage.filesystem import RealFilesystem
-from storage.log import Log
-from storage.records import (
+from kafka_compat.storage import cleaner, cleaner_job, log_cleaning
+from kafka_compat.storage.batch import CompressionType
+from kafka_compat.storage.cleaner import group_segments
+from kafka_compat.storage.cleaner_job import SegmentSource
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.filesystem import RealFilesystem
+from kafka_compat.storage.log import Log
+from kafka_compat.storage.records import (
     ControlRecordType,
     EndTransactionMarker,
     Record,
@@ -236,11 +236,11 @@ def test_min_and_max_compaction_lag(harness: Harness) -> None:
     log.roll(START_MS)
     put(log, (b"k", b"1"))
     log.update_config(config(min_compaction_lag_ms=100))
-    assert not log_cleaning.find_dirt(log, None, 2, START_MS + 99).dirty_bytes
-    assert log_cleaning.find_dirt(log, None, 2, START_MS + 100).upper_bound == 1
+    assert not log_cleaning.find_dirty_part(log, None, 2, START_MS + 99).dirty_bytes
+    assert log_cleaning.find_dirty_part(log, None, 2, START_MS + 100).upper_bound == 1
     log.update_config(config(max_compaction_lag_ms=100, min_cleanable_dirty_ratio=1.0))
-    assert not log_cleaning.is_due(log, log_cleaning.find_dirt(log, None, 2, START_MS + 100))
-    assert log_cleaning.is_due(log, log_cleaning.find_dirt(log, None, 2, START_MS + 101))
+    assert not log_cleaning.is_due(log, log_cleaning.find_dirty_part(log, None, 2, START_MS + 100))
+    assert log_cleaning.is_due(log, log_cleaning.find_dirty_part(log, None, 2, START_MS + 101))
     # The active segment is rolled for it, long before segment.ms.
     harness.clock.ms = START_MS + 102
     assert log.roll_if_due(START_MS + 102)
@@ -251,14 +251,14 @@ def test_the_dirty_ratio_decides(harness: Harness) -> None:
     for round_number in range(4):
         put(log, (b"k%d" % round_number, b"v" * 100))
         log.roll(START_MS)
-    dirt = log_cleaning.find_dirt(log, 3, 4, START_MS)
-    assert dirt.ratio == pytest.approx(0.25)
+    dirty = log_cleaning.find_dirty_part(log, 3, 4, START_MS)
+    assert dirty.ratio == pytest.approx(0.25)
     log.update_config(config(min_cleanable_dirty_ratio=0.26))
-    assert not log_cleaning.is_due(log, dirt)
+    assert not log_cleaning.is_due(log, dirty)
     log.update_config(config(min_cleanable_dirty_ratio=0.24))
-    assert log_cleaning.is_due(log, dirt)
+    assert log_cleaning.is_due(log, dirty)
     log.update_config(config(min_cleanable_dirty_ratio=0.24, cleanup_policy=frozenset({"delete"})))
-    assert not log_cleaning.is_due(log, dirt)
+    assert not log_cleaning.is_due(log, dirty)
 
 
 def test_readers_keep_the_old_file_over_a_swap(harness: Harness) -> None:
@@ -280,9 +280,9 @@ def test_a_segment_that_retention_took_meanwhile_is_not_swapped(harness: Harness
     for number in range(3):
         put(log, (b"k", b"%d" % number))
         log.roll(START_MS)
-    dirt = log_cleaning.find_dirt(log, None, 3, START_MS)
+    dirty = log_cleaning.find_dirty_part(log, None, 3, START_MS)
     job = log_cleaning.new_job(
-        log, dirt, now_ms=START_MS, dedupe_buffer_bytes=1 << 20, load_factor=0.9, io_bytes_per_s=1e12
+        log, dirty, now_ms=START_MS, dedupe_buffer_bytes=1 << 20, load_factor=0.9, io_bytes_per_s=1e12
     )
     group = next(iter(cleaner_job.run(job, RealFilesystem(), lambda size_bytes: None)))
     assert isinstance(group, cleaner_job.CleanedGroup)

@@ -7,10 +7,16 @@ import random
 
 import pytest
 
-from storage.config import LogConfig
-from storage.log import Log
-from storage.log_dirs import LogDirs
-from storage.records import ControlRecordType, EndTransactionMarker, Record, build_batch, build_marker
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.log import Log
+from kafka_compat.storage.log_dirs import LogDirs
+from kafka_compat.storage.records import (
+    ControlRecordType,
+    EndTransactionMarker,
+    Record,
+    build_batch,
+    build_marker,
+)
 from tests.storage.cleaning_support import clean, records
 from tests.storage.log_support import START_MS, TOPIC_ID
 from tests.storage.simulated_filesystem import Crash, SimulatedFilesystem
@@ -41,6 +47,8 @@ class World:
 
     def now_ms(self) -> int:
         return START_MS
+
+    monotonic_ms = now_ms
 
     def open(self) -> Log:
         self.dirs = LogDirs(

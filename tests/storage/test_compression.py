@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.batch import CompressionType
-from storage.compression import (
+from kafka_compat.storage.batch import CompressionType
+from kafka_compat.storage.compression import (
     NAMES,
     SIZE_CEILING_BYTES,
     SIZE_FLOOR_BYTES,
@@ -24,8 +24,8 @@ from storage.compression import (
     decompress,
     limit_bytes,
 )
-from storage.errors import CorruptRecord, MessageTooLarge
-from storage.records import Record
+from kafka_compat.storage.errors import CorruptRecord, MessageTooLarge
+from kafka_compat.storage.records import Record
 from tests.storage.record_oracle import RecordOracle
 
 REAL_CODECS = [codec for codec in CompressionType if codec is not CompressionType.NONE]
@@ -135,9 +135,9 @@ def test_unknown_codecs(codec: int) -> None:
 
 MEASURE = """
 import resource, sys
-from storage.batch import CompressionType
-from storage.compression import compress, decompress
-from storage.errors import MessageTooLarge
+from kafka_compat.storage.batch import CompressionType
+from kafka_compat.storage.compression import compress, decompress
+from kafka_compat.storage.errors import MessageTooLarge
 codec, bomb = int(sys.argv[1]), sys.stdin.buffer.read()
 decompress(codec, compress(CompressionType(codec), b"warm"))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -3,8 +3,8 @@ steps.
 
 A random workload (idempotent appends, flushes, rolls, retention, DeleteRecords, truncation, topics made and
 dropped, checkpoints, clean restarts, a disk that is full for a while) runs against a model until the power
-goes. A full disk must refuse and change nothing. What must hold for the log
-found afterwards:
+goes, or the process is killed. The worker of the directory lags behind the loop by any number of steps. A
+full disk must refuse and change nothing. What must hold for the log found afterwards:
 
 - every record that a flush covered is there, which with flush.messages=1 is every acknowledged one;
 - the log is a clean prefix of what was appended: no gap, no phantom, no byte changed, also when the power
@@ -12,7 +12,9 @@ goes again
   during the recovery;
 - recovering a second time finds exactly the same and cuts nothing;
 - a producer that retries its last batch is told that it is a duplicate, and may go on with the next;
-- leader epochs and look-ups by offset and time agree with the records.
+- leader epochs and look-ups by offset and time agree with the records;
+- what was told to be deleted stays deleted: records by DeleteRecords, and topics; nothing that was noted of a
+  topic counts for another of its name.
 """
 
 from __future__ import annotations
@@ -24,14 +26,16 @@ from uuid import UUID
 
 import pytest
 
-from storage.batch import read_header
-from storage.config import LogConfig
-from storage.errors import DiskFull
-from storage.log import Log
-from storage.log_dirs import LogDirs
-from storage.records import Record, build_batch
+from kafka_compat.storage.batch import read_header
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.errors import DiskFull, NotSettled
+from kafka_compat.storage.log import Log
+from kafka_compat.storage.log_dirs import LogDirs
+from kafka_compat.storage.records import Record, build_batch
 from tests.storage.simulated_filesystem import Crash, SimulatedFilesystem
+from tests.storage.stepped_worker import SteppedWorker
 from tests.support import campaign
+from tests.support.steps import result_of
 
 CRASHES_EVERYDAY = 600
 CRASHES_CAMPAIGN = 10_000
@@ -69,6 +73,12 @@ class Partition:
     """The greatest start so far: should records below come back, their leader epoch is not known any more."""
     may_be_gone: bool = False
     """It is being dropped."""
+    uncut: tuple[list[Batch], int] | None = None
+    """What it held before a truncation that is not on disk yet, and its start: a crash may bring it back."""
+    acknowledged_start: int = 0
+    """Up to where records were told to be deleted."""
+    high_watermark: int = 0
+    """The greatest that was noted."""
 
 
 class Workload:
@@ -83,7 +93,12 @@ class Workload:
         self.partitions: dict[Key, Partition] = {}
         self.abandoned: dict[Key, Partition] = {}
         """Not made for want of space; a crash may bring back the empty folder."""
+        self.dropping: dict[Key, Partition] = {}
+        """Dropped, and not told to be."""
+        self.lags = self.random.random() < 0.7
+        self.worker: SteppedWorker | None = None
         self.leader_epoch = 0
+        self.noted_high_watermarks: dict[Key, int] = {}
         self.config = LogConfig(
             segment_bytes=self.random.choice((1_000, 2_000, 6_000)),
             index_interval_bytes=self.random.choice((0, 300)),
@@ -97,6 +112,8 @@ class Workload:
     def now_ms(self) -> int:
         return self.disk.now_ms
 
+    monotonic_ms = now_ms
+
     def new_dirs(self) -> LogDirs:
         return LogDirs(
             [DIRECTORY],
@@ -105,7 +122,22 @@ class Workload:
             clock=self,
             config_for=lambda _: self.config,
             filesystem=self.disk,
+            new_worker=self.new_worker if self.lags else None,
         )
+
+    def new_worker(self, _: str) -> SteppedWorker:
+        self.worker = SteppedWorker()
+        return self.worker
+
+    def lag(self) -> None:
+        """Let the worker do something, and the loop hear of some of it."""
+        if self.worker is not None:
+            for _ in range(self.random.choice((0, 0, 1, 1, 2, 5, 30))):
+                self.worker.step() if self.random.random() < 0.6 else self.worker.hear()
+
+    def catch_up(self) -> None:
+        if self.worker is not None:
+            self.worker.drain()
 
     # --- the workload
 
@@ -123,10 +155,12 @@ class Workload:
         self.dirs = self.new_dirs()
         report = self.dirs.load()
         assert not report.offline
+        self.noted_high_watermarks = report.high_watermarks
         self.leader_epoch += 1
 
     def act(self) -> None:
         self.disk.now_ms += self.random.randint(0, 50)
+        self.lag()
         key = self.random.choice(sorted(self.dirs.logs)) if self.dirs.logs else ("", 0)
         if self.random.random() < 0.02:
             self.disk.room_bytes = self.random.randint(0, 4_000)
@@ -140,10 +174,21 @@ class Workload:
             assert not self.dirs.offline
             self.disk.room_bytes = None
             self.check_all()
+        if self.random.random() < 0.05:
+            self.disk.room_bytes = None
+            self.dirs.tick(self.disk.now_ms)
 
     def create(self, _: Key) -> None:
         key = (self.random.choice("ab"), self.random.randint(0, 2))
+        if key not in self.dirs.logs and not self.dirs.is_ready(key):
+            with pytest.raises(NotSettled):
+                self.dirs.create(*key, UUID(int=1))
+            self.disk.room_bytes = None
+            self.catch_up()
+            self.dirs.tick(self.disk.now_ms)
+            self.catch_up()
         if key not in self.dirs.logs:
+            assert key not in self.dropping
             topic_id = UUID(int=self.random.getrandbits(128))
             self.partitions[key] = Partition(topic_id)
             self.abandoned.pop(key, None)
@@ -156,6 +201,10 @@ class Workload:
 
     def append(self, key: Key) -> None:
         partition, log = self.partitions[key], self.dirs.logs[key]
+        if log.is_settling:
+            with pytest.raises(NotSettled):
+                log.append_as_leader(memoryview(self.build(-1, -1, [1])), leader_epoch=1, now_ms=1)
+            return
         for _ in range(self.random.randint(1, 4)):
             producer_id = self.random.choice(PRODUCER_IDS)
             sequence = self.next_sequence(partition, log, producer_id)
@@ -198,10 +247,15 @@ class Workload:
 
     def flush(self, key: Key) -> None:
         partition, log = self.partitions[key], self.dirs.logs[key]
-        end = log.log_end_offset
-        log.flush()
-        assert log.flushed_end_offset >= end
-        partition.flushed_end = end
+        end, truncations = log.log_end_offset, log.truncations
+
+        def flushed(error: Exception | None) -> None:
+            if error is None and log.truncations == truncations and not log.closed and not was_settling:
+                assert log.flushed_end_offset >= end
+                partition.flushed_end = max(partition.flushed_end, end)
+
+        was_settling = log.is_settling
+        log.disk.worker.submit(log.flush, flushed, urgent=True)
 
     def retention(self, key: Key) -> None:
         partition, log = self.partitions[key], self.dirs.logs[key]
@@ -221,7 +275,13 @@ class Workload:
         offset = self.random.randint(log.log_start_offset, log.log_end_offset)
         partition.start = max(partition.start, offset)
         log.advance_log_start_offset(offset)
-        self.dirs.checkpoint_log_start_offsets()
+        truncations = log.truncations
+
+        def stored(error: Exception | None) -> None:
+            if error is None and log.truncations == truncations:
+                partition.acknowledged_start = max(partition.acknowledged_start, offset)
+
+        self.dirs.store_log_starts(DIRECTORY, stored)
         log.apply_retention(self.disk.now_ms, high_watermark=0)
 
     def truncate(self, key: Key) -> None:
@@ -230,7 +290,9 @@ class Workload:
         offset = self.random.randint(low, log.log_end_offset)
         kept = [batch for batch in partition.batches if batch.last_offset < offset]
         partition.flushed_end = min(partition.flushed_end, kept[-1].last_offset + 1 if kept else 0)
+        self.begin_to_cut(partition)
         log.truncate_to(offset)
+        log.cuts.when_none(lambda: self.cut(partition))
         partition.batches = kept
         assert (
             log.log_end_offset == partition.batches[-1].last_offset + 1
@@ -244,28 +306,51 @@ class Workload:
         partition, log = self.partitions[key], self.dirs.logs[key]
         offset = log.log_end_offset + self.random.randint(0, 5)
         partition.flushed_end = min(partition.flushed_end, 0)
+        self.begin_to_cut(partition)
         before, partition.start = partition.start, offset
-        try:
-            log.truncate_fully_and_start_at(offset)
-        except DiskFull:
-            partition.start = before
-            raise
+        log.truncate_fully_and_start_at(offset)
+        log.cuts.when_none(lambda: self.cut(partition))
         assert before <= offset
         partition.batches = []
 
+    @staticmethod
+    def begin_to_cut(partition: Partition) -> None:
+        partition.acknowledged_start = 0
+        if partition.uncut is None:
+            partition.uncut = partition.batches, partition.start
+
+    @staticmethod
+    def cut(partition: Partition) -> None:
+        # Of a log that is dropped the files are not cut any more.
+        if not partition.may_be_gone:
+            partition.uncut = None
+
     def drop(self, key: Key) -> None:
-        self.partitions[key].may_be_gone = True
-        self.dirs.delete(*key)
-        del self.partitions[key]
+        partition = self.dropping[key] = self.partitions.pop(key)
+        partition.may_be_gone = True
+
+        def dropped(error: Exception | None) -> None:
+            if error is None:
+                del self.dropping[key]
+
+        self.dirs.delete(*key, dropped)
         self.dirs.tick(self.disk.now_ms)
 
     def checkpoint(self, key: Key) -> None:
         self.dirs.checkpoint_recovery_points()
-        self.dirs.checkpoint_high_watermarks({key: self.dirs.logs[key].log_end_offset})
+        for name, log in self.dirs.logs.items():
+            held = self.partitions[name]
+            held.high_watermark = max(held.high_watermark, log.log_end_offset)
+        self.dirs.checkpoint_high_watermarks(
+            {name: log.log_end_offset for name, log in self.dirs.logs.items()}
+        )
         self.dirs.tick(self.disk.now_ms)
 
     def restart(self, key: Key) -> None:
         self.disk.room_bytes = None
+        self.catch_up()
+        self.dirs.tick(self.disk.now_ms)
+        self.catch_up()
         self.dirs.close({})
         for name, partition in self.partitions.items():
             partition.flushed_end = max(self.dirs.logs[name].log_end_offset, 0)
@@ -276,7 +361,7 @@ class Workload:
 
     def power_returns(self) -> None:
         """Recover, with the power going again now and then, and check everything twice."""
-        self.disk = self.disk.after_crash()
+        self.disk = self.disk.after_crash() if self.random.random() < 0.7 else self.disk.after_kill()
         while self.random.random() < 0.3:
             self.disk.crash_at = self.random.randint(1, 60)
             with contextlib.suppress(Crash):
@@ -307,8 +392,8 @@ class Workload:
 
     def adopt_and_check(self) -> None:
         """Check what was found against the model, then let the model go on from there."""
-        self.partitions = self.abandoned | self.partitions
-        self.abandoned = {}
+        self.partitions = self.abandoned | self.dropping | self.partitions
+        self.abandoned, self.dropping = {}, {}
         for key in self.dirs.logs.keys() - self.partitions.keys():
             raise AssertionError(f"{key} was dropped and came back")
         for key, partition in list(self.partitions.items()):
@@ -320,9 +405,16 @@ class Workload:
             if partition.flushed_end >= 0:
                 assert log.topic_id == partition.topic_id
                 assert log.log_end_offset >= partition.flushed_end, "acknowledged records are lost"
+            noted = self.noted_high_watermarks.get(key, 0)
+            assert noted <= partition.high_watermark, "the high watermark of another log"
+            partition.high_watermark = noted
             log.assign_topic_id(partition.topic_id)
             log.flush()
+            if partition.uncut is not None:
+                partition.batches, start = partition.uncut
+                partition.start, partition.uncut = max(start, partition.start), None
             assert log.log_start_offset <= partition.start or not partition.batches
+            assert log.log_start_offset >= min(partition.acknowledged_start, log.log_end_offset)
             found = contents(log)
             expected = [batch for batch in partition.batches if batch.last_offset < log.log_end_offset]
             if found:
@@ -361,7 +453,7 @@ class Workload:
         if not records:
             return
         wanted, offset = self.random.choice(records)
-        found = log.offset_for_timestamp(wanted)
+        found = result_of(log.offset_for_timestamp(wanted))
         first = next(record for record in records if record[0] >= wanted)
         assert found is not None
         assert (found.timestamp, found.offset) == first

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage import crc
+from kafka_compat.storage import crc
 
 
 def test_the_check_value_of_the_standard() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from storage.filesystem import RealFilesystem
+from kafka_compat.storage.filesystem import RealFilesystem
 
 MIB = 1024 * 1024
 
@@ -96,3 +97,24 @@ def test_a_lock_excludes_this_process_and_others(tmp_path: Path) -> None:
     again = filesystem.lock(path)
     assert again is not None
     again.release()
+
+
+def test_two_threads_replace_one_file_at_once(tmp_path: Path) -> None:
+    path = str(tmp_path / "checkpoint")
+    failures: list[OSError] = []
+
+    def replace(content: bytes) -> None:
+        try:
+            for _ in range(200):
+                RealFilesystem().write_file_atomically(path, content)
+        except OSError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=replace, args=(bytes([number]) * 1000,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert RealFilesystem().read_file(path) in (bytes(1000), b"\x01" * 1000)
+    assert [found.name for found in tmp_path.iterdir()] == ["checkpoint"]

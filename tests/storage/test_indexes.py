@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from storage.errors import CorruptFile
-from storage.offset_index import OffsetIndex
-from storage.time_index import TimeIndex
+from kafka_compat.storage.errors import CorruptFile
+from kafka_compat.storage.offset_index import OffsetIndex
+from kafka_compat.storage.time_index import TimeIndex
 
 PREALLOCATED_BYTES = 10 * 1024 * 1024
 

@@ -16,11 +16,13 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from storage.batch import CompressionType, read_header
-from storage.config import LogConfig
-from storage.log import Log
-from storage.log_dirs import LogDirs, stored_meta_properties
-from storage.records import (
+from kafka_compat.clock import SystemClock
+from kafka_compat.storage.batch import CompressionType, read_header
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.log import Log
+from kafka_compat.storage.log_dirs import LogDirs
+from kafka_compat.storage.meta_properties import stored_meta_properties
+from kafka_compat.storage.records import (
     ControlRecordType,
     EndTransactionMarker,
     Record,
@@ -35,18 +37,13 @@ SMALL_SEGMENTS = LogConfig(segment_bytes=30_000, index_interval_bytes=1_000)
 CODECS = list(CompressionType)
 
 
-class WallClock:
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-
 def open_dirs(directory: Path, config: LogConfig = SMALL_SEGMENTS) -> LogDirs:
     stored = stored_meta_properties([str(directory)])
     dirs = LogDirs(
         [str(directory)],
         broker_id=int(stored.get("broker.id", "1")),
         cluster_id=stored.get("cluster.id", "interop"),
-        clock=WallClock(),
+        clock=SystemClock(),
         config_for=lambda _: config,
     )
     dirs.load()
@@ -55,7 +52,7 @@ def open_dirs(directory: Path, config: LogConfig = SMALL_SEGMENTS) -> LogDirs:
 
 def append(log: Log, values: list[bytes], **batch: int | bool) -> int:
     """Append one batch of these values; its first offset."""
-    now_ms = WallClock().now_ms()
+    now_ms = SystemClock().now_ms()
     records = [
         Record(timestamp=now_ms - 37 * (index % 5), key=b"k%d" % index, value=value, headers=[("h", b"1")])
         for index, value in enumerate(values)
@@ -98,7 +95,7 @@ def written(tmp_path: Path) -> Path:
         append(
             log, [b"transactional"], producer_id=8, producer_epoch=1, base_sequence=number, transactional=True
         )
-        now_ms = WallClock().now_ms()
+        now_ms = SystemClock().now_ms()
         end = EndTransactionMarker(marker, coordinator_epoch=0)
         content = build_marker(end, producer_id=8, producer_epoch=1, timestamp=now_ms)
         log.append_as_leader(memoryview(content), leader_epoch=0, now_ms=now_ms, internal=True)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.errors import CorruptFile
-from storage.leader_epochs import EpochEntry, LeaderEpochs
+from kafka_compat.storage.errors import CorruptFile
+from kafka_compat.storage.leader_epochs import EpochEntry, LeaderEpochs
 
 
 def epochs(*entries: tuple[int, int]) -> LeaderEpochs:

@@ -9,10 +9,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kafka.record.legacy_records import LegacyRecordBatch, LegacyRecordBatchBuilder
 
-from storage.batch import CompressionType, TimestampType
-from storage.errors import CorruptRecord, InvalidRecord, UnsupportedCompressionType
-from storage.legacy import Message, down_convert, encode_message, read_message, read_message_set, unwrap
-from storage.records import (
+from kafka_compat.storage.batch import CompressionType, TimestampType
+from kafka_compat.storage.errors import CorruptRecord, InvalidRecord, UnsupportedCompressionType
+from kafka_compat.storage.legacy import (
+    Message,
+    down_convert,
+    encode_message,
+    read_message,
+    read_message_set,
+    unwrap,
+)
+from kafka_compat.storage.records import (
     ControlRecordType,
     EndTransactionMarker,
     Record,

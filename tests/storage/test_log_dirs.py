@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import random
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import SimpleQueue
 from uuid import UUID
 
 import pytest
 
-from storage import checkpoints
-from storage.config import LogConfig
-from storage.errors import InconsistentMetaProperties, LogDirFailure, LogDirInUse
-from storage.filesystem import RealFilesystem
-from storage.legacy import Message, encode_message, read_message
-from storage.log_dirs import parse_directory_name
+from kafka_compat.storage import checkpoints, meta_properties
+from kafka_compat.storage.checkpoints import TopicPartition
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.directory_worker import ThreadWorker
+from kafka_compat.storage.errors import InconsistentMetaProperties, LogDirFailure, LogDirInUse
+from kafka_compat.storage.filesystem import RealFilesystem
+from kafka_compat.storage.folder_names import parse_folder_name
+from kafka_compat.storage.legacy import Message, encode_message, read_message
+from kafka_compat.storage.log import Log
 from tests.storage.log_support import START_MS, TOPIC_ID, Harness, append, batch, offsets
 from tests.storage.simulated_filesystem import SimulatedFilesystem
+from tests.support.steps import result_of
 
 LOG = "00000000000000000000.log"
 
@@ -29,7 +36,7 @@ def test_a_clean_stop_leaves_kafkas_files_and_a_clean_start_scans_nothing(tmp_pa
     assert (tmp_path / checkpoints.RECOVERY_POINTS).read_text() == "0\n1\nt 0 7\n"
     assert (tmp_path / checkpoints.HIGH_WATERMARKS).read_text() == "0\n1\nt 0 5\n"
     assert (tmp_path / "t-0" / "leader-epoch-checkpoint").read_text() == "0\n1\n0 0\n"
-    properties = checkpoints.decode_properties((tmp_path / "meta.properties").read_bytes())
+    properties = meta_properties.read(RealFilesystem(), str(tmp_path))
     assert properties == {"broker.id": "1", "version": "0", "cluster.id": "test"}
     harness.reopen()
     assert harness.report.clean
@@ -92,7 +99,7 @@ def test_missing_and_broken_indexes_are_made_anew(tmp_path: Path) -> None:
             path.unlink() if damage is None else path.write_bytes(damage)
             harness.reopen()
             assert offsets(harness.log(), 257, 1) == [250]
-            found = harness.log().offset_for_timestamp(START_MS + 300)
+            found = result_of(harness.log().offset_for_timestamp(START_MS + 300))
             assert found is not None
             assert found.offset == 300
             harness.dirs.close()
@@ -115,7 +122,7 @@ def test_messages_of_old_formats_are_recovered_read_and_found_by_time(tmp_path: 
     part = log.read(17, 1)
     assert part is not None
     assert read_message(part.read(), 0)[0].value == b"old 17"
-    found = log.offset_for_timestamp(START_MS + 21)
+    found = result_of(log.offset_for_timestamp(START_MS + 21))
     assert found is not None
     assert (found.timestamp, found.offset) == (START_MS + 21, 21)
     assert append(log, batch(2)).first_offset == 30
@@ -172,6 +179,80 @@ def test_new_logs_go_where_the_fewest_are(tmp_path: Path) -> None:
     harness.dirs.close()
     harness.reopen()
     assert len(harness.dirs.logs) == 6
+
+
+def test_where_a_new_log_goes_is_known_without_a_look_at_all_logs(tmp_path: Path) -> None:
+    harness = Harness(tmp_path / "a", tmp_path / "b")
+
+    class Unlisted(dict[TopicPartition, Log]):
+        def __iter__(self) -> Iterator[TopicPartition]:
+            raise AssertionError("all logs are looked at")
+
+        items = values = keys = __iter__  # type: ignore[assignment]
+
+    harness.dirs.logs = Unlisted(harness.dirs.logs)
+    for partition in range(6):
+        harness.dirs.create("t", partition, TOPIC_ID)
+    assert {len(list((tmp_path / name).glob("t-*"))) for name in "ab"} == {3}
+
+
+def test_leftovers_of_a_checkpoint_that_a_crash_cut_short_are_removed(tmp_path: Path) -> None:
+    harness = Harness(tmp_path)
+    append(harness.log(), batch())
+    leftovers = [tmp_path / f"{name}.0123abc.tmp" for name in (*checkpoints.OFFSETS, "meta.properties")]
+    (tmp_path / "notes.tmp").write_text("mine")
+    for leftover in leftovers:
+        leftover.write_text("torn")
+    harness.crash()
+    assert not [leftover for leftover in leftovers if leftover.exists()]
+    assert (tmp_path / "notes.tmp").exists()
+
+
+def test_no_sync_and_no_new_name_of_a_folder_is_made_by_who_decides(tmp_path: Path) -> None:
+    handed: SimpleQueue[Callable[[], None]] = SimpleQueue()
+    waits: list[tuple[str, int]] = []
+
+    class Watched(RealFilesystem):
+        def sync_file(self, path: str) -> None:
+            waits.append((path, threading.get_ident()))
+            super().sync_file(path)
+
+        def sync_directory(self, path: str) -> None:
+            waits.append((path, threading.get_ident()))
+            super().sync_directory(path)
+
+    harness = Harness(tmp_path / "a", tmp_path / "b", filesystem=Watched())
+    harness.dirs.close()
+    harness.new_worker = lambda path: ThreadWorker(path, handed.put)
+    dirs = harness.reopen()
+    waits.clear()
+
+    def until(condition: Callable[[], bool]) -> None:
+        while not condition():
+            handed.get(timeout=10)()
+
+    logs = [dirs.create("t", number, TOPIC_ID) for number in range(4)]
+    for log in logs:
+        append(log, batch(10))
+        append(log, batch(10))
+        log.disk.worker.submit(log.flush, urgent=True)
+    dirs.checkpoint_recovery_points()
+    for log in logs:
+        log.truncate_to(10)
+    until(lambda: not any(log.is_settling for log in logs))
+    told: list[Exception | None] = []
+    for log in logs:
+        log.advance_log_start_offset(5)
+        dirs.store_log_starts(log.disk.path, told.append)
+    until(lambda: len(told) == 4)
+    dirs.delete("t", 0, told.append)
+    until(lambda: len(told) == 5 and dirs.is_ready(("t", 0)))
+    dirs.create("t", 0, TOPIC_ID)
+    dirs.tick(harness.clock.ms + 100_000)
+    assert told == [None] * 5
+    assert len({thread for _, thread in waits}) == 2
+    assert threading.get_ident() not in {thread for _, thread in waits}
+    dirs.close()
 
 
 def test_a_new_log_goes_where_it_was_asked_for(tmp_path: Path) -> None:
@@ -268,9 +349,9 @@ def test_many_logs_are_recovered_and_closed(tmp_path: Path) -> None:
 
 
 def test_only_partition_folders_are_logs() -> None:
-    assert parse_directory_name("a-b-12") == ("a-b", 12)
+    assert parse_folder_name("a-b-12") == ("a-b", 12)
     for name in ("t", "t-", "-1", "t-x", "t--1x", "t-0.abc-delete", "t-0.0123-stray", "meta.properties"):
-        assert parse_directory_name(name) is None, name
+        assert parse_folder_name(name) is None, name
 
 
 def test_reserved_space_is_given_back_when_a_log_closes(tmp_path: Path) -> None:

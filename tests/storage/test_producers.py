@@ -8,24 +8,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.batch import BatchHeader, read_header
-from storage.errors import (
+from kafka_compat.storage.batch import BatchHeader, read_header
+from kafka_compat.storage.errors import (
     CorruptFile,
     InvalidProducerEpoch,
     InvalidTxnState,
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from storage.filesystem import RealFilesystem
-from storage.producers import Duplicate, ProducerState
-from storage.records import (
+from kafka_compat.storage.filesystem import RealFilesystem
+from kafka_compat.storage.producers import Duplicate, ProducerState
+from kafka_compat.storage.records import (
     ControlRecordType,
     EndTransactionMarker,
     Record,
     build_batch,
     build_marker,
 )
-from storage.txn_index import AbortedTxn, TransactionIndex
+from kafka_compat.storage.txn_index import AbortedTxn, TransactionIndex
 from tests.storage.record_oracle import RecordOracle
 from tests.support import java
 

@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
-from storage.config import LogConfig
-from storage.retention import DeletionReason, SegmentFacts, deletable
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.retention import DeletionReason, RetainedSegment, deletable
 
 NOW_MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A segment as retention sees it."""
+
+    base_offset: int
+    size_bytes: int
+    largest_timestamp: int
+
+
+class Unread:
+    """A segment whose largest timestamp would have to be read from disk."""
+
+    def __init__(self, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self.size_bytes = 100
+
+    @property
+    def largest_timestamp(self) -> int:
+        raise AssertionError(f"the timestamp of the segment at {self.base_offset} was read for nothing")
+
+
 SEGMENTS = [
-    SegmentFacts(base_offset=0, end_offset=10, size_bytes=100, largest_timestamp=NOW_MS - 5_000),
-    SegmentFacts(base_offset=10, end_offset=20, size_bytes=100, largest_timestamp=NOW_MS - 3_000),
-    SegmentFacts(base_offset=20, end_offset=30, size_bytes=100, largest_timestamp=NOW_MS - 1_000),
+    Facts(base_offset=0, size_bytes=100, largest_timestamp=NOW_MS - 5_000),
+    Facts(base_offset=10, size_bytes=100, largest_timestamp=NOW_MS - 3_000),
+    Facts(base_offset=20, size_bytes=100, largest_timestamp=NOW_MS - 1_000),
 ]
 KEEP = LogConfig(retention_ms=-1)
 
@@ -19,18 +45,34 @@ def bases(
     *,
     high_watermark: int = 30,
     log_start_offset: int = 0,
-    segments: list[SegmentFacts] = SEGMENTS,
+    segments: Sequence[RetainedSegment] = SEGMENTS,
 ) -> dict[int, DeletionReason]:
     found = deletable(
-        segments, config, now_ms=NOW_MS, high_watermark=high_watermark, log_start_offset=log_start_offset
+        segments,
+        config,
+        now_ms=NOW_MS,
+        size_bytes=sum(segment.size_bytes for segment in segments),
+        log_start_offset=log_start_offset,
+        high_watermark=high_watermark,
+        log_end_offset=30,
     )
     return {segment.base_offset: reason for segment, reason in found}
 
 
 def test_by_time_the_oldest_go_and_the_first_young_one_keeps_the_rest() -> None:
     assert bases(LogConfig(retention_ms=4_000)) == {0: DeletionReason.RETENTION_TIME}
-    old_behind_young = [SEGMENTS[2], SEGMENTS[0]]
+    old_behind_young = [Facts(0, 100, NOW_MS - 1_000), Facts(10, 100, NOW_MS - 5_000)]
     assert bases(LogConfig(retention_ms=4_000), segments=old_behind_young) == {}
+
+
+def test_no_timestamp_is_read_that_decides_nothing() -> None:
+    unread: list[RetainedSegment] = [Unread(0), Unread(10), Unread(20)]
+    assert bases(LogConfig(retention_ms=-1), segments=unread) == {}
+    assert list(bases(LogConfig(retention_ms=-1, retention_bytes=200), segments=unread)) == [0]
+    assert list(bases(KEEP, segments=unread, log_start_offset=20)) == [0, 10]
+    assert bases(LogConfig(retention_ms=500), segments=unread, high_watermark=9) == {}
+    young: list[RetainedSegment] = [Facts(0, 100, NOW_MS), Unread(10), Unread(20)]
+    assert bases(LogConfig(retention_ms=500), segments=young) == {}
 
 
 def test_an_expired_active_segment_goes_too() -> None:
@@ -38,7 +80,7 @@ def test_an_expired_active_segment_goes_too() -> None:
 
 
 def test_an_empty_active_segment_stays() -> None:
-    empty = SegmentFacts(base_offset=30, end_offset=30, size_bytes=0, largest_timestamp=0)
+    empty = Facts(base_offset=30, size_bytes=0, largest_timestamp=0)
     assert list(bases(LogConfig(retention_ms=500), segments=[*SEGMENTS, empty])) == [0, 10, 20]
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.errors import CorruptFile
-from storage.filesystem import RealFilesystem
-from storage.txn_index import AbortedTransaction, AbortedTxn, TransactionIndex, decode, encode
+from kafka_compat.storage.errors import CorruptFile
+from kafka_compat.storage.filesystem import RealFilesystem
+from kafka_compat.storage.txn_index import AbortedTransaction, AbortedTxn, TransactionIndex, decode, encode
 
 ENTRIES = [
     AbortedTxn(producer_id=1, first_offset=0, last_offset=10, last_stable_offset=2),
@@ -100,6 +100,7 @@ def test_every_aborted_record_in_the_fetched_range_is_covered(
 @pytest.mark.parametrize(("offset", "left"), [(100, 4), (40, 3), (39, 3), (20, 1), (0, 0)])
 def test_truncation(tmp_path: Path, index: TransactionIndex, offset: int, left: int) -> None:
     index.truncate_to(offset)
+    index.store()
     assert len(index) == len(reopened(tmp_path)) == left
     if left < len(ENTRIES):
         index.append(ENTRIES[left])

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage.batch import CompressionType, TimestampType, crc_ok, read_header, seal
-from storage.compression import NAMES, compress
-from storage.errors import (
+from kafka_compat.storage.batch import CompressionType, TimestampType, crc_ok, read_header, seal
+from kafka_compat.storage.compression import NAMES, compress
+from kafka_compat.storage.errors import (
     CorruptRecord,
     InvalidRecord,
     InvalidTimestamp,
@@ -22,9 +22,9 @@ from storage.errors import (
     StorageError,
     UnsupportedCompressionType,
 )
-from storage.legacy import Message, encode_message
-from storage.records import Record, build_batch, encode_record, iter_records, join_batch
-from storage.validation import AppendPolicy, ValidatedBatches, validate_batches
+from kafka_compat.storage.legacy import Message, encode_message
+from kafka_compat.storage.records import Record, build_batch, encode_record, iter_records, join_batch
+from kafka_compat.storage.validation import AppendPolicy, ValidatedBatches, validate_batches
 from tests.storage.conftest import RECORDS
 from tests.storage.record_oracle import RecordOracle
 from tests.support.campaign import rounds

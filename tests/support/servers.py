@@ -140,8 +140,11 @@ class KafkaCompatBroker(Server):
         port: int | None = None,
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
+        checkout: Path = PROJECT,
     ) -> None:
+        """`checkout`: of which sources; another than this one runs in its own .venv."""
         super().__init__(directory, port=port)
+        self.checkout = checkout
         self.log_dir = directory / "logs"
         self.overrides = {
             "broker.id": "1",
@@ -156,12 +159,13 @@ class KafkaCompatBroker(Server):
     def command(self) -> list[str]:
         """The command line that `start` runs."""
         given = [f"--override={name}={value}" for name, value in self.overrides.items()]
-        return [sys.executable, "-m", "kafka_compat", "serve", *self.arguments, *given]
+        python = sys.executable if self.checkout == PROJECT else str(self.checkout / ".venv/bin/python")
+        return [python, "-m", "kafka_compat", "serve", *self.arguments, *given]
 
     def _new_process(self) -> Process:
         ready = rf"(?i)ready.*:{self.port}\b"
         line = [*self.launcher, *self.command()]
-        return Process(line, self.log, ready, environment=self.environment, directory=PROJECT)
+        return Process(line, self.log, ready, environment=self.environment, directory=self.checkout)
 
 
 class ZooKeeper(Server):
@@ -210,7 +214,7 @@ class GenuineKafka(Server):
         self._owns_zookeeper = mode == "zookeeper" and zookeeper is None
         self.zookeeper = ZooKeeper(directory / "zookeeper") if self._owns_zookeeper else zookeeper
         self._controller_port = free_port()
-        self._was_killed = False
+        self._was_started = False
         self.overrides = dict(overrides or {})
 
     def start(self, timeout_s: float = 60) -> None:
@@ -230,13 +234,9 @@ class GenuineKafka(Server):
         if self.mode == "kraft":
             arguments = ("format", "--ignore-formatted", "-t", "MkU3OEVBNTcwNTJENDM2Qg")
             java.run("kafka-storage", *arguments, "-c", str(self.properties_file), version=self.version)
-        elif self._was_killed:
+        elif self._was_started:
             self._forget_session()
-        self._was_killed = False
-
-    def kill(self) -> None:
-        super().kill()
-        self._was_killed = True
+        self._was_started = True
 
     def stop(self, timeout_s: float = 20) -> int:
         code = super().stop(timeout_s)
@@ -268,7 +268,10 @@ class GenuineKafka(Server):
         return settings | self.overrides
 
     def _forget_session(self) -> None:
-        """Delete what the killed broker's ZooKeeper session still holds, rather than wait for its timeout."""
+        """Delete what the session of a broker that was killed, or whose stop took too long, still holds.
+
+        Rather than wait for ZooKeeper's timeout.
+        """
         from kazoo.client import KazooClient
         from kazoo.exceptions import NoNodeError
 

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import pytest
 from confluent_kafka import KafkaException, Producer
 
+from kafka_compat.coordinators.shards import shard_of
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.shards import shard_of
-from kafka_compat.topic_names import TRANSACTIONS_TOPIC
+from kafka_compat.metadata.topic_names import TRANSACTIONS_TOPIC
 from tests.cluster.embedded import EmbeddedCluster, until
 from tests.transactions import programs
 from tests.transactions.programs import PATIENCE_S, read_all, transactional_producer, write
@@ -120,7 +120,7 @@ async def test_what_was_decided_is_completed_by_the_next_coordinator(cluster: Em
                 held._under_min_isr = held.is_leader
     committing = asyncio.create_task(client(producer.commit_transaction, PATIENCE_S))
     first = coordinator(cluster, "id")
-    transactions = cluster.brokers[first].transactions
+    transactions = cluster.brokers[first].services.transactions
     await until(
         lambda: (found := transactions.describe("id")[1]) is not None and found.state == "PrepareCommit"
     )

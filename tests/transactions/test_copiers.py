@@ -80,7 +80,7 @@ def three_brokers(directory: Path) -> Iterator[Brokers]:
 
 
 def _shard() -> int:
-    from kafka_compat.groups.shards import shard_of
+    from kafka_compat.coordinators.shards import shard_of
 
     return shard_of(TRANSACTIONAL_ID, int(SETTINGS["transaction.state.log.num.partitions"]))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kafka_compat.coordinators.machine import Now
 from kafka_compat.errors import ErrorCode
 from kafka_compat.transactions.machine import Transaction
 from kafka_compat.transactions.model import (
@@ -12,6 +13,7 @@ from kafka_compat.transactions.model import (
     Output,
     ProducerIdentity,
     Status,
+    StatusRecord,
     TransactionState,
 )
 from kafka_compat.transactions.records import decode_record, encode_record
@@ -26,9 +28,9 @@ class Run:
     """A machine whose log commits at once, unless told otherwise; `answers` in order."""
 
     def __init__(self, status: Status | None = None) -> None:
-        self.transaction = (
-            Transaction.new("id", 7, TIMEOUT_MS, 0) if status is None else Transaction("id", status)
-        )
+        self.transaction = Transaction.new("id", 7, TIMEOUT_MS, 0)
+        if status is not None:
+            self.transaction.replay(StatusRecord("id", status), 1, -1)
         self.now_ms = 0
         self.answers: list[object] = []
         self.states: list[str | None] = []
@@ -39,8 +41,11 @@ class Run:
         if out.markers is not None:
             self.markers.append((out.markers.identity, out.markers.committed))
         if out.write is not None:
-            self.states.append(None if out.write.status is None else out.write.status.state.value)
-            self.take(self.transaction.written(store_error, self.now_ms))
+            (record,) = out.write.records
+            self.states.append(None if record.value is None else record.value.state.value)
+            if not store_error:
+                self.transaction.replay(record, 2, -1)
+            self.take(self.transaction.written(None, store_error, Now(0, self.now_ms)))
 
     def init(
         self,
@@ -80,7 +85,7 @@ class Run:
 def at(state: TransactionState, epoch: int = 0) -> Run:
     partitions = PARTITIONS if state.value in ("Ongoing", "PrepareCommit", "PrepareAbort") else frozenset()
     run = Run(Status(7, epoch, TIMEOUT_MS, state, partitions, 0, 0))
-    run.take(run.transaction.resume(0))
+    run.take(run.transaction.loaded(Now(0, 0)))
     return run
 
 
@@ -211,7 +216,7 @@ def test_completion_is_tried_again_when_the_log_refuses() -> None:
     run = at(TransactionState.PREPARE_COMMIT)
     out = run.transaction.markers_written()
     assert out.write is not None
-    assert run.transaction.written(ErrorCode.NOT_ENOUGH_REPLICAS, 0).retry_completion
+    assert run.transaction.written(None, ErrorCode.NOT_ENOUGH_REPLICAS, Now(0, 0)).retry_completion
     run.complete()
     assert run.transaction.state is TransactionState.COMPLETE_COMMIT
 
@@ -241,7 +246,7 @@ def test_while_a_record_is_on_its_way_others_wait() -> None:
         assert out.responses == [("second", IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))]
     init = transaction.init_producer_id(TIMEOUT_MS, None, -1, "third", 0)
     assert init.responses == [("third", IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))]
-    assert transaction.written(ErrorCode.NONE, 0).responses == [("first", ErrorCode.NONE)]
+    assert transaction.written(None, ErrorCode.NONE, Now(0, 0)).responses == [("first", ErrorCode.NONE)]
 
 
 # transaction.version 2
@@ -290,12 +295,12 @@ def test_a_new_producer_id_when_a_transaction_uses_up_the_epochs() -> None:
 def test_a_decided_transaction_with_a_new_producer_id_is_completed_after_loading() -> None:
     run = at(TransactionState.ONGOING, epoch=EPOCH_MAX - 1)
     run.end_and_bump(P(7, EPOCH_MAX - 1), new_id=30)
-    _, value = encode_record("id", run.transaction.status)
+    _, value = encode_record(StatusRecord("id", run.transaction.status))
     assert value is not None
-    record = decode_record(encode_record("id", None)[0], value)
+    record = decode_record(encode_record(StatusRecord("id", None))[0], value)
     assert record is not None and record[1] == run.transaction.status
     loaded = Run(record[1])
-    loaded.take(loaded.transaction.resume(0))
+    loaded.take(loaded.transaction.loaded(Now(0, 0)))
     loaded.complete()
     assert loaded.transaction.status.identity == P(30, 0)
     assert loaded.end_and_bump(P(7, EPOCH_MAX - 1)) == P(30, 0)
@@ -343,5 +348,5 @@ def test_the_version_of_a_record(version: int, written: int) -> None:
     """Kafka 3.9 writes version 0 alone."""
     run = Run()
     run.init()
-    _, value = encode_record("id", run.transaction.status, version)
+    _, value = encode_record(StatusRecord("id", run.transaction.status), version)
     assert value is not None and int.from_bytes(value[:2], "big") == written

@@ -10,7 +10,7 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.transactions.model import ProducerIdentity, TopicPartition
-from kafka_compat.transactions.verification import Question, Respond, Verifications
+from kafka_compat.transactions.verification import Respond, Verification, Verifications
 
 PARTITION = ("topic", 0)
 OTHER = ("topic", 1)
@@ -41,7 +41,7 @@ class Leader:
     ) -> None:
         self.asked.append((partitions, respond))
 
-    def question(self, *, adds: bool = False, knows_abortable: bool = True) -> Question:
+    def question(self, *, adds: bool = False, knows_abortable: bool = True) -> Verification:
         return self.verifications.ask("id", P, [PARTITION, OTHER], knows_abortable=knows_abortable, adds=adds)
 
     def answer(self, error: ErrorCode = ErrorCode.NONE) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from kafka_compat.coordinators.shards import shard_of
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.shards import shard_of
+from kafka_compat.metadata.topic_names import TRANSACTIONS_TOPIC
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kafka_compat.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -22,9 +23,8 @@ from kafka_compat.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from kafka_compat.topic_names import TRANSACTIONS_TOPIC
+from kafka_compat.storage.records import Record, build_batch
 from kafka_compat.transactions.model import ProducerIdentity
-from storage.records import Record, build_batch
 from tests.cluster.embedded import SETTLE_S, EmbeddedCluster, until
 from tests.transactions.programs import read_all
 

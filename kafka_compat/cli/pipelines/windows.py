@@ -63,9 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_job(args: argparse.Namespace) -> Any:
     """Run it; the report. Raises PipelineError."""
     from kafka_compat.pipelines.windows import WindowsJob, run_windows
-    from kafka_compat.pipelines.windows_rows import Question
+    from kafka_compat.pipelines.windows_rows import WindowQuery
 
-    question = Question(
+    query = WindowQuery(
         schema=args.schema,
         window_ms=args.window,
         lateness_ms=args.lateness,
@@ -81,7 +81,7 @@ def run_job(args: argparse.Namespace) -> Any:
     return run_windows(
         WindowsJob(
             common.stream_job(args),
-            question,
+            query,
             args.to_topic,
             args.dead_letter_topic,
             args.target,

@@ -1,0 +1,51 @@
+"""One broker: the composition root, and the order in which its parts start and stop.
+
+Several may live in one process: nothing is shared but what is passed in.
+
+    settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": folder}
+    broker = lone_broker(BrokerConfig.from_properties(settings))
+    await broker.start()
+    print(broker.addresses["PLAINTEXT"])
+    await broker.stop()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_compat.broker.broker import Broker
+from kafka_compat.clock import Clock
+from kafka_compat.config import BrokerConfig
+from kafka_compat.errors import StartupError
+from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED
+from kafka_compat.storage.filesystem import Filesystem
+
+if TYPE_CHECKING:
+    from kafka_compat.cluster.membership import ClusterMembership
+    from kafka_compat.cluster.session import ConnectStore
+    from kafka_compat.membership.lone import LoneMembership
+
+__all__ = ["Broker", "StartupError", "cluster_broker", "lone_broker"]
+
+
+def lone_broker(
+    config: BrokerConfig, *, clock: Clock | None = None, filesystem: Filesystem | None = None
+) -> Broker[LoneMembership]:
+    """A broker that is alone; `clock` and `filesystem` (of its logs) are the machine's own by default."""
+    from kafka_compat.membership.lone import LoneMembership
+
+    return Broker(config, LoneMembership(), SERVED, clock=clock, filesystem=filesystem)
+
+
+def cluster_broker(
+    config: BrokerConfig,
+    connect_store: ConnectStore,
+    *,
+    clock: Clock | None = None,
+    filesystem: Filesystem | None = None,
+) -> Broker[ClusterMembership]:
+    """A broker of the cluster with whose metadata store `connect_store` opens sessions; the rest as above."""
+    from kafka_compat.cluster.membership import ClusterMembership
+
+    membership = ClusterMembership(connect_store)
+    return Broker(config, membership, CLUSTER_SERVED, clock=clock, filesystem=filesystem)

@@ -1,0 +1,59 @@
+"""The data folders of a broker that starts: locked, and nobody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafka_compat.config import BrokerConfig
+from kafka_compat.errors import StartupError
+from kafka_compat.storage.errors import StorageError
+from kafka_compat.storage.log_dirs import LoadReport, LogDirs
+from kafka_compat.storage.meta_properties import stored_meta_properties
+
+
+def lock(log_dirs: LogDirs) -> None:
+    """Keep other processes out. Raises StartupError when one is there, or no folder can be used."""
+    try:
+        log_dirs.lock()
+    except (StorageError, OSError) as error:
+        raise StartupError(str(error)) from error
+    if len(log_dirs.offline) == len(log_dirs.directories):
+        raise StartupError(f"cannot use {', '.join(log_dirs.directories)} for data (log.dirs)")
+
+
+def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
+    """Be the broker that the folders belong to; the id of their cluster, if they have one.
+
+    Without broker.id in the settings, `config` has that of the folders afterwards. Raises StartupError.
+    """
+    try:
+        stored = stored_meta_properties(log_dirs.directories)
+    except (StorageError, OSError) as error:
+        raise StartupError(str(error)) from error
+    folders = ", ".join(log_dirs.directories)
+    _check(stored, folders, config)
+    if not config.has_broker_id and stored.get("broker.id", "").isdecimal():
+        # A folder from another broker, with nobody saying who we are: we are that broker.
+        config.adopt_broker_id(int(stored["broker.id"]))
+    return stored.get("cluster.id")
+
+
+def _check(stored: Mapping[str, str], folders: str, config: BrokerConfig) -> None:
+    if stored.get("version", "0") != "0":
+        raise StartupError(
+            f"{folders} belong to a Kafka in KRaft mode (meta.properties has version={stored['version']}), "
+            "whose folders it does not open: choose other log.dirs"
+        )
+    if config.has_broker_id and stored.get("broker.id", "") not in ("", str(config.broker_id)):
+        raise StartupError(
+            f"{folders} belong to broker.id={stored['broker.id']}, this broker has "
+            f"broker.id={config.broker_id}: start it with the same, or on other log.dirs"
+        )
+
+
+def load(log_dirs: LogDirs, *, keep_gaps: bool) -> LoadReport:
+    """Open all logs. Raises StartupError."""
+    try:
+        return log_dirs.load(keep_gaps=keep_gaps)
+    except StorageError as error:
+        raise StartupError(str(error)) from error

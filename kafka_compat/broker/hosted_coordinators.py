@@ -1,0 +1,123 @@
+"""The coordinators that a broker hosts: of groups, where it leads __consumer_offsets, and of transactions,
+where it leads __transaction_state.
+
+Each is made when the first of its partitions is led, or somebody asks: a broker without groups or
+transactions starts sooner, and is smaller, without them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from kafka_compat.lazy import Lazy
+from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.storage.batch import CompressionType
+
+if TYPE_CHECKING:
+    from kafka_compat.groups.coordinator import GroupCoordinator
+    from kafka_compat.membership.foundation import Foundation
+    from kafka_compat.membership.membership import Membership
+    from kafka_compat.transactions.coordinator import TransactionCoordinator
+    from kafka_compat.transactions.local_markers import LocalMarkerWriter
+    from kafka_compat.transactions.verification import Verifications
+
+
+class HostedCoordinators:
+    """See above. Hears from `Leaderships` what is led."""
+
+    def __init__(self, foundation: Foundation, replicas: ReplicaManager, membership: Membership) -> None:
+        self._foundation = foundation
+        self._replicas = replicas
+        self._membership = membership
+        self._loop = asyncio.get_running_loop()
+        self.groups: Lazy[GroupCoordinator] = Lazy(self._make_groups)
+        self.transactions: Lazy[TransactionCoordinator] = Lazy(self._make_transactions)
+        self.markers: Lazy[LocalMarkerWriter] = Lazy(self._make_markers)
+        """Ends transactions in the partitions that this broker leads."""
+        self.verifications: Lazy[Verifications] = Lazy(self._make_verifications)
+        """Asks coordinators about transactions that come to a partition here."""
+        leaderships = foundation.leaderships
+        leaderships.on_leading.append(self._leading)
+        leaderships.on_stopping.append(self._stopping)
+        leaderships.on_deleted.append(self._deleted)
+
+    def close(self) -> None:
+        """Stop all timers."""
+        for coordinator in (self.transactions.made, self.groups.made):
+            if coordinator is not None:
+                coordinator.close()
+
+    def _leading(self, topic: str, partition: int) -> None:
+        if topic == OFFSETS_TOPIC:
+            self.groups.get().load(partition)
+        elif topic == TRANSACTIONS_TOPIC:
+            held = self._replicas.get(topic, partition)
+            if held is not None:
+                self.transactions.get().load(partition, held.leader_epoch)
+
+    def _stopping(self, topic: str, partition: int) -> None:
+        if topic == OFFSETS_TOPIC:
+            self.groups.get().unload(partition)
+        elif topic == TRANSACTIONS_TOPIC:
+            self.transactions.get().unload(partition)
+
+    def _deleted(self, topic: str, partitions: list[int]) -> None:
+        groups = self.groups.made
+        if groups is not None:
+            groups.forget_partitions([(topic, partition) for partition in partitions])
+
+    def _make_groups(self) -> GroupCoordinator:
+        from kafka_compat.coordinators.partition_log import PartitionCoordinatorLog
+        from kafka_compat.coordinators.scheduler import LoopScheduler
+        from kafka_compat.groups.coordinator import GroupCoordinator
+        from kafka_compat.groups.settings import group_settings
+
+        config, clock, metadata = self._foundation.config, self._foundation.clock, self._foundation.metadata
+        codec = CompressionType(config.int("offsets.topic.compression.codec"))
+        groups = GroupCoordinator(
+            coordinator_log=PartitionCoordinatorLog(self._replicas, metadata, clock, codec),
+            scheduler=LoopScheduler(self._loop),
+            settings=group_settings(config),
+            now_ms=clock.now_ms,
+            partition_exists=lambda topic, partition: metadata.partition(topic, partition) is not None,
+        )
+        groups.start()
+        return groups
+
+    def _make_transactions(self) -> TransactionCoordinator:
+        from kafka_compat.coordinators.partition_log import PartitionCoordinatorLog
+        from kafka_compat.coordinators.scheduler import LoopScheduler
+        from kafka_compat.transactions.coordinator import TransactionCoordinator
+        from kafka_compat.transactions.settings import transaction_settings
+
+        config, clock, metadata = self._foundation.config, self._foundation.clock, self._foundation.metadata
+        transactions = TransactionCoordinator(
+            coordinator_log=PartitionCoordinatorLog(
+                self._replicas, metadata, clock, CompressionType.NONE, TRANSACTIONS_TOPIC
+            ),
+            markers=self._membership.marker_writer(self.markers.get()),
+            scheduler=LoopScheduler(self._loop),
+            settings=transaction_settings(config),
+            now_ms=clock.now_ms,
+        )
+        transactions.start()
+        return transactions
+
+    def _make_markers(self) -> LocalMarkerWriter:
+        from kafka_compat.transactions.local_markers import LocalMarkerWriter
+
+        return LocalMarkerWriter(
+            self._replicas,
+            self._foundation.metadata,
+            self._foundation.clock,
+            self.groups.get,
+            lambda partition, identity: self.verifications.get().ended(partition, identity),
+        )
+
+    def _make_verifications(self) -> Verifications:
+        from kafka_compat.transactions.verification import LocalCoordinators, Verifications
+
+        coordinators = self._membership.coordinators(LocalCoordinators(self.transactions.get))
+        return Verifications(self._replicas, coordinators)

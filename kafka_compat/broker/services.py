@@ -1,0 +1,143 @@
+"""What the handlers of a broker may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from kafka_compat.broker.addresses import Addresses
+from kafka_compat.broker.hosted_coordinators import HostedCoordinators
+from kafka_compat.lazy import Lazy
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.replication.fetch_session import FetchSessionCache
+from kafka_compat.tasks import Tasks
+
+if TYPE_CHECKING:
+    from kafka_compat.groups.coordinator import GroupCoordinator
+    from kafka_compat.groups.zookeeper_offsets import ZooKeeperOffsets
+    from kafka_compat.membership.foundation import Foundation, Made
+    from kafka_compat.membership.lone_controller import Controller
+    from kafka_compat.membership.membership import Membership
+    from kafka_compat.quotas.client_quotas import ClientQuotas
+    from kafka_compat.replication.log_mover import LogMover
+    from kafka_compat.security.scram_credentials import ScramCredentials
+    from kafka_compat.transactions.coordinator import TransactionCoordinator
+    from kafka_compat.transactions.local_markers import LocalMarkerWriter
+    from kafka_compat.transactions.verification import Verifications
+
+# A fetch session that was used within this time is not given up for a new one.
+FETCH_SESSION_EVICTION_MS = 120_000
+
+M_co = TypeVar("M_co", bound="Membership", covariant=True)
+
+
+class BrokerServices(Generic[M_co]):
+    """See `handlers.services` for who uses what. Complete from the beginning, but for what is made when the
+    first request asks for it.
+    """
+
+    def __init__(
+        self,
+        foundation: Foundation,
+        made: Made,
+        membership: M_co,
+        coordinators: HostedCoordinators,
+        addresses: Addresses,
+        tasks: Tasks,
+        served: Mapping[ApiKey, tuple[int, int]],
+    ) -> None:
+        config = foundation.config
+        self.config = config
+        self.broker_id = foundation.metadata.local_id
+        self.clock = foundation.clock
+        self.store = foundation.store
+        self.metadata = foundation.metadata
+        self.log_dirs = foundation.log_dirs
+        self.flusher = foundation.flusher
+        self.configs = foundation.configs
+        self.long_work = foundation.long_work
+        self.replicas = made.replicas
+        self.topics = made.topics
+        self.producer_ids = made.producer_ids
+        self.membership = membership
+        self.await_metadata = membership.await_metadata
+        self.address_for = addresses.address_for
+        self.served = served
+        """The APIs and versions that it serves, and tells clients of."""
+        self.fetch_sessions = FetchSessionCache(
+            config.int("max.incremental.fetch.session.cache.slots"), FETCH_SESSION_EVICTION_MS
+        )
+        self.coordinators = coordinators
+        self._log_mover: Lazy[LogMover] = Lazy(self._make_log_mover)
+        self._tasks = tasks
+        self._zookeeper_offsets: Lazy[ZooKeeperOffsets] = Lazy(self._make_zookeeper_offsets)
+        self._controller: Lazy[Controller] = Lazy(membership.controller)
+        self._client_quotas: Lazy[ClientQuotas] = Lazy(self._make_client_quotas)
+        self._scram_credentials: Lazy[ScramCredentials] = Lazy(self._make_scram_credentials)
+
+    @property
+    def finalized_features_epoch(self) -> int:
+        """What ApiVersions tells as the epoch of the finalized features."""
+        return self.membership.finalized_features_epoch
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        return self.coordinators.groups.get()
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        return self.coordinators.transactions.get()
+
+    @property
+    def markers(self) -> LocalMarkerWriter:
+        """Ends transactions in the partitions that this broker leads."""
+        return self.coordinators.markers.get()
+
+    @property
+    def verifications(self) -> Verifications:
+        """Asks coordinators about transactions that come to a partition here."""
+        return self.coordinators.verifications.get()
+
+    @property
+    def controller(self) -> Controller:
+        """The cluster's controller, as far as this broker is it."""
+        return self._controller.get()
+
+    @property
+    def log_mover(self) -> LogMover:
+        return self._log_mover.get()
+
+    @property
+    def zookeeper_offsets(self) -> ZooKeeperOffsets:
+        """The positions of Kafka's oldest clients."""
+        return self._zookeeper_offsets.get()
+
+    @property
+    def client_quotas(self) -> ClientQuotas:
+        """The quotas of clients, kept for those who ask."""
+        return self._client_quotas.get()
+
+    @property
+    def scram_credentials(self) -> ScramCredentials:
+        """The credentials of users, kept for those who ask."""
+        return self._scram_credentials.get()
+
+    def _make_log_mover(self) -> LogMover:
+        from kafka_compat.replication.log_mover import LogMover
+
+        return LogMover(self.log_dirs, self.replicas, self.config, self._tasks)
+
+    def _make_zookeeper_offsets(self) -> ZooKeeperOffsets:
+        from kafka_compat.groups.zookeeper_offsets import ZooKeeperOffsets
+
+        return ZooKeeperOffsets(self.store, self.metadata, self.config.int("offset.metadata.max.bytes"))
+
+    def _make_client_quotas(self) -> ClientQuotas:
+        from kafka_compat.quotas.client_quotas import ClientQuotas
+
+        return ClientQuotas(self.store, self.membership.announce)
+
+    def _make_scram_credentials(self) -> ScramCredentials:
+        from kafka_compat.security.scram_credentials import ScramCredentials
+
+        return ScramCredentials(self.store, self.membership.announce)

@@ -1,0 +1,76 @@
+"""Who becomes the controller: a race for /controller, in which each winner has an epoch of its own."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.malformed_nodes import MalformedNode, MalformedNodes
+from kafka_compat.coordination.metadata_store import (
+    Create,
+    MetadataStore,
+    NodeExists,
+    NoNode,
+    SetData,
+    Stat,
+    TransactionFailed,
+)
+
+FIRST_CONTROLLER_EPOCH = 0
+"""What /controller_epoch holds before the first election."""
+
+
+class ControllerEpoch(NamedTuple):
+    """A controller's time in office."""
+
+    controller_epoch: int
+    epoch_znode_version: int
+
+
+async def run_for_controller(
+    store: MetadataStore, broker_id: int, now_ms: int, malformed: MalformedNodes
+) -> ControllerEpoch | None:
+    """Try to become the controller: one transaction makes /controller and counts /controller_epoch up.
+
+    None when another broker is, or was faster. ConnectionLost when nobody knows.
+    """
+    try:
+        before = await read_controller_epoch(store, malformed)
+    except NoNode:
+        with suppress(NodeExists):
+            await store.create(
+                znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(FIRST_CONTROLLER_EPOCH)
+            )
+        before = await read_controller_epoch(store, malformed)
+    payload = znodes.encode_controller(znodes.ControllerInfo(broker_id, now_ms))
+    epoch = before.controller_epoch + 1
+    try:
+        results = await store.multi(
+            [
+                Create(znodes.CONTROLLER, payload, ephemeral=True),
+                SetData(
+                    znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(epoch), before.epoch_znode_version
+                ),
+            ]
+        )
+    except TransactionFailed:
+        return None
+    written = results[1]
+    assert isinstance(written, Stat)
+    return ControllerEpoch(epoch, written.version)
+
+
+async def read_controller_epoch(store: MetadataStore, malformed: MalformedNodes) -> ControllerEpoch:
+    """What /controller_epoch says. NoNode.
+
+    One that is malformed is no lower than its version: it began with 0 at version 0, and each election writes
+    it once.
+    """
+    data, stat = await store.get(znodes.CONTROLLER_EPOCH)
+    try:
+        epoch = znodes.decode_controller_epoch(data)
+    except MalformedNode as error:
+        malformed.tell(error, stat.version, f"the epoch counts as its version, {stat.version},")
+        epoch = stat.version
+    return ControllerEpoch(epoch, stat.version)

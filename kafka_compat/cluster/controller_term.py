@@ -1,0 +1,427 @@
+"""One term of this broker as controller: changes of nodes and requests go into the machine
+(coordination/controller.py), what comes out is written and sent.
+
+Rules
+1. One thing at a time: a job reads what an event needs, the machine handles it, its effects are carried out,
+   and what was written is told to the machine, before the next job.
+2. A term is one session with the store. It ends with Deposed or SessionExpired; whoever waits for an answer
+   then gets NOT_CONTROLLER.
+3. A read or write whose answer was lost is done again: reads change nothing, writes carry versions or the
+   whole value.
+4. A malformed node is no event. It is watched, so that what it stands for is looked at once it is mended;
+   until then a topic that the controller knew is as it was, and one that it did not know is left alone, also
+   where its deletion is asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+from uuid import UUID
+
+from kafka_compat.cluster import controller_wire as wire
+from kafka_compat.cluster.broker_channels import BrokerChannels, ControllerRequest
+from kafka_compat.cluster.controller_election import ControllerEpoch
+from kafka_compat.cluster.controller_nodes import RETRY_S, ControllerNodes
+from kafka_compat.coordination import controller_effects as effects
+from kafka_compat.coordination import controller_events as events
+from kafka_compat.coordination import controller_model as model
+from kafka_compat.coordination import controller_replies as replies
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.controller import Controller
+from kafka_compat.coordination.malformed_nodes import MalformedNode, MalformedNodes
+from kafka_compat.coordination.metadata_store import ConnectionLost, MetadataStore, Watch
+from kafka_compat.coordination.metadata_store import Event as StoreEvent
+from kafka_compat.coordination.model import BrokerInfo, TopicState
+from kafka_compat.metadata.topic_nodes import new_topic_id
+from kafka_compat.protocol.api_keys import ApiKey
+
+log = logging.getLogger(__name__)
+
+UNCLEAN = "unclean.leader.election.enable"
+FIRST_REBALANCE_S = 5.0
+
+T = TypeVar("T")
+Job = Callable[[], Awaitable[events.Event | None]]
+
+
+@dataclass(frozen=True)
+class ControllerTermSettings:
+    """What a controller obeys, beside what its machine does."""
+
+    machine: model.ControllerSettings
+    listener: str
+    """The listener that brokers use among themselves."""
+    unclean_default: bool
+    request_timeout_ms: int
+    rebalance_interval_s: int | None
+    """leader.imbalance.check.interval.seconds; None without auto.leader.rebalance.enable."""
+
+
+class ControllerTerm:
+    """See the rules above."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        epoch: ControllerEpoch,
+        store: MetadataStore,
+        settings: ControllerTermSettings,
+        malformed: MalformedNodes,
+    ) -> None:
+        self._broker_id = broker_id
+        self._epoch = epoch
+        self._settings = settings
+        self._unclean_default = settings.unclean_default
+        self._nodes = ControllerNodes(store, malformed)
+        self._machine = Controller(broker_id, settings.machine)
+        self._channels = BrokerChannels(
+            f"controller-{broker_id}", settings.listener, settings.request_timeout_ms
+        )
+        self._jobs: asyncio.Queue[Job] = asyncio.Queue()
+        self._watched: set[str] = set()
+        self._request_ids = itertools.count()
+        self._waiting: dict[Hashable, asyncio.Future[replies.ReplyValue]] = {}
+        self._unclean_topics: dict[str, bool] = {}
+        self._brokers: dict[int, BrokerInfo] = {}
+        self._malformed_topics: set[str] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._over = False
+
+    @property
+    def epoch(self) -> ControllerEpoch:
+        """The epoch of this term."""
+        return self._epoch
+
+    async def run(self) -> None:
+        """Serve until Deposed or SessionExpired is raised, or the task is cancelled."""
+        try:
+            await self._handle(await self._persist(self._elected))
+            if self._settings.rebalance_interval_s is not None:
+                self._schedule_rebalance(FIRST_REBALANCE_S)
+            while True:
+                job = await self._jobs.get()
+                event = await self._persist(job)
+                if event is not None:
+                    await self._handle(event)
+        finally:
+            self._over = True
+            if self._timer is not None:
+                self._timer.cancel()
+            for effect in self._machine.handle(events.Resigned()):
+                if isinstance(effect, effects.Reply):
+                    self._answer(effect)
+            for waiting in self._waiting.values():
+                # Asked, and not yet handled by the machine.
+                waiting.cancel()
+            await self._channels.close()
+
+    async def ask(self, make: Callable[[Hashable], events.Event]) -> replies.ReplyValue | None:
+        """The machine's reply to a request that `make` builds with its id; None when the term is over.
+
+        `make` is called when it is the request's turn: the controller has read all topics by then.
+        """
+        if self._over:
+            return None
+        request_id = next(self._request_ids)
+        waiting: asyncio.Future[replies.ReplyValue] = asyncio.get_running_loop().create_future()
+        self._waiting[request_id] = waiting
+
+        async def job() -> events.Event:
+            return make(request_id)
+
+        self._jobs.put_nowait(job)
+        try:
+            return await waiting
+        except asyncio.CancelledError:
+            if waiting.cancelled() and self._over:
+                return None
+            raise
+        finally:
+            self._waiting.pop(request_id, None)
+
+    async def told(self) -> None:
+        """Wait until all brokers have answered what was sent to them so far."""
+        await self._channels.drained()
+
+    def topic_named(self, topic_id: UUID) -> str | None:
+        """The topic with an id, as far as the controller knows."""
+        return self._machine.topic_named(topic_id)
+
+    def topic_settings_changed(self, topic: str) -> None:
+        """A topic's settings changed."""
+        self._jobs.put_nowait(partial(self._unclean_changed, topic))
+
+    def unclean_default_changed(self, allowed: bool) -> None:
+        """unclean.leader.election.enable of the brokers is another now."""
+        if allowed != self._unclean_default:
+            self._unclean_default = allowed
+            self._post(events.UncleanConfigChanged(allowed, dict(self._unclean_topics)))
+
+    # --- events
+
+    def _post(self, event: events.Event) -> None:
+        async def job() -> events.Event:
+            return event
+
+        if not self._over:
+            self._jobs.put_nowait(job)
+
+    async def _persist(self, call: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            try:
+                return await call()
+            except ConnectionLost:
+                await asyncio.sleep(RETRY_S)
+
+    def _watch(self, path: str, job: Job) -> Watch | None:
+        """A watch that does `job`; None where the path is watched already."""
+        if path in self._watched:
+            return None
+        self._watched.add(path)
+
+        def changed(event: StoreEvent) -> None:
+            self._watched.discard(path)
+            if not self._over:
+                self._jobs.put_nowait(job)
+
+        return changed
+
+    async def _elected(self) -> events.Event:
+        nodes, version = self._nodes, self._epoch.epoch_znode_version
+        # A watch of an attempt that was cut short may be lost with it; a second one only reads once more.
+        self._watched.clear()
+        await nodes.enable_features(version)
+        # Whoever is elected reads every state anyway.
+        await nodes.take_isr_changes(self._watch(znodes.ISR_CHANGES, self._isrs_changed), version)
+        await nodes.take_log_dir_events(self._watch(znodes.LOG_DIR_EVENTS, self._log_dirs_failed), version)
+        brokers = await self._read_brokers()
+        names = await nodes.topic_names(self._watch(znodes.TOPICS, self._topics_changed))
+        topics = await self._read_topics(names)
+        await self._read_unclean(names)
+        return events.Elected(
+            controller_epoch=self._epoch.controller_epoch,
+            epoch_znode_version=version,
+            brokers=brokers,
+            topics=topics,
+            states=await nodes.states(_partitions(topics), self._watch_state),
+            deletions=await self._read_deletions(),
+            unclean_default=self._unclean_default,
+            unclean_topics=dict(self._unclean_topics),
+            preferred_elections=await nodes.legacy_elections(
+                self._watch(znodes.PREFERRED_REPLICA_ELECTION, self._election_found), version
+            ),
+            reassignments=await nodes.legacy_reassignments(
+                self._watch(znodes.REASSIGN_PARTITIONS, self._reassignment_found)
+            ),
+        )
+
+    async def _read_brokers(self) -> tuple[BrokerInfo, ...]:
+        found = await self._nodes.brokers(
+            self._watch(znodes.BROKER_IDS, self._brokers_changed),
+            lambda broker_id: self._watch(znodes.broker_path(broker_id), self._brokers_changed),
+            self._brokers,
+        )
+        # Of a broker that was gone when it was read, no watch was set.
+        there = {znodes.broker_path(broker_id) for broker_id in found}
+        prefix = f"{znodes.BROKER_IDS}/"
+        self._watched = {path for path in self._watched if not path.startswith(prefix) or path in there}
+        brokers = tuple(broker for broker in found.values() if isinstance(broker, BrokerInfo))
+        self._brokers = {broker.broker_id: broker for broker in brokers}
+        self._channels.set_brokers(brokers)
+        return brokers
+
+    async def _read_topics(self, names: list[str]) -> tuple[TopicState, ...]:
+        found = await self._nodes.topics(
+            names, lambda name: self._watch(znodes.topic_path(name), partial(self._topic_changed, name))
+        )
+        complete = []
+        for name in names:
+            topic = found.get(name)
+            self._malformed_topics.discard(name)
+            if topic is None:
+                self._watched.discard(znodes.topic_path(name))
+            elif isinstance(topic, MalformedNode):
+                self._malformed_topics.add(name)
+            elif topic.topic_id is None:
+                # Made by Kafka before 2.8, or by its old tool: the controller gives it its id (KIP-516).
+                complete.append(replace(topic, topic_id=new_topic_id()))
+                await self._nodes.write_topic(complete[-1], self._epoch.epoch_znode_version)
+            else:
+                complete.append(topic)
+        return tuple(complete)
+
+    async def _read_deletions(self) -> tuple[str, ...]:
+        topics = await self._nodes.deletions(self._watch(znodes.DELETE_TOPICS, self._deletions_requested))
+        return tuple(topic for topic in topics if topic not in self._malformed_topics)
+
+    def _watch_state(self, partition: model.TopicPartition) -> Watch | None:
+        return self._watch(znodes.partition_state_path(*partition), partial(self._state_mended, partition))
+
+    async def _read_unclean(self, names: list[str]) -> bool:
+        """Learn what these topics say of unclean elections; whether any of it is new."""
+        before = dict(self._unclean_topics)
+        settings = await self._nodes.topic_settings(names, UNCLEAN)
+        for name in names:
+            if name in settings:
+                self._unclean_topics[name] = settings[name] == "true"
+            else:
+                self._unclean_topics.pop(name, None)
+        return before != self._unclean_topics
+
+    async def _brokers_changed(self) -> events.Event:
+        return events.BrokersChanged(await self._read_brokers())
+
+    async def _topics_changed(self) -> events.Event:
+        names = await self._nodes.topic_names(self._watch(znodes.TOPICS, self._topics_changed))
+        known = self._machine.topics
+        new = [name for name in names if name not in known]
+        if await self._read_unclean(new):
+            await self._handle(events.UncleanConfigChanged(self._unclean_default, dict(self._unclean_topics)))
+        mended = self._malformed_topics.intersection(new)
+        loaded = await self._read_topics(new)
+        known_before = _partitions(topic for topic in loaded if topic.name in mended)
+        states = await self._nodes.states(known_before, self._watch_state)
+        return events.TopicsChanged(frozenset(names), loaded, states)
+
+    async def _topic_changed(self, name: str) -> events.Event | None:
+        if name in self._machine.topics:
+            found = await self._read_topics([name])
+            return events.PartitionsChanged(found[0]) if found else None
+        # It was malformed until now, and somebody may have asked for its deletion.
+        await self._handle(await self._topics_changed())
+        return await self._deletions_requested()
+
+    async def _state_mended(self, partition: model.TopicPartition) -> events.Event | None:
+        states = await self._nodes.states([partition], self._watch_state)
+        return events.StatesMended(states) if states else None
+
+    async def _deletions_requested(self) -> events.Event:
+        topics = await self._read_deletions()
+        if not self._machine.topics >= set(topics):
+            # Made just before: without this the request would be taken for one about a topic that is gone.
+            await self._handle(await self._topics_changed())
+        return events.DeletionsRequested(
+            tuple(topic for topic in topics if topic not in self._malformed_topics)
+        )
+
+    async def _election_found(self) -> events.Event | None:
+        watch = self._watch(znodes.PREFERRED_REPLICA_ELECTION, self._election_found)
+        partitions = await self._nodes.legacy_elections(watch, self._epoch.epoch_znode_version)
+        return events.PreferredElectionFound(partitions) if partitions else None
+
+    async def _reassignment_found(self) -> events.Event | None:
+        watch = self._watch(znodes.REASSIGN_PARTITIONS, self._reassignment_found)
+        targets = await self._nodes.legacy_reassignments(watch)
+        return events.ReassignmentFound(targets) if targets else None
+
+    async def _log_dirs_failed(self) -> events.Event | None:
+        watch = self._watch(znodes.LOG_DIR_EVENTS, self._log_dirs_failed)
+        brokers = await self._nodes.take_log_dir_events(watch, self._epoch.epoch_znode_version)
+        return events.LogDirsFailed(brokers) if brokers else None
+
+    async def _isrs_changed(self) -> events.Event | None:
+        watch = self._watch(znodes.ISR_CHANGES, self._isrs_changed)
+        states = await self._nodes.take_isr_changes(watch, self._epoch.epoch_znode_version)
+        return events.IsrChangesFound(states) if states else None
+
+    async def _unclean_changed(self, topic: str) -> events.Event | None:
+        if not await self._read_unclean([topic]):
+            return None
+        return events.UncleanConfigChanged(self._unclean_default, dict(self._unclean_topics))
+
+    def _schedule_rebalance(self, delay_s: float) -> None:
+        def tick() -> None:
+            self._post(events.RebalanceTick())
+            assert self._settings.rebalance_interval_s is not None
+            self._schedule_rebalance(self._settings.rebalance_interval_s)
+
+        self._timer = asyncio.get_running_loop().call_later(delay_s, tick)
+
+    # --- effects
+
+    async def _handle(self, event: events.Event) -> None:
+        events = [event]
+        while events:
+            for effect in self._machine.handle(events.pop(0)):
+                outcome = await self._apply(effect)
+                if outcome is not None:
+                    events.append(outcome)
+
+    async def _apply(self, effect: effects.Effect) -> events.Event | None:
+        """Carry an effect out; the event that its outcome is."""
+        nodes = self._nodes
+        match effect:
+            case effects.WriteStates():
+                return await self._persist(partial(nodes.write_states, effect))
+            case effects.WriteTopic(topic, version):
+                await self._persist(partial(nodes.write_topic, topic, version))
+            case effects.DeleteTopicNodes(name, version):
+                await self._persist(partial(nodes.delete_topic, name, version))
+            case effects.ClearDeletions(topics, version):
+                await self._persist(partial(nodes.clear_deletions, topics, version))
+            case effects.ClearPreferredElection(version):
+                await self._persist(partial(nodes.clear_legacy_election, version))
+            case effects.WriteReassignments(targets, version):
+                await self._persist(partial(nodes.write_legacy_reassignments, targets, version))
+            case effects.SendLeaderAndIsr():
+                self._send_leader_and_isr(effect)
+            case effects.SendUpdateMetadata():
+                self._send_update_metadata(effect)
+            case effects.SendStopReplica():
+                self._send_stop_replica(effect)
+            case effects.Reply():
+                self._answer(effect)
+            case effects.Note(level, text):
+                log.log(logging.WARNING if level is effects.Level.WARNING else logging.INFO, "%s", text)
+        return None
+
+    def _answer(self, reply: effects.Reply) -> None:
+        waiting = self._waiting.get(reply.request_id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(reply.value)
+
+    def _send_leader_and_isr(self, effect: effects.SendLeaderAndIsr) -> None:
+        request = wire.leader_and_isr(self._broker_id, effect, self._settings.listener)
+        self._channels.send(
+            *effect.broker,
+            ControllerRequest(
+                ApiKey.LEADER_AND_ISR,
+                wire.LEADER_AND_ISR_VERSION,
+                request,
+                lambda response: self._post(wire.leader_and_isr_answered(effect, response)),
+            ),
+        )
+
+    def _send_update_metadata(self, effect: effects.SendUpdateMetadata) -> None:
+        for broker_id, epoch in effect.brokers:
+            request = wire.update_metadata(self._broker_id, effect, epoch)
+            self._channels.send(
+                broker_id,
+                epoch,
+                ControllerRequest(ApiKey.UPDATE_METADATA, wire.UPDATE_METADATA_VERSION, request),
+            )
+
+    def _send_stop_replica(self, effect: effects.SendStopReplica) -> None:
+        request = wire.stop_replica(self._broker_id, effect)
+        deletes = any(item.delete for item in effect.partitions)
+        self._channels.send(
+            *effect.broker,
+            ControllerRequest(
+                ApiKey.STOP_REPLICA,
+                wire.STOP_REPLICA_VERSION,
+                request,
+                (lambda response: self._post(wire.stop_replica_answered(effect, response)))
+                if deletes
+                else None,
+            ),
+        )
+
+
+def _partitions(topics: Iterable[TopicState]) -> list[model.TopicPartition]:
+    return [model.TopicPartition(topic.name, index) for topic in topics for index in topic.replicas]

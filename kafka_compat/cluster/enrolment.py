@@ -1,0 +1,121 @@
+"""A broker's part in the cluster: it registers, and whatever else lives in a session begins in it; when the
+session has expired, all of it begins anew in another one.
+
+Rules
+1. As long as the broker runs, it is registered or on its way to be: no failure ends the tries. What nobody
+   expected is logged and tried again, too.
+2. A session in which registering failed is closed before the next try: alive, it might hold a registration
+   that stands in the way.
+3. A broker that does not support what the cluster relies on does not come back: it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from kafka_compat.cluster.config_changes import ConfigChanges
+from kafka_compat.cluster.controller_service import ControllerService
+from kafka_compat.cluster.features import FinalizedFeatures
+from kafka_compat.cluster.registration import register
+from kafka_compat.cluster.session import ConnectStore, CurrentSession
+from kafka_compat.coordination.metadata_store import MetadataStore, MetadataStoreError, SessionState
+from kafka_compat.coordination.model import BrokerInfo
+from kafka_compat.tasks import CannotGoOn, OnFailure, Tasks
+
+log = logging.getLogger(__name__)
+
+RECONNECT_S = 1.0
+UNKNOWN_EPOCH = -1
+
+
+class Enrolment:
+    """See the rules above."""
+
+    def __init__(
+        self,
+        current: CurrentSession,
+        connect_store: ConnectStore,
+        tasks: Tasks,
+        *,
+        features: FinalizedFeatures,
+        service: ControllerService,
+        config_changes: ConfigChanges,
+        now_ms: Callable[[], int],
+        wait_s: float,
+    ) -> None:
+        """`wait_s` is how long a registration of the broker's life before is waited for."""
+        self.broker_epoch = UNKNOWN_EPOCH
+        """Of the registration of now (KIP-380)."""
+        self._current = current
+        self._connect_store = connect_store
+        self._tasks = tasks
+        self._features = features
+        self._service = service
+        self._config_changes = config_changes
+        self._now_ms = now_ms
+        self._wait_s = wait_s
+        self._info: BrokerInfo
+        self._reentering = False
+        self.is_leaving = False
+        """Set as soon as the broker leaves: no session is replaced any more."""
+
+    async def enter(self, info: BrokerInfo) -> None:
+        """Register in the current session, and take part. Raises NodeExists when another broker has the id,
+        UnsupportedFeatures, and other MetadataStoreErrors.
+        """
+        self._info = info
+        session = self._current.session
+        session.on_state(lambda state: self._session_changed(session, state))
+        await self._features.start(session)
+        self.broker_epoch = await register(session, info, self._now_ms(), self._wait_s)
+        self._service.start(session)
+        await self._config_changes.start(session)
+
+    async def leave(self) -> None:
+        """Take part no more. The registration goes with the session."""
+        self.is_leaving = True
+        await self._step_back()
+
+    async def _step_back(self) -> None:
+        await self._service.stop()
+        await self._config_changes.stop()
+        await self._features.stop()
+
+    def _session_changed(self, session: MetadataStore, state: SessionState) -> None:
+        if state is SessionState.EXPIRED and not self.is_leaving:
+            log.warning(
+                "the session with the metadata store expired: broker %d registers anew", self._info.broker_id
+            )
+            # A session that expires while the broker registers in it is noticed by the try under way.
+            if not self._reentering:
+                self._reentering = True
+                self._tasks.spawn("registering anew", self._reenter, OnFailure.RESTART)
+
+    async def _reenter(self) -> None:
+        """Register anew, in new sessions until one stands."""
+        while not self.is_leaving:
+            await self._step_back()
+            if await self._enter_anew():
+                break
+            await asyncio.sleep(RECONNECT_S)
+        self._reentering = False
+
+    async def _enter_anew(self) -> bool:
+        """One try with a new session; whether it stands. Raises CannotGoOn alone."""
+        session: MetadataStore | None = None
+        try:
+            session = self._current.session = await self._connect_store()
+            await self.enter(self._info)
+        except Exception as error:
+            if session is not None:
+                await session.close()
+            if isinstance(error, CannotGoOn):
+                raise
+            if isinstance(error, MetadataStoreError):
+                log.warning("cannot register anew: %r", error)
+            else:
+                log.exception("registering anew failed")
+            return False
+        return session.state is not SessionState.EXPIRED

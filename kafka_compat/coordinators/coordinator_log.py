@@ -1,0 +1,70 @@
+"""What a coordinator asks of the log: one log per shard, which is a partition of `__consumer_offsets` or
+`__transaction_state`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from kafka_compat.errors import ErrorCode
+
+NO_PRODUCER_ID: Final = -1
+"""Outside transactions."""
+
+
+class ReplayedBatch(NamedTuple):
+    """One batch of a shard's log, or a part of a large one.
+
+    `end_offset` is the offset after its last record. `producer_id` is -1 outside transactions. `committed`
+    is None except for a transaction marker, which has no records of its own.
+    """
+
+    end_offset: int
+    producer_id: int
+    committed: bool | None
+    records: list[tuple[bytes, bytes | None]]
+
+
+class TransactionalProducer(NamedTuple):
+    """In whose transaction records are written: they count when it commits."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class CoordinatorLog(Protocol):
+    @property
+    def shard_count(self) -> int:
+        """Partitions of the topic; 0 while it does not exist."""
+
+    def append(
+        self,
+        shard: int,
+        records: Sequence[tuple[bytes, bytes | None]],
+        producer: TransactionalProducer | None = None,
+        *,
+        commits: bool = False,
+    ) -> int:
+        """Append (key, value) records as one batch; the offset after it. Raises KafkaError.
+
+        `commits` are offsets that a consumer committed.
+        """
+
+    def when_committed(self, shard: int, offset: int, callback: Callable[[ErrorCode], None]) -> None:
+        """Call back once everything below `offset` is committed, or with an error when that will not happen;
+        see `is_committed` for the one error that says both.
+
+        The callback is called exactly once, at once when there is nothing to wait for, and for a smaller
+        offset before a larger one.
+        """
+
+    def replay(self, shard: int) -> Iterator[ReplayedBatch]:
+        """Everything in the log, oldest first. Raises KafkaError when it cannot be read."""
+
+
+def is_committed(error: ErrorCode) -> bool:
+    """Whether `when_committed` called back for records that are committed. With
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND they are, though fewer replicas have them than min.insync.replicas.
+    """
+    return error is ErrorCode.NONE or error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND

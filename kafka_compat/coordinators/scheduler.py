@@ -1,0 +1,71 @@
+"""Time for coordinators: a clock that never jumps, and calls on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
+
+_STEP_SIZE: Final = 1_000
+_STEP_MS: Final = 4
+"""After so much of a long work, or after so long, others get their turn on the event loop."""
+_LOOK_SIZE: Final = 20
+"""How much is done between two looks at the clock."""
+
+
+class TimerHandle(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Scheduler(Protocol):
+    def monotonic_ms(self) -> int:
+        """Milliseconds on a clock of unknown origin."""
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> TimerHandle:
+        """Call once, no sooner than after `delay_ms`, and never before this returns. With 0 it is called
+        before any request that is not read yet.
+        """
+
+
+class LoopScheduler:
+    """Real time, on an event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def monotonic_ms(self) -> int:
+        return int(self._loop.time() * 1000)
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> TimerHandle:
+        return (
+            self._loop.call_later(delay_ms / 1000, callback) if delay_ms else self._loop.call_soon(callback)
+        )
+
+
+def run_in_steps(
+    scheduler: Scheduler,
+    work: Iterator[int],
+    is_wanted: Callable[[], bool],
+    on_error: Callable[[Exception], None],
+) -> None:
+    """Do `work` some pieces at a time, the first ones now, so that other requests are served in between. Each
+    piece says how large it was; those of size 1 take some microseconds.
+
+    It goes on as long as it is wanted; an exception ends it.
+    """
+    if not is_wanted():
+        return
+    end_ms = scheduler.monotonic_ms() + _STEP_MS
+    done, next_look = 0, _LOOK_SIZE
+    try:
+        for size in work:
+            done += size
+            if done >= next_look:
+                if done >= _STEP_SIZE or scheduler.monotonic_ms() >= end_ms:
+                    break
+                next_look = done + _LOOK_SIZE
+    except Exception as error:
+        on_error(error)
+        return
+    if is_wanted():
+        scheduler.call_later(0, lambda: run_in_steps(scheduler, work, is_wanted, on_error))

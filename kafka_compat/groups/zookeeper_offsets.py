@@ -1,0 +1,64 @@
+"""Offsets in ZooKeeper, or in the embedded tree of a broker without one: where Kafka's oldest clients (before
+0.8.2) keep them.
+
+OffsetCommit and OffsetFetch version 0 know no coordinator: any broker takes them, and they stand as text
+under /consumers/GROUP/offsets/TOPIC/PARTITION. They never expire, and no group is listed for them.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.metadata_store import MetadataStore, MetadataStoreError, NoNode
+from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.group import java_length
+from kafka_compat.metadata.cache import MetadataCache
+
+log = logging.getLogger(__name__)
+
+NO_OFFSET = -1
+
+
+class ZooKeeperOffsets:
+    """See above."""
+
+    def __init__(self, store: MetadataStore, metadata: MetadataCache, metadata_size_max: int) -> None:
+        """`metadata_size_max`: offset.metadata.max.bytes. The text itself is not kept."""
+        self._store = store
+        self._metadata = metadata
+        self._metadata_size_max = metadata_size_max
+
+    async def commit(
+        self, group: str, topic: str, partition: int, offset: int, metadata: str | None
+    ) -> ErrorCode:
+        """Keep a position."""
+        if self._metadata.partition(topic, partition) is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if metadata is not None and java_length(metadata) > self._metadata_size_max:
+            return ErrorCode.OFFSET_METADATA_TOO_LARGE
+        try:
+            await self._store.put(
+                znodes.consumer_offset_path(group, topic, partition), znodes.encode_offset(offset)
+            )
+        except (MetadataStoreError, ValueError) as error:
+            log.warning("offset of group %r for %s-%d: %r", group, topic, partition, error)
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        return ErrorCode.NONE
+
+    async def fetch(self, group: str, topic: str, partition: int) -> tuple[int, ErrorCode]:
+        """The position kept; without one NO_OFFSET and UNKNOWN_TOPIC_OR_PARTITION."""
+        if self._metadata.partition(topic, partition) is None:
+            return NO_OFFSET, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        try:
+            path = znodes.consumer_offset_path(group, topic, partition)
+            data, _ = await self._store.get(path)
+            offset = znodes.decode_offset(path, data)
+        except NoNode:
+            return NO_OFFSET, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        except (MetadataStoreError, ValueError) as error:
+            log.warning("offset of group %r for %s-%d: %r", group, topic, partition, error)
+            return NO_OFFSET, ErrorCode.UNKNOWN_SERVER_ERROR
+        if offset is None:
+            return NO_OFFSET, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return offset, ErrorCode.NONE

@@ -1,0 +1,63 @@
+"""What the handlers declare, and the table of it.
+
+`python -m kafka_compat.handlers.declared` writes `served.py` anew: to be run when a handler is added, or
+serves other versions. A test compares the two.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import kafka_compat.handlers
+
+if TYPE_CHECKING:
+    from kafka_compat.network.declaration import Declaration
+
+TABLE = Path(__file__).with_name("served.py")
+
+_HEAD = '''\
+"""Generated from the declarations of the handlers by `python -m kafka_compat.handlers.declared`: do not edit.
+
+APIs with their first and last version, in the order of their keys. What is not here is neither advertised nor
+answered.
+"""
+
+from __future__ import annotations
+
+from kafka_compat.protocol.api_keys import ApiKey
+
+'''
+
+
+def declarations() -> list[Declaration]:
+    """What every handler says of itself, by API key. Imports all of them."""
+    functions: Iterator[Any] = (
+        getattr(importlib.import_module(f"kafka_compat.handlers.{module.name}"), module.name, None)
+        for module in pkgutil.iter_modules(kafka_compat.handlers.__path__)
+    )
+    return sorted(function.declaration for function in functions if hasattr(function, "declaration"))
+
+
+def table() -> str:
+    """The content of `served.py`."""
+    everything = declarations()
+    alone = "".join(_row(one) for one in everything if not one.cluster)
+    cluster = "".join(_row(one) for one in everything if one.cluster)
+    return (
+        f"{_HEAD}SERVED: dict[ApiKey, tuple[int, int]] = {{\n{alone}}}\n"
+        '"""What every broker serves."""\n\n'
+        f"CLUSTER_SERVED: dict[ApiKey, tuple[int, int]] = {{\n    **SERVED,\n{cluster}}}\n"
+        '"""What a broker of a cluster serves, as genuine brokers with ZooKeeper do."""\n'
+    )
+
+
+def _row(one: Declaration) -> str:
+    return f"    ApiKey.{one.api_key.name}: ({one.low}, {one.high}),\n"
+
+
+if __name__ == "__main__":
+    TABLE.write_text(table())

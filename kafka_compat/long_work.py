@@ -1,0 +1,202 @@
+"""How long work shares the event loop with everybody else's requests.
+
+Work that may be long is written as steps, a generator: it yields None where the loop may be given back, and
+where another thread should do something, a function, whose result it is sent. `LongWork.run` goes through the
+steps at once as long as they are quick, which nearly all are, and returns their result; what is not done then
+becomes a coroutine. Steps may end with a coroutine, whose result is theirs. A coroutine of its own asks for
+`LongWork.begin`, and says `pause_if_due` between its steps.
+
+Rules
+1. A turn lasts TURN_S. All long work of a broker gets one turn, all in all, in each pass of the event loop,
+   in the order of asking: a hundred long requests hold a short one up hardly longer than one of them does.
+2. At most one function at a time runs in another thread, in the order of asking too: Python runs one thread
+   at a time, and one that computes delays the loop by the interpreter's switch interval (5 ms) wherever the
+   loop comes back from the kernel; several would take it from each other. That also bounds the memory that
+   decompression takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
+from itertools import islice
+from types import CoroutineType
+from typing import Any, TypeVar
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+Job = Callable[[], Any]
+Steps = Generator[Job | None, Any, T]
+"""Long work with a result of type T; see above."""
+
+AT_ONCE = 500
+"""How many items one step goes through where an item costs next to nothing."""
+TURN_S = 0.004
+QUICK_S = 0.0005
+"""How long `LongWork.run` goes on at once where this pass's turn is taken."""
+
+
+def batched(items: Iterable[T], count: int = AT_ONCE) -> Iterator[list[T]]:
+    """The items in lists of `count`, the last of which may be shorter: one for each step."""
+    iterator = iter(items)
+    while batch := list(islice(iterator, count)):
+        yield batch
+
+
+def gathered(items: Iterable[T]) -> Steps[list[T]]:
+    """All the items, in steps."""
+    found: list[T] = []
+    for batch in batched(items):
+        found += batch
+        yield None
+    return found
+
+
+def counted(items: Iterable[T]) -> Steps[Counter[T]]:
+    """How often each of the items is there, in steps."""
+    counts: Counter[T] = Counter()
+    for batch in batched(items):
+        counts.update(batch)
+        yield None
+    return counts
+
+
+class LongWork:
+    """The long work of one broker on its event loop. `now_s` is any clock that goes on steadily."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, now_s: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._loop = loop
+        self._now_s = now_s
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._taken = False
+        """Whether the turn of this pass of the loop is taken."""
+        self._thread_free = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def run(
+        self, steps: Steps[T], before_pause: Callable[[], object] | None = None
+    ) -> T | Coroutine[Any, Any, T]:
+        """The result of `steps` where it is soon there, else a coroutine that brings it.
+
+        `before_pause` is called before this returns a coroutine: what the steps use must outlive the frame.
+        """
+        now_s = self._now_s
+        end_s = now_s() + (QUICK_S if self._taken else TURN_S)
+        try:
+            while True:
+                job = next(steps)
+                if job is not None or now_s() > end_s:
+                    if not self._taken:
+                        self._pass_on_later()
+                    if before_pause is not None:
+                        before_pause()
+                    return self.finish(steps, job)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    async def finish(self, steps: Steps[T], job: Job | None = None) -> T:
+        """The result of `steps`, of which `job` is the one that was reached."""
+        turn = await self.begin()
+        try:
+            while True:
+                if job is None:
+                    await turn.pause_if_due()
+                    job = next(steps)
+                    continue
+                try:
+                    found = await self.in_thread(job)
+                except Exception as error:
+                    job = steps.throw(error)
+                else:
+                    await turn.pause()
+                    job = steps.send(found)
+        except StopIteration as stop:
+            result: T = stop.value
+        finally:
+            steps.close()
+        if isinstance(result, CoroutineType):
+            result = await result
+        return result
+
+    def start(self, steps: Steps[T], done: Callable[[T], object]) -> None:
+        """Call `done` with the result of `steps`: at once where it is soon there."""
+        found = self.run(steps)
+        if not isinstance(found, Coroutine):
+            done(found)
+            return
+        task = self._loop.create_task(self._tell(found, done))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _tell(self, result: Coroutine[Any, Any, T], done: Callable[[T], object]) -> None:
+        try:
+            done(await result)
+        except Exception:
+            log.exception("what was begun in an earlier turn failed")
+
+    def close(self) -> None:
+        """Give up what `start` began."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def begin(self) -> Turn:
+        """The caller's first turn, which may be in a later pass of the loop."""
+        await self._next_turn(waits=self._taken)
+        return Turn(self)
+
+    async def in_thread(self, job: Callable[[], T]) -> T:
+        """What `job` returns, or raises, in another thread."""
+        async with self._thread_free:
+            return await self._loop.run_in_executor(None, job)
+
+    async def _next_turn(self, *, waits: bool) -> None:
+        if waits:
+            turn: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append(turn)
+            if not self._taken:
+                self._pass_on_later()
+            await turn
+        elif not self._taken:
+            self._pass_on_later()
+
+    def _pass_on_later(self) -> None:
+        self._taken = True
+        self._loop.call_soon(self._pass_on)
+
+    def _pass_on(self) -> None:
+        """A new pass of the loop: whoever waits longest works in the next one."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                self._loop.call_soon(self._pass_on)
+                return
+        self._taken = False
+
+
+class Turn:
+    """The loop as one piece of long work has it now and then."""
+
+    __slots__ = ("_end_s", "_work")
+
+    def __init__(self, work: LongWork) -> None:
+        self._work = work
+        self._end_s = work._now_s() + TURN_S
+
+    async def pause_if_due(self) -> None:
+        """Between two steps: let others work when the turn is over; returns with the next one."""
+        if self._work._now_s() > self._end_s:
+            await self.pause()
+
+    async def pause(self) -> None:
+        """Let others work, and go on with the next turn."""
+        await self._work._next_turn(waits=True)
+        self._end_s = self._work._now_s() + TURN_S

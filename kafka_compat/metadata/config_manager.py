@@ -1,0 +1,330 @@
+"""Settings that change while brokers run: DescribeConfigs, AlterConfigs and IncrementalAlterConfigs.
+
+What a topic or a broker was given lives in the metadata store, under /config, in Kafka's payloads. Answers
+and their codes are those of a genuine broker in ZooKeeper mode, which checks a broker's settings as part of
+the request (INVALID_REQUEST) and a topic's when it stores them (INVALID_CONFIG).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import IntEnum
+
+from kafka_compat.config import (
+    BrokerConfig,
+    ConfigError,
+    ConflictingTopicConfig,
+    UnknownTopicConfig,
+    broker_keys,
+    check_topic_config,
+    topic_keys,
+)
+from kafka_compat.config.effect import broker_setting_has_effect, topic_setting_has_effect
+from kafka_compat.config.keys import dynamic_only_keys
+from kafka_compat.config.logger_levels import LoggerLevels
+from kafka_compat.config.synonyms import (
+    ConfigEntry,
+    ConfigSource,
+    broker_entry,
+    broker_entry_names,
+    default_broker_entry,
+    topic_entry,
+)
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.malformed_nodes import MalformedNode
+from kafka_compat.coordination.metadata_store import MetadataStore, NoNode
+from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.metadata.cache import MetadataCache
+from kafka_compat.metadata.dynamic_rules import check_dynamic, check_thread_counts, refusal
+from kafka_compat.metadata.incremental_changes import (
+    Change,
+    Operation,
+    changed,
+    check_names,
+    check_operation,
+)
+from kafka_compat.metadata.topic_names import check_topic_name
+
+log = logging.getLogger(__name__)
+
+TopicListener = Callable[[str, dict[str, str]], None]
+BrokerListener = Callable[[set[str]], None]
+
+
+class ResourceType(IntEnum):
+    """What may have settings, by Kafka's numbers."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+
+
+class ConfigManager:
+    """The settings of the cluster's topics and of its brokers, as this broker sees and changes them."""
+
+    def __init__(self, config: BrokerConfig, store: MetadataStore, metadata: MetadataCache) -> None:
+        self._config = config
+        self._store = store
+        self._metadata = metadata
+        self._loggers = LoggerLevels()
+        self._lock = asyncio.Lock()
+        #: Called with a topic and all settings that it has of its own now.
+        self.on_topic_config_changed: list[TopicListener] = []
+        #: Called with the names of the broker settings whose values are others now.
+        self.on_broker_config_changed: list[BrokerListener] = []
+        #: Called with the id of the broker, or with `<default>`, whose settings were stored.
+        self.on_broker_config_stored: list[Callable[[str], None]] = []
+
+    async def load(self) -> None:
+        """Take over what brokers were given before this one started. What no longer can be is left out and
+        said."""
+        try:
+            default = self._usable(await self._stored("brokers", znodes.DEFAULT_ENTITY), "all brokers")
+            broker = self._usable(await self._stored("brokers", str(self._config.broker_id)), "this broker")
+        except MalformedNode as error:
+            log.error("%s; the dynamic broker settings stay as they are", error)
+            return
+        try:
+            self._config.set_dynamic(default, broker)
+        except ConfigError as error:
+            log.error("The dynamic broker settings are ignored: %s", error)
+
+    async def reload(self) -> None:
+        """As `load`, because another broker changed them: whoever obeys them looks again."""
+        await self.load()
+        for listener in self.on_broker_config_changed:
+            listener(set())
+
+    # -- describe
+    # --------------------------------------------------------------------------------------------------
+
+    async def describe(self, resource_type: int, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
+        """The settings of a resource, only those named by `keys` unless it is empty or None. KafkaError."""
+        if resource_type == ResourceType.TOPIC:
+            check_topic_name(name)
+            if name not in self._metadata.topics:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return self.topic_entries(await self.topic_overrides(name), keys)
+        if resource_type == ResourceType.BROKER:
+            return self._describe_broker(name, keys)
+        if resource_type == ResourceType.BROKER_LOGGER:
+            return self._describe_loggers(name, keys)
+        if resource_type == ResourceType.CLIENT_METRICS:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "Config type client-metrics is only supported on KRaft clusters"
+            )
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource_type} for {name}")
+
+    def topic_entries(
+        self, overrides: Mapping[str, str], keys: Sequence[str] | None = None
+    ) -> list[ConfigEntry]:
+        """The settings of a topic with these overrides."""
+        return [topic_entry(self._config, overrides, name) for name in _chosen(topic_keys(), keys)]
+
+    async def topic_overrides(self, topic: str) -> dict[str, str]:
+        """The settings that a topic has of its own. KafkaError."""
+        with store_failures_told():
+            return await self._stored("topics", topic)
+
+    def _describe_broker(self, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
+        if not name:
+            names = _chosen(self._config.dynamic_default, keys)
+            return [default_broker_entry(self._config, item) for item in names]
+        expected = (
+            f"Unexpected broker id, expected {self._config.broker_id} or empty string, but received {name}"
+        )
+        self._check_broker(name, "Broker id must be an integer, but it is: ", expected)
+        return [broker_entry(self._config, item) for item in _chosen(broker_entry_names(self._config), keys)]
+
+    def _describe_loggers(self, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+        expected = f"Unexpected broker id, expected {self._config.broker_id} but received {name}"
+        self._check_broker(name, "Broker id must be an integer, but it is: ", expected)
+        levels = self._loggers.levels()
+        return [
+            ConfigEntry(item, levels[item], False, ConfigSource.DYNAMIC_BROKER_LOGGER, False, (), 0)
+            for item in _chosen(levels, keys)
+        ]
+
+    # -- alter
+    # -----------------------------------------------------------------------------------------------------
+
+    async def alter(
+        self, resource_type: int, name: str, settings: Sequence[tuple[str, str | None]], validate_only: bool
+    ) -> None:
+        """AlterConfigs: give a resource these settings and no others. KafkaError."""
+        check_names([item for item, _ in settings], [item for item, value in settings if value is None])
+        if resource_type not in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
+        wanted = {item: value for item, value in settings if value is not None}
+        await self._change(resource_type, name, lambda _: wanted, validate_only)
+
+    async def alter_incrementally(
+        self, resource_type: int, name: str, changes: Sequence[Change], validate_only: bool
+    ) -> None:
+        """IncrementalAlterConfigs (KIP-339): change these settings of a resource. KafkaError."""
+        nulls = [item.name for item in changes if item.value is None and item.operation != Operation.DELETE]
+        check_names([item.name for item in changes], nulls)
+        if resource_type == ResourceType.BROKER_LOGGER:
+            self._alter_loggers(name, changes, validate_only)
+            return
+        if resource_type not in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
+        keys = topic_keys() if resource_type == ResourceType.TOPIC else broker_keys()
+        await self._change(resource_type, name, lambda old: changed(old, changes, keys), validate_only)
+
+    async def _change(
+        self,
+        resource_type: int,
+        name: str,
+        new_settings: Callable[[dict[str, str]], dict[str, str]],
+        validate_only: bool,
+    ) -> None:
+        async with self._lock:
+            with store_failures_told():
+                await self._change_resource(resource_type, name, new_settings, validate_only)
+
+    async def _change_resource(
+        self,
+        resource_type: int,
+        name: str,
+        new_settings: Callable[[dict[str, str]], dict[str, str]],
+        validate_only: bool,
+    ) -> None:
+        if resource_type == ResourceType.TOPIC:
+            await self._change_topic(name, new_settings, validate_only)
+        elif resource_type == ResourceType.BROKER:
+            await self._change_broker(name, new_settings, validate_only)
+        else:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                "AlterConfigs is only supported for topics and brokers, but resource type is CLIENT_METRICS",
+            )
+
+    async def _change_topic(
+        self, topic: str, new_settings: Callable[[dict[str, str]], dict[str, str]], validate_only: bool
+    ) -> None:
+        if not topic:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        old = await self.topic_overrides(topic)
+        settings = new_settings(old)
+        if topic not in self._metadata.topics:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
+        try:
+            check_topic_config(self._config, settings)
+        except ConfigError as error:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): {error}",
+            ) from error
+        except (UnknownTopicConfig, ConflictingTopicConfig) as error:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
+        if validate_only:
+            return
+        await self._store.put(znodes.config_path("topics", topic), znodes.encode_config(settings))
+        tell_of_no_effect(topic, _different(old, settings))
+        for listener in self.on_topic_config_changed:
+            listener(topic, settings)
+
+    async def _change_broker(
+        self, name: str, new_settings: Callable[[dict[str, str]], dict[str, str]], validate_only: bool
+    ) -> None:
+        if name:
+            expected = f"Unexpected broker id, expected {self._config.broker_id}, but received {name}"
+            self._check_broker(name, "Node id must be an integer, but it is: ", expected)
+        old = self._config.dynamic_broker if name else self._config.dynamic_default
+        settings = new_settings(dict(old))
+        check_dynamic(settings, per_broker=bool(name))
+        layers = (self._config.dynamic_default, settings) if name else (settings, self._config.dynamic_broker)
+        try:
+            new = self._config.with_dynamic(*layers)
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, refusal(error)) from error
+        check_thread_counts(self._config, new)
+        secrets = [item for item in settings if _is_password(item)]
+        if secrets:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"Invalid config value for resource ConfigResource(type=BROKER, name='{name}'): "
+                "Password encoder secret not configured",
+            )
+        if validate_only:
+            return
+        entity = str(self._config.broker_id) if name else znodes.DEFAULT_ENTITY
+        await self._store.put(znodes.config_path("brokers", entity), znodes.encode_config(settings))
+        whom = f"broker {name}" if name else "all brokers"
+        for item, value in _different(old, settings).items():
+            if not broker_setting_has_effect(item):
+                log.warning("%s=%s of %s is stored and has no effect in this version", item, value, whom)
+        changes = self._config.set_dynamic(*layers)
+        for listener in self.on_broker_config_changed:
+            listener(changes)
+        for tell in self.on_broker_config_stored:
+            tell(entity)
+
+    def _alter_loggers(self, name: str, changes: Sequence[Change], validate_only: bool) -> None:
+        expected = f"Unexpected node id. Expected {self._config.broker_id}, but received {name}"
+        self._check_broker(name, "Node id must be an integer, but it is: ", expected)
+        levels: dict[str, str | None] = {}
+        for change in changes:
+            if change.operation in (Operation.APPEND, Operation.SUBTRACT):
+                verb = Operation(change.operation).name
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"{verb} operation is not allowed for the BROKER_LOGGER resource",
+                )
+            check_operation(change)
+            levels[change.name] = change.value if change.operation == Operation.SET else None
+        self._loggers.check(levels)
+        if not validate_only:
+            self._loggers.set(levels)
+
+    def _check_broker(self, name: str, not_a_number: str, not_this_one: str) -> None:
+        try:
+            broker_id = int(name)
+        except ValueError:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, not_a_number + name) from None
+        if broker_id != self._config.broker_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, not_this_one)
+
+    def _usable(self, settings: dict[str, str], whom: str) -> dict[str, str]:
+        usable = {}
+        for name, value in settings.items():
+            key = broker_keys().get(name) or dynamic_only_keys().get(name)
+            try:
+                if key:
+                    key.parse(value)
+                usable[name] = value
+            except ConfigError as error:
+                log.error("A stored setting of %s is ignored: %s", whom, error)
+        return usable
+
+    async def _stored(self, entity_type: str, entity: str) -> dict[str, str]:
+        try:
+            path = znodes.config_path(entity_type, entity)
+            data, _ = await self._store.get(path)
+        except (NoNode, ValueError):
+            return {}
+        return znodes.decode_config(path, data)
+
+
+def tell_of_no_effect(topic: str, settings: Mapping[str, str]) -> None:
+    """Say in the log which of the settings that a topic was given do nothing yet."""
+    for name, value in settings.items():
+        if not topic_setting_has_effect(name):
+            log.warning("%s=%s of topic %s is stored and has no effect in this version", name, value, topic)
+
+
+def _is_password(name: str) -> bool:
+    return any(name.endswith(key.name) for key in broker_keys().values() if key.sensitive)
+
+
+def _chosen(names: Iterable[str], keys: Sequence[str] | None) -> list[str]:
+    return [name for name in names if not keys or name in keys]
+
+
+def _different(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in new.items() if old.get(name) != value}

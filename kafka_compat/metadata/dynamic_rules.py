@@ -1,0 +1,90 @@
+"""Which settings may be given to brokers that run, in Kafka's words. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from kafka_compat.config import BrokerConfig, ConfigError, broker_keys
+from kafka_compat.config.synonyms import known_key
+from kafka_compat.errors import ErrorCode, KafkaError
+
+_THREAD_COUNTS = (
+    "background.threads",
+    "log.cleaner.threads",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+)
+_BOUNDS = ("should be at least 1", "should be at least half", "should not be greater than double")
+_CLEANERS_BOUNDS = (
+    "should be at least 1",
+    "cannot be reduced to less than half",
+    "cannot be increased to more than double",
+)
+
+
+def check_dynamic(settings: Mapping[str, str], *, per_broker: bool) -> None:
+    """KafkaError unless these settings may be given to a running broker, or (`per_broker` false) to all of
+    them."""
+    keys = broker_keys()
+    fixed = [name for name in settings if name in keys and keys[name].read_only]
+    if fixed:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: {_set(fixed)}")
+    bare = [name for name in settings if name.startswith("ssl.") and name in keys]
+    if bare:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            "These security configs can be dynamically updated only per-listener using the listener prefix: "
+            f"HashSet({', '.join(bare)})",
+        )
+    for name, value in settings.items():
+        key = known_key(name)
+        if key:
+            try:
+                key.parse(value)
+            except ConfigError as error:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+    if not per_broker:
+        single = [
+            name
+            for name in settings
+            if name.startswith("listener.name.") or (name in keys and keys[name].update == "per-broker")
+        ]
+        if single:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                "Cannot update these configs at default cluster level, broker id must be specified: "
+                + _set(single),
+            )
+
+
+def refusal(error: ConfigError) -> str:
+    """What Kafka says of settings that do not go together; other words than at a start."""
+    if error.name in ("listeners", "advertised.listeners"):
+        return f"Error creating broker listeners from '{error.value}': {error.reason}"
+    return f"requirement failed: {error.name} {error.reason}"
+
+
+def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
+    """KafkaError when a number of threads changes by more than a factor of two at once."""
+    for name in _THREAD_COUNTS:
+        before, after = old.int(name), new.int(name)
+        place = 0 if after < 1 else 1 if after < before // 2 else 2 if after > 2 * before else None
+        if place is None:
+            continue
+        if name == "log.cleaner.threads":
+            problem = f"Log cleaner threads {_CLEANERS_BOUNDS[place]}"
+        else:
+            failed = f"Dynamic thread count update validation failed for {name}={after}"
+            problem = f"{failed}, value {_BOUNDS[place]}"
+        if place:
+            problem += f" the current value {before}"
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Invalid value org.apache.kafka.common.config.ConfigException: {problem} "
+            "for configuration Invalid dynamic configuration",
+        )
+
+
+def _set(names: Sequence[str]) -> str:
+    """As Scala writes a set, which is what Kafka's tools show."""
+    return f"{'Set' if len(names) < 5 else 'HashSet'}({', '.join(names)})"

@@ -1,0 +1,73 @@
+"""What IncrementalAlterConfigs makes of the settings that there were (KIP-339). Pure."""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from kafka_compat.config import ConfigKey
+from kafka_compat.errors import ErrorCode, KafkaError
+
+
+class Operation(IntEnum):
+    """What IncrementalAlterConfigs does to a setting; the last two only to lists."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    """One setting of a request. `operation` is a number that the client sent."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+def changed(
+    old: Mapping[str, str], changes: Sequence[Change], keys: Mapping[str, ConfigKey]
+) -> dict[str, str]:
+    """The settings after the changes of an IncrementalAlterConfigs request. KafkaError."""
+    settings = dict(old)
+    for change in changes:
+        check_operation(change)
+        if change.operation == Operation.DELETE:
+            settings.pop(change.name, None)
+            continue
+        assert change.value is not None
+        if change.operation == Operation.SET:
+            settings[change.name] = change.value
+            continue
+        key = keys.get(change.name)
+        verb = "append" if change.operation == Operation.APPEND else "subtract"
+        if key is None:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown config name: {change.name}")
+        if key.type != "list":
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG, f"Config value {verb} is not allowed for config key: {change.name}"
+            )
+        items = [item for item in settings.get(change.name, key.default or "").split(",") if item]
+        given = change.value.split(",")
+        if change.operation == Operation.APPEND:
+            items += [item for item in given if item not in items]
+        else:
+            for item in given:
+                if item in items:
+                    items.remove(item)
+        settings[change.name] = ",".join(items)
+    return settings
+
+
+def check_names(names: Sequence[str], nulls: Sequence[str]) -> None:
+    """KafkaError when a request says a name twice, or no value."""
+    if len(set(names)) != len(names):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    if nulls:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
+
+
+def check_operation(change: Change) -> None:
+    """KafkaError unless the operation is one."""
+    if change.operation not in Operation.__members__.values():
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {change.operation}")

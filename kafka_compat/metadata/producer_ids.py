@@ -1,0 +1,65 @@
+"""Ids for idempotent producers, taken from the cluster in blocks so that no two brokers, and no two lives of
+one, give the same id (KIP-730).
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.metadata_store import BadVersion, MetadataStore
+
+BLOCK_SIZE = 1000
+
+
+class ProducerIds:
+    """Hands out the ids of this broker's block and claims the next one when it is used up."""
+
+    def __init__(self, store: MetadataStore, broker_id: int) -> None:
+        self._store = store
+        self._broker_id = broker_id
+        self._next = 0
+        self._end = 0
+        self._lock = asyncio.Lock()
+
+    async def next(self) -> int:
+        """An id that nobody else has or will get."""
+        async with self._lock:
+            if self._next >= self._end:
+                self._next, self._end = await self._claim()
+            self._next += 1
+            return self._next - 1
+
+    async def skip(self, highest_used: int) -> None:
+        """Give no id of a block up to that of `highest_used`, which a log knows. A folder that another broker
+        wrote has producers of its own, and their ids given again would make new records look like retries.
+        """
+        path = znodes.PRODUCER_ID_BLOCK
+        await self._store.ensure(path)
+        data, stat = await self._store.get(path)
+        last = znodes.decode_producer_id_block(data)
+        if highest_used > (last.last if last is not None else -1):
+            first = highest_used - highest_used % BLOCK_SIZE
+            block = znodes.ProducerIdBlock(self._broker_id, first, first + BLOCK_SIZE - 1)
+            await self._store.set(path, znodes.encode_producer_id_block(block), stat.version)
+
+    async def _claim(self) -> tuple[int, int]:
+        """The next block: its first id and the one after its last."""
+        block = await claim_block(self._store, self._broker_id)
+        return block.first, block.last + 1
+
+
+async def claim_block(store: MetadataStore, broker_id: int) -> znodes.ProducerIdBlock:
+    """Give a broker the next block, by compare-and-set on /latest_producer_id_block."""
+    path = znodes.PRODUCER_ID_BLOCK
+    while True:
+        await store.ensure(path)
+        data, stat = await store.get(path)
+        last = znodes.decode_producer_id_block(data)
+        first = last.last + 1 if last is not None else 0
+        block = znodes.ProducerIdBlock(broker_id, first, first + BLOCK_SIZE - 1)
+        try:
+            await store.set(path, znodes.encode_producer_id_block(block), stat.version)
+        except BadVersion:
+            continue
+        return block

@@ -1,0 +1,61 @@
+"""What a new topic is in the metadata store, and what brokers then know of it. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.metadata_store import Create, Operation, SetData
+from kafka_compat.coordination.model import PartitionState, TopicState
+from kafka_compat.metadata.cache import PartitionMetadata
+
+FIRST_EPOCH = 0
+FIRST_CONTROLLER_EPOCH = 1
+
+
+def creation(state: TopicState, configs: Mapping[str, str], has_config: bool) -> list[Operation]:
+    """The one transaction that makes a topic. `has_config`: settings were left there by a topic of before."""
+    config_path = znodes.config_path("topics", state.name)
+    config = znodes.encode_config(configs)
+    return [
+        SetData(config_path, config) if has_config else Create(config_path, config),
+        Create(znodes.topic_path(state.name), znodes.encode_topic(state)),
+        Create(znodes.partitions_path(state.name)),
+    ]
+
+
+def partition_nodes(
+    topic: str, replicas: Mapping[int, Sequence[int]], epochs: Mapping[int, int]
+) -> list[Operation]:
+    """The nodes of new partitions, each led by the first of its replicas with all of them in sync.
+
+    `epochs` are the leader epochs of partitions that do not begin with the first.
+    """
+    operations: list[Operation] = []
+    for index, brokers in replicas.items():
+        initial = PartitionState(
+            brokers[0], epochs.get(index, FIRST_EPOCH), tuple(brokers), FIRST_CONTROLLER_EPOCH
+        )
+        operations.append(Create(znodes.partition_path(topic, index)))
+        operations.append(
+            Create(znodes.partition_state_path(topic, index), znodes.encode_partition_state(initial))
+        )
+    return operations
+
+
+def describe_partitions(replicas: Mapping[int, tuple[int, ...]]) -> tuple[PartitionMetadata, ...]:
+    """The same partitions, in order, as the metadata cache holds them."""
+    return tuple(
+        PartitionMetadata(index, brokers[0], FIRST_EPOCH, brokers, brokers)
+        for index, brokers in sorted(replicas.items())
+    )
+
+
+def new_topic_id() -> UUID:
+    """A random id whose text does not start with a dash, which command lines would take for an option."""
+    while True:
+        topic_id = UUID(bytes=os.urandom(16), version=4)
+        if not znodes.encode_topic_id(topic_id).startswith("-"):
+            return topic_id

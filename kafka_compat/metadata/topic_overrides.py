@@ -1,0 +1,51 @@
+"""The settings that topics have of their own, and what logs obey by them. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafka_compat.config import BrokerConfig, log_config
+from kafka_compat.metadata import topic_rules
+from kafka_compat.metadata.cache import PartitionMetadata
+from kafka_compat.storage.config import LogConfig
+
+
+class TopicOverrides:
+    """What this broker knows of the topics' own settings."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._config = config
+        self._overrides: dict[str, dict[str, str]] = {}
+
+    def __contains__(self, topic: str) -> bool:
+        """Whether the topic's own settings are known; they may be none."""
+        return topic in self._overrides
+
+    def of(self, topic: str) -> Mapping[str, str]:
+        """The settings that the topic itself has."""
+        return self._overrides.get(topic, {})
+
+    def put(self, topic: str, overrides: Mapping[str, str]) -> None:
+        """These are all of them."""
+        self._overrides[topic] = dict(overrides)
+
+    def forget(self, topic: str) -> None:
+        """The topic is gone."""
+        self._overrides.pop(topic, None)
+
+    def log_config(self, topic: str) -> LogConfig:
+        """What the logs of a topic obey: its overrides over the broker's settings over Kafka's defaults."""
+        overrides = self._overrides.get(topic)
+        if overrides is None:
+            return log_config(self._config, topic_rules.internal_configs(self._config, topic))
+        return log_config(self._config, overrides)
+
+    def min_insync_replicas(self, topic: str) -> int:
+        """min.insync.replicas of the topic."""
+        text = self._overrides.get(topic, {}).get("min.insync.replicas")
+        # One that cannot be (an older version may have stored it) is left out, as in `log_config`.
+        return int(text) if text is not None and text.isdecimal() else self._config.int("min.insync.replicas")
+
+    def min_isr(self, topic: str, partition: PartitionMetadata) -> int:
+        """As in Kafka, min.insync.replicas asks for no more replicas than the partition has."""
+        return min(self.min_insync_replicas(topic), len(partition.replicas))

@@ -1,0 +1,237 @@
+"""Which topics may be made, and with which partitions, replicas and settings. Pure.
+
+Every refusal is a KafkaError with the code and message that the client gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from kafka_compat.config import (
+    BrokerConfig,
+    ConfigError,
+    ConflictingTopicConfig,
+    UnknownTopicConfig,
+    check_topic_config,
+)
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.metadata.assignment import assign_replicas
+from kafka_compat.metadata.cache import BrokerMetadata
+from kafka_compat.metadata.topic_names import (
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    check_topic_name,
+    collision_key,
+    may_collide,
+)
+
+DEFAULT = -1
+"""A count of partitions or replicas that is left to the broker's settings (KIP-464)."""
+
+CHANGE_TIMEOUT_MS = 15_000
+"""How long a cluster's controller may take to carry a change out; then the client gets REQUEST_TIMED_OUT."""
+
+
+class InternalTopic(NamedTuple):
+    """How one of the broker's own topics is made."""
+
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+def internal_topic(config: BrokerConfig, name: str, broker_count: int) -> InternalTopic:
+    """`__consumer_offsets` or `__transaction_state` with the replicas that so many brokers allow."""
+    prefix = "offsets.topic" if name == OFFSETS_TOPIC else "transaction.state.log"
+    return InternalTopic(
+        config.int(f"{prefix}.num.partitions"),
+        config.internal_replication_factor(f"{prefix}.replication.factor", broker_count),
+        internal_configs(config, name),
+    )
+
+
+def internal_configs(config: BrokerConfig, name: str) -> Mapping[str, str]:
+    """The settings of one of the broker's own topics; none for any other name."""
+    if name == TRANSACTIONS_TOPIC:
+        return {
+            "compression.type": "uncompressed",
+            "cleanup.policy": "compact",
+            "segment.bytes": str(config.int("transaction.state.log.segment.bytes")),
+            "min.insync.replicas": str(config.int("transaction.state.log.min.isr")),
+            "unclean.leader.election.enable": "false",
+        }
+    if name != OFFSETS_TOPIC:
+        return {}
+    return {
+        "compression.type": "producer",
+        "cleanup.policy": "compact",
+        "segment.bytes": str(config.int("offsets.topic.segment.bytes")),
+    }
+
+
+def check_new_name(name: str, existing: Collection[str]) -> None:
+    """The name is legal, free, and its metrics do not collide with those of another topic."""
+    check_topic_name(name)
+    if name in existing:
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    key = collision_key(name)
+    if may_collide(name):
+        for other in existing:
+            if collision_key(other) == key:
+                raise KafkaError(
+                    ErrorCode.INVALID_TOPIC_EXCEPTION,
+                    f"Topic '{name}' collides with existing topics: {other}",
+                )
+
+
+def check_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
+    """The settings exist, have legal values, and do not contradict each other."""
+    try:
+        check_topic_config(config, configs)
+    except (ConfigError, UnknownTopicConfig, ConflictingTopicConfig) as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+
+def replicas_for(
+    config: BrokerConfig,
+    brokers: Mapping[int, BrokerMetadata],
+    partitions: int,
+    replication_factor: int,
+    assignments: Mapping[int, Sequence[int]] | None,
+    *,
+    may_be_away: bool = False,
+) -> dict[int, tuple[int, ...]]:
+    """The replicas of each partition of a new topic: as assigned, else spread over the brokers and racks.
+
+    With `may_be_away` an assignment may name brokers that are not there, as in Kafka with ZooKeeper.
+    """
+    if assignments is not None:
+        _check_assignments(assignments, None if may_be_away else brokers)
+        return {index: tuple(assignments[index]) for index in sorted(assignments)}
+    if partitions == DEFAULT:
+        partitions = config.int("num.partitions")
+    if replication_factor == DEFAULT:
+        replication_factor = config.int("default.replication.factor")
+    if partitions <= 0:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
+    if replication_factor <= 0:
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0.")
+    return dict(
+        enumerate(assign_replicas(_racks(brokers, replication_factor), partitions, replication_factor))
+    )
+
+
+def _racks(brokers: Mapping[int, BrokerMetadata], replication_factor: int) -> dict[int, str | None]:
+    """Each broker's rack, as there are enough brokers. KafkaError when only some have one: nobody could keep
+    replicas apart then."""
+    if replication_factor > len(brokers):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Replication factor: {replication_factor} larger than available brokers: {len(brokers)}.",
+        )
+    racks = {broker_id: broker.rack for broker_id, broker in brokers.items()}
+    if None in racks.values() and any(racks.values()):
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            "Not all brokers have rack information for replica rack aware assignment.",
+        )
+    return racks
+
+
+def added_replicas(
+    present: Sequence[tuple[int, ...]],
+    count: int,
+    assignments: Sequence[Sequence[int]] | None,
+    brokers: Mapping[int, BrokerMetadata],
+) -> dict[int, tuple[int, ...]]:
+    """The replicas of the partitions that bring a topic to `count`; `present` are those of the others."""
+    added = count - len(present)
+    if added == 0:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partitions.")
+    if added < 0:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"Topic currently has {len(present)} partitions, which is higher than the requested {count}.",
+        )
+    if assignments is None:
+        start = next((place for place, broker in enumerate(sorted(brokers)) if broker >= present[0][0]), 0)
+        racks = _racks(brokers, len(present[0]))
+        new = assign_replicas(
+            racks, added, len(present[0]), start=start, shift=start, first_partition=len(present)
+        )
+    else:
+        _check_added(present, added, assignments, brokers)
+        new = [tuple(replicas) for replicas in assignments]
+    return dict(enumerate(new, len(present)))
+
+
+def _check_added(
+    present: Sequence[tuple[int, ...]],
+    added: int,
+    assignments: Sequence[Sequence[int]],
+    brokers: Collection[int],
+) -> None:
+    def refuse(problem: str) -> KafkaError:
+        return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+
+    unknown = sorted({replica for replicas in assignments for replica in replicas} - set(brokers))
+    if unknown:
+        raise refuse(f"Unknown broker(s) in replica assignment: {_listed(unknown)}.")
+    if len(assignments) != added:
+        raise refuse(
+            f"Increasing the number of partitions by {added} but {len(assignments)} assignments provided."
+        )
+    for index, replicas in enumerate(assignments, len(present)):
+        if not replicas:
+            raise refuse(f"Cannot have replication factor of 0 for partition id {index}.")
+        if len(set(replicas)) != len(replicas):
+            raise refuse(
+                f"Duplicate brokers not allowed in replica assignment: {_listed(replicas)} "
+                f"for partition id {index}."
+            )
+    wanted = len(present[0])
+    sizes = {
+        index: len(replicas)
+        for index, replicas in enumerate(assignments, len(present))
+        if len(replicas) != wanted
+    }
+    if sizes:
+        raise refuse(
+            f"Inconsistent replication factor between partitions, partition 0 has {wanted} while partitions "
+            f"[{_listed(sizes)}] have replication factors [{_listed(sizes.values())}], respectively."
+        )
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _check_assignments(assignments: Mapping[int, Sequence[int]], brokers: Collection[int] | None) -> None:
+    if sorted(assignments) != list(range(len(assignments))):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
+    if not all(assignments.values()):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes an empty replica list.",
+        )
+    if len({len(replicas) for replicas in assignments.values()}) != 1:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "All partitions should have the same number of replicas",
+        )
+    for index, replicas in assignments.items():
+        if len(set(replicas)) != len(replicas):
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Duplicate replica assignment found: {index}"
+            )
+        unknown = [replica for replica in replicas if brokers is not None and replica not in brokers]
+        if unknown:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"The manual partition assignment includes broker {unknown[0]}, "
+                "but no such broker is registered.",
+            )

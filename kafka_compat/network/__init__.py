@@ -1,0 +1,1 @@
+"""Sockets, frames, and the way of a request to its handler and back."""

@@ -1,0 +1,170 @@
+"""Accepting connections on one listening socket, also when the process runs out of descriptors.
+
+Rules
+1. At most ACCEPTS_MAX connections are accepted at a time, so that a flood of them leaves the loop to others.
+2. Some descriptors are kept for files (`reserved_descriptors`): a connection that would take one of them is
+   closed at once. The kernel gives the lowest number that is free, so the number of a new connection says how
+   many are in use.
+3. Should there be none at all, a spare one is given up to accept the connection and close it: a client that
+   is refused at once is better off than one that waits in the backlog, and the loop does not spin.
+4. The log says so once in QUIET_S, and what to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import resource
+import socket
+from collections.abc import Callable
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+ACCEPTS_MAX = 32
+QUIET_S = 30.0
+_RETRY_S = 0.1
+_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+_OUT_OF_MEMORY = (errno.ENOBUFS, errno.ENOMEM)
+# Kafka's documentation asks for this many.
+_RECOMMENDED = 100_000
+
+
+def reserved_descriptors(limit: int) -> int:
+    """How many of `limit` descriptors connections leave for files."""
+    return min(max(limit // 8, 16), 1024)
+
+
+class Descriptors:
+    """The spare descriptor of a server, and its word in the log when there are too few."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._spare = -1
+        self._told_s = -QUIET_S
+        self._refused = 0
+        self.take_spare()
+
+    def take_spare(self) -> None:
+        if self._spare < 0:
+            try:
+                self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                self._spare = -1
+
+    def give_spare(self) -> bool:
+        """Free one descriptor for a moment; False when there is none to free."""
+        if self._spare < 0:
+            return False
+        os.close(self._spare)
+        self._spare = -1
+        return True
+
+    def close(self) -> None:
+        self.give_spare()
+
+    def allow(self, descriptor: int) -> bool:
+        """Whether a connection may have this descriptor."""
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return limit == resource.RLIM_INFINITY or descriptor < limit - reserved_descriptors(limit)
+
+    def refused(self, host: str) -> None:
+        """Say, once in a while, that connections are refused, and why."""
+        self._refused += 1
+        now_s = self._loop.time()
+        if now_s - self._told_s < QUIET_S:
+            return
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        log.warning(
+            "Refusing connections (%d, the last from %s): the process may open %s files and connections "
+            "(`ulimit -n`; the hard limit is %s), and the rest of them is kept for logs. "
+            "Start the broker with more, such as `ulimit -n %d`",
+            self._refused,
+            host,
+            "any number of" if soft == resource.RLIM_INFINITY else soft,
+            "unlimited" if hard == resource.RLIM_INFINITY else hard,
+            max(_RECOMMENDED, 2 * soft),
+        )
+        self._told_s = now_s
+        self._refused = 0
+
+
+class Acceptor:
+    """See the rules above. `accepted(socket, peer)` takes a new connection over."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        listening: socket.socket,
+        descriptors: Descriptors,
+        accepted: Callable[[socket.socket, Any], None],
+    ) -> None:
+        self._loop = loop
+        self._listening = listening
+        self._descriptors = descriptors
+        self._accepted = accepted
+        self._retry: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        self._retry = None
+        self._loop.add_reader(self._listening.fileno(), self._on_acceptable)
+
+    def stop(self) -> None:
+        """Accept no more, and close the listening socket."""
+        if self._retry is not None:
+            self._retry.cancel()
+        if self._listening.fileno() >= 0:
+            self._loop.remove_reader(self._listening.fileno())
+            self._listening.close()
+
+    def _on_acceptable(self) -> None:
+        for _ in range(ACCEPTS_MAX):
+            try:
+                accepted, peer = self._listening.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno in _OUT_OF_DESCRIPTORS:
+                    if not self._refuse():
+                        return
+                elif error.errno in _OUT_OF_MEMORY:
+                    log.warning("Cannot accept connections for the moment: %s", error.strerror)
+                    self._pause()
+                    return
+                # Else the connection ended before it was accepted.
+                continue
+            if not self._descriptors.allow(accepted.fileno()):
+                accepted.close()
+                self._descriptors.refused(peer[0] if peer else "")
+                continue
+            try:
+                self._accepted(accepted, peer)
+            except OSError as error:
+                # It ended just now: its options cannot be set.
+                log.debug("a connection ended as it began: %s", error)
+                accepted.close()
+
+    def _refuse(self) -> bool:
+        """Accept one connection with the spare descriptor, and close it."""
+        descriptors = self._descriptors
+        if not descriptors.give_spare():
+            descriptors.refused("")
+            self._pause()
+            return False
+        try:
+            accepted, peer = self._listening.accept()
+        except OSError:
+            return False
+        else:
+            accepted.close()
+            descriptors.refused(peer[0] if peer else "")
+            return True
+        finally:
+            descriptors.take_spare()
+
+    def _pause(self) -> None:
+        self._loop.remove_reader(self._listening.fileno())
+        self._descriptors.take_spare()
+        self._retry = self._loop.call_later(_RETRY_S, self.start)

@@ -1,0 +1,90 @@
+"""One API as a broker serves it: its handler, its versions, its messages."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from struct import Struct
+from typing import TYPE_CHECKING, Any, cast
+
+from kafka_compat.network.codec_thread import ELEMENTS_MAX, ELEMENTS_ON_LOOP_MAX
+from kafka_compat.protocol import codec, messages
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.buffers import TooLong
+from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.protocol.headers import encode_response_header
+
+if TYPE_CHECKING:
+    from kafka_compat.errors import KafkaError
+    from kafka_compat.network.declaration import Declaration
+    from kafka_compat.network.output import Part, Slot
+    from kafka_compat.protocol.schema import Message
+
+LateAnswer = Callable[[Any, "Slot", Any], None]
+"""With the context of the request, its slot, and the response."""
+_SIZE = Struct(">i")
+
+
+class Api:
+    """See above. Made when a client first uses the API, which is when its modules are imported.
+
+    `answer_late` sends the answer to an earlier request, into the slot that was kept for it.
+    """
+
+    __slots__ = (
+        "answer_late",
+        "function",
+        "has_slices",
+        "key",
+        "max_version",
+        "min_version",
+        "request_class",
+    )
+
+    def __init__(self, key: ApiKey, min_version: int, max_version: int, answer_late: LateAnswer) -> None:
+        name = key.name.lower()
+        function = getattr(importlib.import_module(f"kafka_compat.handlers.{name}"), name)
+        declared: Declaration = function.declaration
+        if (declared.low, declared.high) != (min_version, max_version):
+            raise RuntimeError(f"handlers/served.py is not up to date: {name} declares {declared}")
+        self.key = key
+        self.answer_late = answer_late
+        self.min_version = min_version
+        self.max_version = max_version
+        self.function: Callable[..., Any] = function
+        self.request_class = messages.request_class(key)
+        self.has_slices = key is ApiKey.FETCH
+
+    def decode_long(self, version: int, frame: memoryview, position: int) -> Any:
+        """A request that is too long for the loop. Raises MalformedRequest."""
+        try:
+            request, _ = codec.decode_at(self.request_class, version, frame, position, ELEMENTS_MAX)
+        except TooLong:
+            problem = f"{self.key.name} v{version}: more than {ELEMENTS_MAX} elements"
+            raise MalformedRequest(problem) from None
+        return request
+
+    def error_response(self, version: int, request: Any, error: KafkaError) -> Message | None:
+        """What a client is told of a request that failed as a whole; None where it wants no answer."""
+        from kafka_compat.network.error_response import error_response
+
+        return error_response(self.key, version, request, error.code, error.message)
+
+    def encode(self, version: int, correlation_id: int, response: Any) -> list[Part]:
+        """The frame of a response, in the parts in which it goes to the connection. Raises TooLong for one
+        that would hold the loop, which is for `encode_long`.
+        """
+        header = encode_response_header(self.key, version, correlation_id)
+        if self.has_slices:
+            parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
+            size_bytes = len(header) + codec.parts_size_bytes(parts)
+            return [_SIZE.pack(size_bytes) + header, *cast("list[Part]", parts)]
+        body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
+        return [b"".join((_SIZE.pack(len(header) + len(body)), header, body))]
+
+    def encode_long(self, version: int, correlation_id: int, response: Any) -> list[Part]:
+        """As `encode`, in another thread."""
+        header = encode_response_header(self.key, version, correlation_id)
+        parts = codec.encode_long(response, version)
+        size_bytes = len(header) + codec.parts_size_bytes(parts)
+        return [_SIZE.pack(size_bytes) + header, *cast("list[Part]", parts)]

@@ -1,0 +1,172 @@
+"""How much memory all connections of a server may hold together: one budget for requests that are not whole
+or not served yet, one for answers that are not sent yet.
+
+Rules of the request budget
+1. An unfinished frame that wants to grow beyond the budget waits in line; its connection is not read from
+   meanwhile. What a small request needs (FIRST_BYTES) nobody waits for.
+2. Nobody overtakes the line. Whoever is first in it when the budget is used up is favoured: that one frame
+   may grow until it is whole, so that a budget full of unfinished frames never stands still. The budget is
+   exceeded by one frame at most.
+3. While the budget is used up, connections receive little at a time (`short`), so that bytes wait in the
+   kernel and not here, and no buffer is kept for later.
+
+Rules of the answer budget
+4. While more than the budget is unsent (`short`), a connection that has unsent answers of its own is not
+   served: who reads its answers is not held up by who does not.
+5. At twice the budget (`full`) nobody is served until there is room. It is made (`relieve`) by closing
+   connections that took nothing of their answers for STUCK_S, those with the most first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+STUCK_S = 0.15
+"""Rule 5: from when on a client that takes nothing of its answers is cut off, if memory is short."""
+
+
+class WantsMemory(Protocol):
+    """An unfinished frame in line."""
+
+    @property
+    def wants_bytes(self) -> int: ...
+
+    def grant_memory(self) -> None:
+        """Grow, and tell the budget by `change`."""
+
+
+class RequestBudget:
+    """See rules 1 to 3."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.used_bytes = 0
+        self.short = False
+        self.favoured: WantsMemory | None = None
+        self._line: dict[WantsMemory, None] = {}
+        self._serving_line = False
+
+    @property
+    def someone_waits(self) -> bool:
+        return bool(self._line)
+
+    @property
+    def keeps_spares(self) -> bool:
+        """Whether there is so much room that buffers may be kept for later."""
+        return self.used_bytes * 2 <= self.limit_bytes
+
+    def change(self, by_bytes: int) -> None:
+        """Count memory that a connection took, or (negative) gave back."""
+        self.used_bytes += by_bytes
+        self.short = self.used_bytes >= self.limit_bytes
+        if by_bytes < 0 and self._line:
+            self._serve_line()
+
+    def ask(self, who: WantsMemory) -> bool:
+        """Whether `who` may grow by what it wants; if not, it is called by `grant_memory` when it may."""
+        if who is self.favoured:
+            return True
+        if not self._line:
+            if self.used_bytes + who.wants_bytes <= self.limit_bytes:
+                return True
+            if self.favoured is None:
+                self.favoured = who
+                return True
+        self._line[who] = None
+        return False
+
+    def leave(self, who: WantsMemory) -> None:
+        """The frame of `who` is whole, or its connection ended."""
+        self._line.pop(who, None)
+        if self.favoured is who:
+            self.favoured = None
+            self._serve_line()
+
+    def _serve_line(self) -> None:
+        if self._serving_line:
+            return
+        self._serving_line = True
+        line = self._line
+        while line:
+            first = next(iter(line))
+            if self.used_bytes + first.wants_bytes > self.limit_bytes:
+                if self.favoured is not None:
+                    break
+                self.favoured = first
+            del line[first]
+            first.grant_memory()
+        self._serving_line = False
+
+
+class HoldsAnswers(Protocol):
+    """A connection, as the answer budget sees it."""
+
+    @property
+    def answer_bytes(self) -> int: ...
+
+    @property
+    def taken_s(self) -> float:
+        """When the client last took bytes of its answers, or had taken all of them."""
+
+    def go_on(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class AnswerBudget:
+    """See rules 4 and 5. `call_soon` is the loop's; `on_full` is called when twice the budget is reached."""
+
+    def __init__(
+        self,
+        limit_bytes: int,
+        call_soon: Callable[[Callable[[], None]], object],
+        on_full: Callable[[], None],
+    ) -> None:
+        self.limit_bytes = limit_bytes
+        self.used_bytes = 0
+        self.short = False
+        self.full = False
+        self._waiting: dict[HoldsAnswers, None] = {}
+        self._call_soon = call_soon
+        self._on_full = on_full
+
+    def change(self, by_bytes: int) -> None:
+        """Count answers that wait to be sent, or (negative) were sent."""
+        self.used_bytes += by_bytes
+        was_short, self.short = self.short, self.used_bytes > self.limit_bytes
+        was_full, self.full = self.full, self.used_bytes > 2 * self.limit_bytes
+        if self.full and not was_full:
+            self._on_full()
+        if self._waiting and (was_short > self.short or was_full > self.full):
+            self._call_soon(self._wake)
+
+    def may_answer(self, who: HoldsAnswers) -> bool:
+        """Whether another request of `who` may be served; if not, it is called by `go_on` when it may."""
+        if not self.short or (who.answer_bytes == 0 and not self.full):
+            self._waiting.pop(who, None)
+            return True
+        self._waiting[who] = None
+        return False
+
+    def leave(self, who: HoldsAnswers) -> None:
+        self._waiting.pop(who, None)
+
+    def relieve(self, connections: Iterable[HoldsAnswers], now_s: float) -> int:
+        """Cut off who takes nothing, if twice the budget is reached; returns how many."""
+        if not self.full:
+            return 0
+        stuck = [one for one in connections if one.answer_bytes and now_s - one.taken_s > STUCK_S]
+        stuck.sort(key=lambda one: one.answer_bytes)
+        left_bytes = self.used_bytes
+        cut_off = 0
+        while stuck and left_bytes > self.limit_bytes:
+            one = stuck.pop()
+            left_bytes -= one.answer_bytes
+            cut_off += 1
+            one.abort()
+        return cut_off
+
+    def _wake(self) -> None:
+        for who in list(self._waiting):
+            who.go_on()

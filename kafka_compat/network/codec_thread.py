@@ -1,0 +1,60 @@
+"""Decodes and encodes beside the event loop what would hold it for long.
+
+A request or response is long when its arrays have more than ELEMENTS_ON_LOOP_MAX elements, all counted
+together; the bytes of its records do not matter, since nobody looks at them. The codec notices by itself: it
+is told how many elements it may go through, and gives up with TooLong where there are more, which has then
+cost the loop a few milliseconds. The whole is done anew in the thread. There is one thread for all, so many
+long requests cost the others no more than one does: the interpreter gives each side of the two its turn.
+
+No request may have more than ELEMENTS_MAX elements: a frame of 100 MB could announce 50 million, which would
+become gigabytes of objects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+ELEMENTS_ON_LOOP_MAX = 2_000
+ELEMENTS_MAX = 1_000_000
+
+_TURN_S = sys.getswitchinterval()
+_SHORT_TURN_S = 0.0005
+"""How long the thread goes on when the loop wants its turn. A request of another client makes some three
+system calls, and the loop must ask for its turn anew after each: with the usual 5 ms it would wait for 15.
+"""
+
+
+class CodecThread:
+    """The thread, started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._executor: ThreadPoolExecutor | None = None
+        self._pending = 0
+
+    def run(self, function: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        """Call `function` in the thread; its result, or what it raises."""
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(1, "codec")
+        if not self._pending:
+            sys.setswitchinterval(_SHORT_TURN_S)
+        self._pending += 1
+        work = asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
+        work.add_done_callback(self._done)
+        return work
+
+    def _done(self, _: object) -> None:
+        self._pending -= 1
+        if not self._pending:
+            sys.setswitchinterval(_TURN_S)
+
+    def close(self) -> None:
+        """Drop what has not begun. Nobody waits for the rest."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor = None

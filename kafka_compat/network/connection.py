@@ -1,0 +1,368 @@
+"""One client connection: bytes in, frames to the dispatcher, answers out (output.py) in the order of their
+requests.
+
+Rules
+1. Requests are served in turns (turns.py), one after the other, until the turn is over. What is left is kept,
+   and reading stops until it was served.
+2. While a serial request (an `async def` handler) runs, later requests of this connection wait, as they do in
+   Kafka: a client that sends CreateTopics and then Metadata on one connection counts on it.
+3. Before each request it is asked whether it may be served: not while too many requests or too many bytes of
+   answers of this connection are outstanding, nor while the answer budget says no (budget.py). Nothing is
+   looked up, converted or encoded for a client that does not take what it asked for before.
+4. A request that has begun to come is read to its end as the request budget allows, whatever holds back its
+   service. Its deadline (kafka.compat.frame.timeout.ms) counts only the time in which it was read from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kafka_compat.network.budget import AnswerBudget, RequestBudget
+from kafka_compat.network.framing import FIRST_BYTES, FrameReader, InvalidFrame
+from kafka_compat.network.limits import Limits
+from kafka_compat.network.output import Output, Part, Slot
+from kafka_compat.network.turns import TURN_S, Turns
+from kafka_compat.protocol.pending import Parked
+
+log = logging.getLogger(__name__)
+
+OUTSTANDING_REQUESTS_MAX = 1024
+UNSENT_BYTES_MAX = 8 * 1024 * 1024
+
+
+class Host(Protocol):
+    """What a connection needs of its server."""
+
+    loop: asyncio.AbstractEventLoop
+    limits: Limits
+    scratch: memoryview
+    use_sendfile: bool
+    turns: Turns
+    request_budget: RequestBudget
+    answer_budget: AnswerBudget
+    dispatch: Callable[[Connection, memoryview], bool]
+
+    def complain(self, host: str, error: InvalidFrame) -> None:
+        """Say in the log what a peer sent that is no request."""
+
+    def forget(self, connection: Connection) -> None: ...
+
+
+class Connection:
+    """See the rules above. Made by Server for each accepted socket."""
+
+    def __init__(self, server: Host, listener_name: str, accepted: socket.socket, peer: Any) -> None:
+        self.server = server
+        self.listener_name = listener_name
+        self.peer_host: str = peer[0] if peer else ""
+        local = accepted.getsockname()
+        self.local_host: str = local[0]
+        self.local_port: int = local[1]
+        self.last_active_s = server.loop.time()
+        self.frame_started_s = 0.0
+        self.closed = False
+        self.software: tuple[str, str] = ("unknown", "unknown")
+        self.parked: set[Parked] = set()
+        """Requests that are told when the connection has ended; each takes itself out when it is answered."""
+        self.in_line = False
+        self._socket = accepted
+        self._loop = server.loop
+        self._turns = server.turns
+        self._request_budget = server.request_budget
+        self._answer_budget = server.answer_budget
+        self._reader = FrameReader(server.scratch, server.limits.request_max_bytes)
+        self._charged_bytes = 0
+        self._was_served = False
+        self._serial_running = False
+        self._reading = True
+        self._clock_stopped_s = 0.0
+        self._closing = False
+        self._output = Output(
+            server.loop, accepted, server.answer_budget, server.use_sendfile, self.go_on, self._broke
+        )
+        self.respond = self._output.respond
+        """The answer to the request being dispatched right now."""
+        accepted.setblocking(False)
+        # Without it, an answer behind another one waits for the client's delayed acknowledgement, some 40 ms.
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if server.limits.send_buffer_bytes > 0:
+            # A buffer that fits the cache: with one that the kernel grows, large fetches cost twice the CPU.
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, server.limits.send_buffer_bytes)
+        server.loop.add_reader(accepted.fileno(), self._on_readable)
+
+    # --- requests
+
+    def _on_readable(self) -> None:
+        now_s = self._loop.time()
+        turns = self._turns
+        if now_s >= turns.ends_s and not turns.begin(now_s):
+            self._stop_clock(now_s)
+            turns.line_up(self, first=self._was_served)
+            return
+        if self._read(now_s, now_s + TURN_S):
+            turns.line_up(self, first=False)
+
+    def take_turn(self, now_s: float, until_s: float) -> bool:
+        """Serve requests until `until_s`, and at least one; whether there are more to serve now."""
+        if self._reader.unserved:
+            return self._serve(now_s, until_s)
+        if not self._reading:
+            return False
+        self._start_clock(now_s)
+        return self._read(now_s, until_s)
+
+    def _read(self, now_s: float, until_s: float) -> bool:
+        reader = self._reader
+        if self._answer_budget.short and not reader.mid_frame and not self._limits_hold():
+            self._pause_reading()
+            return False
+        room = reader.writable()
+        if self._request_budget.short and not reader.mid_frame:
+            room = room[:FIRST_BYTES]
+        try:
+            count = self._socket.recv_into(room)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError as error:
+            self._broke(f"receiving failed: {error}")
+            return False
+        if not count:
+            self.close()
+            return False
+        self.last_active_s = now_s
+        self._was_served = True
+        reader.received(count)
+        return self._serve(now_s, until_s)
+
+    def _serve(self, now_s: float, until_s: float) -> bool:
+        """Serve the frames that are whole; whether some are left that could be served now."""
+        reader = self._reader
+        output = self._output
+        dispatch = self.server.dispatch
+        has_more = False
+        rest = True
+        try:
+            # Nothing waits, as nearly always, or it is looked at closer.
+            free = not (output.unsent_bytes or output.slots or self._answer_budget.short)
+            frame = None
+            if (free or self._limits_hold()) and not self._serial_running:
+                frame = reader.next_frame()
+            if frame is not None:
+                self.frame_started_s = 0.0
+                output.begin_batch()
+                while frame is not None:
+                    if not dispatch(self, frame):
+                        output.end_batch()
+                        self.abort()
+                    if self.closed:
+                        return False
+                    rest = reader.unserved
+                    if not rest:
+                        break
+                    output.send_large_batch()
+                    if self._serial_running or not self._limits_hold():
+                        break
+                    if self._loop.time() >= until_s:
+                        has_more = True
+                        break
+                    frame = reader.next_frame()
+                output.end_batch()
+        except InvalidFrame as error:
+            self.server.complain(self.peer_host, error)
+            self.abort()
+        if self.closed:
+            return False
+        if rest and reader.unserved:
+            reader.keep_unserved()
+            if not has_more:
+                self._pause_reading()
+        elif reader.held_bytes and reader.mid_frame:
+            if self.frame_started_s == 0.0:
+                self.frame_started_s = now_s
+        elif (
+            (output.unsent_bytes or output.slots or self._answer_budget.short)
+            and self._reading
+            and not self._limits_hold()
+        ):
+            self._pause_reading()
+        if reader.held_bytes or self._charged_bytes:
+            self._account()
+        return has_more
+
+    def _account(self) -> None:
+        """Tell the request budget what this connection holds, and ask it for what it wants."""
+        reader = self._reader
+        budget = self._request_budget
+        if not budget.keeps_spares:
+            reader.release_spare()
+        self._charge()
+        if not reader.mid_frame:
+            if budget.favoured is self and not reader.unserved:
+                budget.leave(self)
+        elif reader.wants_bytes:
+            if reader.held_bytes + reader.wants_bytes <= FIRST_BYTES or budget.ask(self):
+                reader.grow()
+                self._charge()
+            else:
+                self._pause_reading()
+
+    def _charge(self) -> None:
+        charged_bytes = self._reader.held_bytes
+        if charged_bytes <= FIRST_BYTES:
+            charged_bytes = 0
+        by_bytes = charged_bytes - self._charged_bytes
+        if by_bytes:
+            self._charged_bytes = charged_bytes
+            self._request_budget.change(by_bytes)
+
+    @property
+    def wants_bytes(self) -> int:
+        return self._reader.wants_bytes
+
+    def grant_memory(self) -> None:
+        """The request budget has room for the unfinished frame."""
+        self._reader.grow()
+        self._charge()
+        self.go_on()
+
+    def begin_serial(self) -> None:
+        """Later requests wait until `end_serial`."""
+        self._serial_running = True
+
+    def end_serial(self) -> None:
+        self._serial_running = False
+        self.go_on()
+
+    # --- answers
+
+    def take_slot(self) -> Slot:
+        """A place for the answer to the request being dispatched, which comes later by `complete`."""
+        return self._output.take_slot()
+
+    def complete(self, slot: Slot, parts: list[Part] | None) -> None:
+        """The answer to an earlier request; None where the request wants no answer."""
+        if not self.closed:
+            self._output.complete(slot, parts)
+            if not self._reading:
+                self.go_on()
+
+    @property
+    def answer_bytes(self) -> int:
+        """Bytes of answers that wait in memory."""
+        return self._output.memory_bytes
+
+    @property
+    def taken_s(self) -> float:
+        """When the client last took bytes of answers that had to wait."""
+        return self._output.taken_s
+
+    # --- flow and end
+
+    def _limits_hold(self, part: int = 1) -> bool:
+        """Rule 3. `part`: how far below the limits things must be, to begin again after a pause."""
+        output = self._output
+        return (
+            output.unsent_bytes <= UNSENT_BYTES_MAX // part
+            and len(output.slots) <= OUTSTANDING_REQUESTS_MAX // part
+            and (not self._answer_budget.short or self._answer_budget.may_answer(self))
+        )
+
+    def _pause_reading(self) -> None:
+        if self._reading:
+            self._reading = False
+            self._stop_clock(self._loop.time())
+            self._loop.remove_reader(self._socket.fileno())
+
+    def _stop_clock(self, now_s: float) -> None:
+        if not self._clock_stopped_s:
+            self._clock_stopped_s = now_s
+
+    def _start_clock(self, now_s: float) -> None:
+        if self._clock_stopped_s:
+            if self.frame_started_s:
+                self.frame_started_s += now_s - self._clock_stopped_s
+            self._clock_stopped_s = 0.0
+
+    def go_on(self) -> None:
+        """Something that this connection may have waited for has happened."""
+        if self.closed:
+            return
+        if self._closing:
+            if self._output.all_sent:
+                self.abort()
+            return
+        reader = self._reader
+        if self._reading or reader.wants_bytes:
+            return
+        if not reader.mid_frame and (self._serial_running or not self._limits_hold(2)):
+            return
+        self._reading = True
+        self._start_clock(self._loop.time())
+        self._loop.add_reader(self._socket.fileno(), self._on_readable)
+        if reader.unserved:
+            self._turns.line_up(self, first=False)
+
+    @property
+    def idle(self) -> bool:
+        """Whether the client has no answer to wait for that is not ready."""
+        return not self._output.slots and not self._serial_running
+
+    @property
+    def active_s(self) -> float:
+        """When bytes last came, or went that had waited."""
+        return max(self.last_active_s, self._output.taken_s)
+
+    def frame_is_late(self, now_s: float, deadline_s: float) -> bool:
+        """Whether the client took longer than `deadline_s` for a frame, of the time that it was read from."""
+        started_s = self.frame_started_s
+        return started_s > 0.0 and not self._clock_stopped_s and now_s - started_s > deadline_s
+
+    def holds_up(self, now_s: float, stalled_s: float) -> bool:
+        """Whether it holds memory of requests that others wait for, and its client does nothing about it."""
+        return (
+            self._charged_bytes > 0
+            and now_s - self.active_s > stalled_s
+            and not self._serial_running
+            and not self.in_line
+            and (not self._reader.wants_bytes or self._request_budget.favoured is self)
+        )
+
+    def release_memory(self) -> None:
+        """Give back buffers kept for speed; called when the connection has been quiet."""
+        self._reader.release_spare()
+        self._charge()
+
+    def _broke(self, reason: str) -> None:
+        log.debug("the connection from %s ends: %s", self.peer_host, reason)
+        self.abort()
+
+    def abort(self) -> None:
+        """Close at once, unsent answers are dropped."""
+        if not self.closed:
+            self.closed = True
+            self._loop.remove_reader(self._socket.fileno())
+            self._loop.call_soon(self.connection_lost)
+
+    def close(self) -> None:
+        """Close after what was written has been sent."""
+        if self.closed:
+            return
+        self._pause_reading()
+        self._closing = True
+        if self._output.all_sent:
+            self.abort()
+
+    def connection_lost(self) -> None:
+        """The end, whoever brought it about."""
+        self._output.clear()
+        self._socket.close()
+        while self.parked:
+            self.parked.pop().connection_ended()
+        self._answer_budget.leave(self)
+        self._request_budget.leave(self)
+        self._request_budget.change(-self._charged_bytes)
+        self.server.forget(self)

@@ -1,0 +1,306 @@
+"""From a frame to its handler and back to bytes.
+
+A handler is a function named as its API in the module of that name under `kafka_compat.handlers`:
+
+- `def name(ctx, request)` returns the response, or None where the request wants no answer, or PENDING: then
+  it calls `ctx.respond(response)` later, exactly once, and requests behind it on the connection go on
+  meanwhile;
+- a generator, `def name(ctx, request)` with a `yield` after each item of a request that may have many: the
+  steps of `kafka_compat.long_work`, which return the response; requests behind it wait where it takes long;
+- `async def name(ctx, request)`, or a function that returns a coroutine, gives the response, or PENDING as
+  above; requests behind it on the connection wait until it returns (admin APIs).
+
+A frame that is no request closes its connection, as with Kafka. An error that escapes from a handler becomes
+the API's error response (see error_response.py): every client waits for some answer. The process lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Mapping
+from struct import Struct
+from types import CoroutineType, GeneratorType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kafka_compat.error_mapping import told_as
+from kafka_compat.network.api import Api
+from kafka_compat.network.codec_thread import ELEMENTS_ON_LOOP_MAX, CodecThread
+from kafka_compat.network.connection import Connection
+from kafka_compat.network.framing import SPARE_BYTES_MAX
+from kafka_compat.network.request import HasLongWork, RequestContext
+from kafka_compat.network.stages import StagedContext, Stages
+from kafka_compat.protocol import codec
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.buffers import TooLong
+from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.protocol.headers import decode_request_header
+from kafka_compat.protocol.pending import PENDING
+
+if TYPE_CHECKING:
+    from kafka_compat.network.output import Part, Slot
+    from kafka_compat.protocol.schema import Message
+
+log = logging.getLogger(__name__)
+
+_FIXED_HEADER = Struct(">hhih")
+SIZE_BYTES = 4
+"""Of the size before a frame."""
+
+
+class Serving(HasLongWork, Protocol):
+    """What the dispatcher itself asks of the services that it hands to handlers."""
+
+    @property
+    def served(self) -> Mapping[ApiKey, tuple[int, int]]:
+        """The APIs that are answered, with their first and last version."""
+
+
+class Dispatcher:
+    """Routes frames of one broker. `dispatch` is what the server calls.
+
+    `services` is what handlers find at `ctx.services`; each says by its type what it needs of it.
+    """
+
+    def __init__(self, services: Serving, stages: Stages | None = None) -> None:
+        """`stages` are what requests go through beside their handlers, if anything."""
+        self._services = services
+        self._stages = stages
+        self._apis: dict[int, Api] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._holds: dict[Connection, int] = {}
+        self._thread = CodecThread()
+
+    def api(self, key: int) -> Api | None:
+        api = self._apis.get(key)
+        if api is None:
+            versions = self._services.served.get(key)  # type: ignore[call-overload]
+            if versions is None:
+                return None
+            low, high = versions
+            api = self._apis[key] = Api(ApiKey(key), low, high, self._answer_late)
+            if self._stages is not None:
+                api.function = self._stages.guarded(api.function)
+        return api
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> bool:
+        """Serve one frame; False when the connection must be closed."""
+        try:
+            return self._dispatch(connection, frame)
+        except MalformedRequest as error:
+            log.info("closing the connection from %s: %s", connection.peer_host, error)
+        except Exception:
+            log.exception("closing the connection from %s: a request failed", connection.peer_host)
+        return False
+
+    def _dispatch(self, connection: Connection, frame: memoryview) -> bool:
+        if len(frame) < _FIXED_HEADER.size:
+            raise MalformedRequest(f"a header of {len(frame)} bytes")
+        key, version, correlation_id, _ = _FIXED_HEADER.unpack_from(frame)
+        api = self._apis.get(key) or self.api(key)
+        if api is None:
+            raise MalformedRequest(f"API key {key} is not served")
+        if not api.min_version <= version <= api.max_version:
+            if key == ApiKey.API_VERSIONS:
+                return self._unsupported_api_versions(connection, api, correlation_id, len(frame))
+            raise MalformedRequest(f"{api.key.name} version {version} is not served")
+        header, position = decode_request_header(frame)
+        if self._stages is None:
+            ctx = RequestContext(self._services, connection, api, version, correlation_id, header.client_id)
+        else:
+            ctx = StagedContext(self._services, connection, api, version, correlation_id, header.client_id)
+            ctx.begin(len(frame))
+        try:
+            request, _ = codec.decode_at(api.request_class, version, frame, position, ELEMENTS_ON_LOOP_MAX)
+        except TooLong:
+            self._start_serial(ctx, self._serve_long(ctx, _kept(frame), position))
+            return True
+        try:
+            response = api.function(ctx, request)
+            if type(response) is GeneratorType:
+                response = self._services.long_work.run(response)
+        except Exception as error:
+            response = self._error_response(ctx, request, error)
+            if response is None:
+                return False
+        if type(response) is CoroutineType:
+            self._start_serial(ctx, self._serve(ctx, request, response))
+        elif response is not PENDING:
+            if response is None or self._stages is not None:
+                self._answer(ctx, response)
+                return True
+            # The usual way: what `_answer` does where there are no stages, without the call.
+            try:
+                parts = api.encode(version, correlation_id, response)
+            except TooLong:
+                self._encode_long(ctx, connection.take_slot(), response)
+                return True
+            connection.respond(parts)
+        elif ctx._early is not PENDING:
+            self._answer(ctx, ctx._early)
+        else:
+            ctx._slot = connection.take_slot()
+        return True
+
+    def _error_response(self, ctx: RequestContext[Any], request: Any, error: Exception) -> Message | None:
+        """None where the request wants no answer: its connection is to be closed."""
+        told = told_as(error, f"{ctx._api.key.name} v{ctx.api_version} from {ctx.connection.peer_host}")
+        return ctx._api.error_response(ctx.api_version, request, told)
+
+    # --- answers
+
+    def _answer(self, ctx: RequestContext[Any], response: Any) -> None:
+        """Answer the request that is being dispatched."""
+        if self._stages is not None:
+            self._apply_quota(ctx, response)
+        if response is None:
+            self._account(ctx, None, None)
+            return
+        try:
+            parts = ctx._api.encode(ctx.api_version, ctx.correlation_id, response)
+        except TooLong:
+            self._encode_long(ctx, ctx.connection.take_slot(), response)
+            return
+        ctx.connection.respond(parts)
+        if self._stages is not None:
+            self._account(ctx, response, parts)
+
+    def _answer_late(self, ctx: RequestContext[Any], slot: Slot, response: Any) -> None:
+        if self._stages is not None:
+            self._apply_quota(ctx, response)
+        parts = None
+        if response is not None:
+            try:
+                parts = ctx._api.encode(ctx.api_version, ctx.correlation_id, response)
+            except TooLong:
+                self._encode_long(ctx, slot, response)
+                return
+        ctx.connection.complete(slot, parts)
+        if self._stages is not None:
+            self._account(ctx, response, parts)
+
+    def _encode_long(self, ctx: RequestContext[Any], slot: Slot, response: Any) -> None:
+        """Answer from the codec's thread; until then the answers behind wait, their requests do not."""
+
+        def encoded(parts: asyncio.Future[list[Part]]) -> None:
+            if parts.cancelled() or parts.exception() is not None:
+                ctx.connection.abort()
+                if not parts.cancelled():
+                    log.error("closing a connection: an answer failed", exc_info=parts.exception())
+            else:
+                ctx.connection.complete(slot, parts.result())
+                self._account(ctx, response, parts.result())
+
+        work = self._thread.run(ctx._api.encode_long, ctx.api_version, ctx.correlation_id, response)
+        work.add_done_callback(encoded)
+
+    def _apply_quota(self, ctx: RequestContext[Any], response: Any) -> None:
+        if isinstance(ctx, StagedContext) and self._stages is not None:
+            throttle_time_ms = self._stages.ready(ctx, response)
+            if throttle_time_ms:
+                self._hold(ctx.connection)
+                loop = asyncio.get_running_loop()
+                loop.call_later(throttle_time_ms / 1000, self._release, ctx.connection)
+
+    def _account(self, ctx: RequestContext[Any], response: Any, parts: list[Part] | None) -> None:
+        if isinstance(ctx, StagedContext) and self._stages is not None:
+            response_bytes = codec.parts_size_bytes(parts) - SIZE_BYTES if parts else 0
+            self._stages.answered(ctx, response, response_bytes)
+
+    def _unsupported_api_versions(
+        self, connection: Connection, api: Api, correlation_id: int, size_bytes: int
+    ) -> bool:
+        # KIP-511: a version we do not know is answered in version 0, so that the client can choose again.
+        ctx: StagedContext[Any] = StagedContext(self._services, connection, api, 0, correlation_id, None)
+        ctx.begin(size_bytes)
+        self._answer(ctx, api.function(ctx, None))
+        return True
+
+    # --- requests that take their time, and let those behind them on the connection wait
+
+    def _start_serial(self, ctx: RequestContext[Any], work: Awaitable[None]) -> None:
+        ctx._slot = ctx.connection.take_slot()
+        if ctx._early is not PENDING:
+            # Given before the handler's steps turned out to take their time.
+            ctx.respond(ctx._early)
+        self._hold(ctx.connection)
+        task = asyncio.ensure_future(self._run_serial(ctx.connection, work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run_serial(self, connection: Connection, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except asyncio.CancelledError:
+            connection.abort()
+            raise
+        except MalformedRequest as error:
+            log.info("closing the connection from %s: %s", connection.peer_host, error)
+            connection.abort()
+        except Exception:
+            log.exception("closing the connection from %s: a request failed", connection.peer_host)
+            connection.abort()
+        finally:
+            self._release(connection)
+
+    def _hold(self, connection: Connection) -> None:
+        """Later requests of a connection wait until it was released as often."""
+        holds = self._holds.get(connection, 0)
+        self._holds[connection] = holds + 1
+        if not holds:
+            connection.begin_serial()
+
+    def _release(self, connection: Connection) -> None:
+        holds = self._holds.pop(connection) - 1
+        if holds:
+            self._holds[connection] = holds
+        elif not connection.closed:
+            connection.end_serial()
+
+    async def _serve(self, ctx: RequestContext[Any], request: Any, result: Awaitable[Any]) -> None:
+        """Answer with what an `async def` handler gives."""
+        try:
+            response = await result
+        except Exception as error:
+            response = self._error_response(ctx, request, error)
+            if response is None:
+                ctx.connection.abort()
+        if response is not PENDING:
+            ctx.respond(response)
+
+    async def _serve_long(self, ctx: RequestContext[Any], frame: memoryview, position: int) -> None:
+        """Serve a request that is decoded in the codec's thread. Its frame counts as unserved until then."""
+        api = ctx._api
+        budget = ctx.connection.server.request_budget
+        budget.change(len(frame))
+        try:
+            request = await self._thread.run(api.decode_long, ctx.api_version, frame, position)
+        finally:
+            budget.change(-len(frame))
+        ctx.frame_is_kept = True
+        try:
+            response = api.function(ctx, request)
+            if type(response) is GeneratorType:
+                response = await self._services.long_work.finish(response)
+            elif type(response) is CoroutineType:
+                response = await response
+        except Exception as error:
+            response = await self._thread.run(self._error_response, ctx, request, error)
+            if response is None:
+                ctx.connection.abort()
+        if response is not PENDING:
+            ctx.respond(response)
+
+    async def stop(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._thread.close()
+
+
+def _kept(frame: memoryview) -> memoryview:
+    """A frame that may be read when its connection receives again. One that is larger than what connections
+    keep for the next frame is not used for another.
+    """
+    return frame if len(frame) > SPARE_BYTES_MAX else memoryview(bytearray(frame))

@@ -1,0 +1,205 @@
+"""Cutting a byte stream into request frames: a four-byte big-endian size, then so many bytes.
+
+Pure: no socket. Whoever reads asks for a place to receive into (`writable`), says how many bytes came
+(`received`), and takes one frame after the other (`next_frame`) until there is none.
+
+Rules
+1. Reads go to a scratch buffer that all connections of a server share, because most end on a frame boundary:
+   frames that lie in it whole are views of it. Only what must outlive the turn is copied: the head of an
+   unfinished frame, or frames that are to be served later (`keep_unserved`).
+2. An unfinished frame grows with the bytes that came, never with the bytes announced: its buffer holds at
+   most 4 KiB more than twice the bytes that came. `wants_bytes` says what it needs next, so that its owner
+   can let it wait for memory; `writable` grows it unasked.
+3. A connection that sends large frames keeps its buffer for the next one, up to 4 MiB: fresh pages cost more
+   than the copy.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+_SIZE = Struct(">i")
+SCRATCH_BYTES = 256 * 1024
+SPARE_BYTES_MAX = 4 * 1024 * 1024
+FIRST_BYTES = 4096
+"""What an unfinished frame gets when it begins."""
+
+# One step of growth takes a millisecond or two at most.
+_STEP_BYTES_MAX = 4 * 1024 * 1024
+_ZEROS = memoryview(bytes(_STEP_BYTES_MAX))
+
+
+class InvalidFrame(Exception):
+    """The size prefix is not positive or above the limit: the peer does not speak this protocol, or means a
+    larger limit. `prefix` are the four bytes.
+    """
+
+    def __init__(self, size_bytes: int, max_frame_bytes: int) -> None:
+        super().__init__(f"frame size {size_bytes} is outside 1..{max_frame_bytes}")
+        self.size_bytes = size_bytes
+        self.prefix = _SIZE.pack(size_bytes)
+
+
+class FrameReader:
+    """Frames of one connection. A frame is a view that is valid until the next call of `writable`."""
+
+    __slots__ = (
+        "_end",
+        "_filled",
+        "_given",
+        "_need",
+        "_partial",
+        "_position",
+        "_scratch",
+        "_source",
+        "_spare",
+        "held_bytes",
+        "max_frame_bytes",
+    )
+
+    def __init__(self, scratch: memoryview, max_frame_bytes: int) -> None:
+        self.max_frame_bytes = max_frame_bytes
+        self.held_bytes = 0
+        """Memory of this connection alone; the shared scratch buffer does not count."""
+        self._scratch = scratch
+        # What is being cut: source[position:end], either the scratch buffer or a copy of its rest.
+        self._source = scratch
+        self._position = 0
+        self._end = 0
+        # The unfinished frame with its size prefix, once source is used up: partial[:filled] of `need` bytes.
+        self._partial: bytearray | None = None
+        self._filled = 0
+        self._need = 0
+        self._given = memoryview(b"")
+        self._spare: bytearray | None = None
+
+    # --- receiving
+
+    def writable(self) -> memoryview:
+        """Where the next bytes of the stream belong. Not to be asked while frames are unserved."""
+        partial = self._partial
+        if partial is None:
+            return self._scratch
+        if self._filled == len(partial):
+            self.grow()
+        self._given = memoryview(partial)[self._filled : self._need]
+        return self._given
+
+    def received(self, count: int) -> None:
+        """Take `count` bytes that were written to `writable()`."""
+        if self._partial is None:
+            self._position = 0
+            self._end = count
+        else:
+            self._filled += count
+
+    @property
+    def mid_frame(self) -> bool:
+        """Whether the first bytes of a frame arrived and its last ones did not."""
+        return self._partial is not None and self._filled < self._need
+
+    @property
+    def wants_bytes(self) -> int:
+        """How much memory the unfinished frame must get before it can receive more; 0 while it has room."""
+        partial = self._partial
+        if partial is None or self._filled < len(partial) or self._filled == self._need:
+            return 0
+        return self._step_bytes(len(partial))
+
+    def grow(self) -> None:
+        """Give the unfinished frame the memory that it wants."""
+        partial = self._partial
+        assert partial is not None
+        # A view that someone still has would keep the buffer from growing where it lies.
+        self._given.release()
+        step_bytes = self._step_bytes(len(partial))
+        partial += _ZEROS[:step_bytes]
+        self.held_bytes += step_bytes
+
+    def _step_bytes(self, capacity_bytes: int) -> int:
+        doubled_bytes = max(FIRST_BYTES, min(capacity_bytes, _STEP_BYTES_MAX))
+        return min(self._need - capacity_bytes, doubled_bytes)
+
+    # --- cutting
+
+    @property
+    def unserved(self) -> bool:
+        """Whether bytes wait to be cut by `next_frame`, if only the head of a frame."""
+        return self._position < self._end or (self._partial is not None and self._filled == self._need)
+
+    def next_frame(self) -> memoryview | None:
+        """The body of the next frame that is whole; None when there is none. Raises InvalidFrame."""
+        position = self._position
+        left = self._end - position
+        if left >= 4:
+            source = self._source
+            size = _SIZE.unpack_from(source, position)[0]
+            if size <= 0 or size > self.max_frame_bytes:
+                raise InvalidFrame(size, self.max_frame_bytes)
+            stop = position + 4 + size
+            if stop <= self._end:
+                self._position = stop
+                if source is not self._scratch and stop == self._end:
+                    self._drop_source()
+                return source[position + 4 : stop]
+            self._begin(source[position : self._end], 4 + size)
+        elif left:
+            self._begin(self._source[position : self._end], 4)
+        elif self._partial is not None and self._filled == self._need:
+            return self._finish(self._partial)
+        self._position = self._end = 0
+        if self._source is not self._scratch:
+            self._drop_source()
+        return None
+
+    def keep_unserved(self) -> None:
+        """Copy what `next_frame` has not cut yet, so that other connections may use the scratch buffer."""
+        if self._position < self._end and self._source is self._scratch:
+            self._source = memoryview(bytes(self._scratch[self._position : self._end]))
+            self._position, self._end = 0, len(self._source)
+            self.held_bytes += self._end
+
+    def release_spare(self) -> None:
+        """Give back the memory kept for the next large frame."""
+        if self._spare is not None:
+            self.held_bytes -= len(self._spare)
+            self._spare = None
+
+    def _drop_source(self) -> None:
+        self.held_bytes -= len(self._source)
+        self._source = self._scratch
+
+    def _begin(self, head: memoryview, need: int) -> None:
+        spare = self._spare
+        if spare is not None and len(spare) >= need > 4:
+            partial = spare
+            self._spare = None
+        else:
+            if need > 4:
+                self.release_spare()
+            partial = bytearray(min(need, max(len(head), FIRST_BYTES)))
+            self.held_bytes += len(partial)
+        # By a view: a bytearray would first make another one of what it is to take over.
+        with memoryview(partial) as view:
+            view[: len(head)] = head
+        self._partial = partial
+        self._filled = len(head)
+        self._need = need
+
+    def _finish(self, partial: bytearray) -> memoryview | None:
+        self._partial = None
+        if self._need == 4:
+            # A size prefix that came in pieces.
+            self.held_bytes -= 4
+            size = _SIZE.unpack_from(partial)[0]
+            if size <= 0 or size > self.max_frame_bytes:
+                raise InvalidFrame(size, self.max_frame_bytes)
+            self._begin(memoryview(partial), 4 + size)
+            return None
+        frame = memoryview(partial)[4 : self._need]
+        self.release_spare()
+        if FIRST_BYTES < len(partial) <= SPARE_BYTES_MAX:
+            self._spare = partial
+        else:
+            self.held_bytes -= len(partial)
+        return frame

@@ -1,0 +1,302 @@
+"""The answers of one connection on their way to its socket.
+
+Rules
+1. Answers leave in the order of their requests (the protocol promises it), though they may be ready in any
+   order: a request that is not answered at once takes a slot, and a ready slot waits for the slots before it.
+2. One queue owns all writes. What the socket takes at once never enters it. Slices of files go out by
+   sendfile; nothing overtakes a part that is half sent.
+3. What waits is counted, wherever it waits: all of it in `unsent_bytes`, what is in memory in `memory_bytes`
+   and in the server's answer budget.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+
+from kafka_compat.network.budget import AnswerBudget
+from kafka_compat.storage.segment import FileSlice
+
+Part = bytes | bytearray | memoryview | FileSlice
+
+# Below this a pread and one joined write are cheaper than a sendfile call of its own.
+SENDFILE_BYTES_MIN = 32 * 1024
+# Larger parts in memory are not copied together with their neighbours.
+_JOINED_BYTES_MAX = 64 * 1024
+# Answers to requests that came together leave together, up to this many.
+_BATCH_PARTS_MAX = 64
+# Then others get a turn, however fast the client reads.
+_DRAIN_BYTES_MAX = 8 * 1024 * 1024
+
+
+class Slot:
+    """The place of one unanswered request in the order of answers."""
+
+    __slots__ = ("done", "parts")
+
+    def __init__(self) -> None:
+        self.done = False
+        self.parts: list[Part] | None = None
+
+
+class Output:
+    """See the rules above. `on_sent` is called when some of what waited was sent, `on_failure` when the
+    socket broke or a file did.
+    """
+
+    __slots__ = (
+        "_batch",
+        "_budget",
+        "_head_sent_bytes",
+        "_loop",
+        "_on_failure",
+        "_on_sent",
+        "_queue",
+        "_socket",
+        "_use_sendfile",
+        "_watching",
+        "memory_bytes",
+        "slots",
+        "taken_s",
+        "unsent_bytes",
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        connected: socket.socket,
+        budget: AnswerBudget,
+        use_sendfile: bool,
+        on_sent: Callable[[], None],
+        on_failure: Callable[[str], None],
+    ) -> None:
+        self.unsent_bytes = 0
+        self.memory_bytes = 0
+        self.slots: deque[Slot] = deque()
+        """Requests whose answers have not left for the queue."""
+        self.taken_s = 0.0
+        """When the client last took bytes that had waited, or something began to wait."""
+        self._loop = loop
+        self._socket = connected
+        self._budget = budget
+        self._use_sendfile = use_sendfile
+        self._on_sent = on_sent
+        self._on_failure = on_failure
+        self._queue: deque[Part] = deque()
+        self._head_sent_bytes = 0
+        self._watching = False
+        self._batch: list[Part] | None = None
+
+    @property
+    def all_sent(self) -> bool:
+        return not self._queue
+
+    # --- in the order of requests
+
+    def take_slot(self) -> Slot:
+        slot = Slot()
+        self.slots.append(slot)
+        return slot
+
+    def respond(self, parts: list[Part]) -> None:
+        """The answer to the request being dispatched right now."""
+        if self.slots:
+            slot = self.take_slot()
+            slot.done = True
+            slot.parts = parts
+            self._count(parts, 1)
+        elif self._batch is not None:
+            self._batch.extend(parts)
+        else:
+            self._send(parts)
+
+    def complete(self, slot: Slot, parts: list[Part] | None) -> None:
+        """The answer to an earlier request; None where the request wants no answer."""
+        slot.done = True
+        slot.parts = parts
+        slots = self.slots
+        if slots[0] is not slot:
+            if parts:
+                self._count(parts, 1)
+            return
+        slots.popleft()
+        ready: list[Part] = parts or []
+        while slots and slots[0].done:
+            behind = slots.popleft().parts
+            if behind:
+                self._count(behind, -1)
+                ready.extend(behind)
+        if not ready:
+            return
+        if self._batch is not None:
+            self._batch.extend(ready)
+        else:
+            self._send(ready)
+
+    # --- together
+
+    def begin_batch(self) -> None:
+        """Answers are sent when `end_batch` is called: one system call instead of one each."""
+        self._batch = []
+
+    def send_large_batch(self) -> None:
+        """Send what a batch has, and begin the next, once it is large."""
+        batch = self._batch
+        if batch and (len(batch) > _BATCH_PARTS_MAX or _size_of(batch[-1]) > _JOINED_BYTES_MAX):
+            self.end_batch()
+            self._batch = []
+
+    def end_batch(self) -> None:
+        batch = self._batch
+        self._batch = None
+        if batch:
+            self._send(batch)
+
+    # --- to the socket
+
+    def _send(self, parts: list[Part]) -> None:
+        if self._queue:
+            self._enqueue(parts)
+            return
+        if len(parts) == 1:
+            part = parts[0]
+            if not isinstance(part, FileSlice):
+                self._write(part)
+                return
+        small: list[bytes | bytearray | memoryview] = []
+        for i, part in enumerate(parts):
+            if isinstance(part, FileSlice):
+                if part.size_bytes < SENDFILE_BYTES_MIN or not self._use_sendfile:
+                    small.append(part.read())
+                    continue
+            elif len(part) <= _JOINED_BYTES_MAX:
+                small.append(part)
+                continue
+            if small:
+                self._write(b"".join(small))
+                small = []
+            waited = bool(self._queue)
+            self._enqueue(parts[i:])
+            if not waited:
+                self._drain()
+            return
+        if small:
+            self._write(b"".join(small))
+
+    def _write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send what the queue has nothing before; what the socket does not take at once is queued."""
+        try:
+            sent = self._socket.send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            self._on_failure(f"sending failed: {error}")
+            return
+        if sent < len(data):
+            self._enqueue([memoryview(data)[sent:]])
+            self._watch()
+
+    def _watch(self) -> None:
+        if not self._watching:
+            self._watching = True
+            self.taken_s = self._loop.time()
+            self._loop.add_writer(self._socket.fileno(), self._drain)
+
+    def _enqueue(self, parts: list[Part]) -> None:
+        self._queue.extend(parts)
+        self._count(parts, 1)
+
+    def _count(self, parts: list[Part], sign: int) -> None:
+        all_bytes = memory_bytes = 0
+        for part in parts:
+            if isinstance(part, FileSlice):
+                all_bytes += part.size_bytes
+            else:
+                size_bytes = len(part)
+                all_bytes += size_bytes
+                memory_bytes += size_bytes
+        self.unsent_bytes += sign * all_bytes
+        if memory_bytes:
+            self.memory_bytes += sign * memory_bytes
+            self._budget.change(sign * memory_bytes)
+
+    def _drain(self) -> None:
+        """Send what the socket takes; called again when it takes more."""
+        queue = self._queue
+        unsent_before = self.unsent_bytes
+        try:
+            while queue:
+                part = queue[0]
+                if isinstance(part, FileSlice):
+                    if self._use_sendfile:
+                        self._send_slice(part)
+                    else:
+                        queue[0] = data = part.read()
+                        self.memory_bytes += len(data)
+                        self._budget.change(len(data))
+                        continue
+                else:
+                    self._send_head(part)
+                if unsent_before - self.unsent_bytes > _DRAIN_BYTES_MAX:
+                    break
+        except (BlockingIOError, InterruptedError):
+            pass
+        except (OSError, EOFError) as error:
+            self._on_failure(f"sending failed: {error}")
+            return
+        if queue:
+            self._watch()
+        elif self._watching:
+            self._watching = False
+            self._loop.remove_writer(self._socket.fileno())
+        if self.unsent_bytes != unsent_before:
+            self.taken_s = self._loop.time()
+            self._on_sent()
+
+    def _send_head(self, part: bytes | bytearray | memoryview) -> None:
+        size_bytes = len(part)
+        while self._head_sent_bytes < size_bytes:
+            sent = self._socket.send(memoryview(part)[self._head_sent_bytes :])
+            self._head_sent_bytes += sent
+            self.unsent_bytes -= sent
+        # Only now: until its last byte is sent, the whole part stays in memory.
+        self.memory_bytes -= size_bytes
+        self._budget.change(-size_bytes)
+        self._next_part()
+
+    def _send_slice(self, part: FileSlice) -> None:
+        descriptor = self._socket.fileno()
+        while self._head_sent_bytes < part.size_bytes:
+            position = part.position + self._head_sent_bytes
+            sent = os.sendfile(descriptor, part.fd, position, part.size_bytes - self._head_sent_bytes)
+            if sent == 0:
+                # The framing cannot be kept, the client must ask again.
+                raise EOFError("a segment ended before a slice that was promised")
+            self._head_sent_bytes += sent
+            self.unsent_bytes -= sent
+        # sendfile may leave the last segment corked, waiting for more; setting the option again pushes it out
+        # (else the client's delayed acknowledgement decides, some 40 ms later).
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._next_part()
+
+    def _next_part(self) -> None:
+        self._queue.popleft()
+        self._head_sent_bytes = 0
+
+    def clear(self) -> None:
+        """Drop everything; the socket is about to be closed."""
+        if self._watching:
+            self._watching = False
+            self._loop.remove_writer(self._socket.fileno())
+        self._budget.change(-self.memory_bytes)
+        self.memory_bytes = self.unsent_bytes = 0
+        self._queue.clear()
+        self.slots.clear()
+        self._batch = None
+
+
+def _size_of(part: Part) -> int:
+    return part.size_bytes if isinstance(part, FileSlice) else len(part)

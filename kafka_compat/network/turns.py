@@ -1,0 +1,96 @@
+"""How connections share the event loop: who is served next, and for how long.
+
+Rules
+1. In one iteration of the loop, clients are served for SLICE_S. Within it a connection that has something to
+   read is served at once; that is all that happens while there is little to do.
+2. When the slice is used up, connections wait in line, and are served in the next iterations, each for
+   TURN_S, less while many wait, and at least one request.
+3. There are two lines: one of clients that ask one thing at a time, and one of those who keep asking (their
+   last turn ended with requests left) or were never served before. The first is served FIRST_IN_A_ROW times
+   for once that the second is, so a flood waits behind a client that asks now and then, and is not stopped by
+   it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+SLICE_S = 0.010
+TURN_S = 0.005
+FIRST_IN_A_ROW = 4
+# While many are in line, their turns take this together.
+_ROUND_S = 0.050
+
+
+class TakesTurns(Protocol):
+    """A connection, as it is in line."""
+
+    closed: bool
+    in_line: bool
+
+    def take_turn(self, now_s: float, until_s: float) -> bool:
+        """Serve requests until `until_s`, and at least one; whether there are more to serve now."""
+
+
+class Turns:
+    """See the rules above. `time` and `call_soon` are the loop's."""
+
+    def __init__(self, time: Callable[[], float], call_soon: Callable[[Callable[[], None]], object]) -> None:
+        self.ends_s = 0.0
+        """Until then whoever has something to read is served at once."""
+        self._time = time
+        self._call_soon = call_soon
+        self._first: deque[TakesTurns] = deque()
+        self._others: deque[TakesTurns] = deque()
+        self._first_in_a_row = 0
+        self._scheduled = False
+
+    def begin(self, now_s: float) -> bool:
+        """Begin a new slice after `ends_s`; False while there is a line, or if this iteration had its
+        slice."""
+        if self._first or self._others or self._scheduled:
+            return False
+        self.ends_s = now_s + SLICE_S
+        self._schedule()
+        return True
+
+    def line_up(self, connection: TakesTurns, *, first: bool) -> None:
+        """Serve the connection when its turn comes. `first`: it belongs into the first line."""
+        if connection.in_line:
+            return
+        connection.in_line = True
+        (self._first if first else self._others).append(connection)
+        self.ends_s = 0.0
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._call_soon(self._next_iteration)
+
+    def _next_iteration(self) -> None:
+        self._scheduled = False
+        first, others = self._first, self._others
+        if not first and not others:
+            return
+        now_s = self._time()
+        ends_s = now_s + SLICE_S
+        while (first or others) and now_s < ends_s:
+            if first and (not others or self._first_in_a_row < FIRST_IN_A_ROW):
+                self._first_in_a_row += 1
+                connection = first.popleft()
+            else:
+                self._first_in_a_row = 0
+                connection = others.popleft()
+            connection.in_line = False
+            if connection.closed:
+                continue
+            waiting = len(first) + len(others) + 1
+            if connection.take_turn(now_s, now_s + min(TURN_S, _ROUND_S / waiting)):
+                self.line_up(connection, first=False)
+            now_s = self._time()
+        if not first and not others:
+            self.ends_s = ends_s
+        self._schedule()

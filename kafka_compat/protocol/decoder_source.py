@@ -1,0 +1,197 @@
+"""The source of the decoder of one version of a message class. See compiler.py."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from kafka_compat.protocol.buffers import (
+    STEP_BYTES,
+    TooLong,
+    copy_in_steps,
+    read_uvarint,
+    skip_tagged_fields,
+    uuid_from,
+)
+from kafka_compat.protocol.interpreter import STRING_BYTES_MAX, smallest_size_bytes
+from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType
+from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, array_layouts, identifier
+
+
+class DecoderSource(Source):
+    def __init__(self, version: int, flexible: bool) -> None:
+        super().__init__(version, flexible)
+        self.targets: list[str] = []  # of the fixed-size values that the next flush reads
+        self.codes = ""
+        self.after_flush: list[str] = []
+
+    def compile(self, cls: type[Message], title: str) -> Any:
+        self.names |= {
+            "new": object.__new__,
+            "uuid_from": uuid_from,
+            "copy_in_steps": copy_in_steps,
+            "read_uvarint": read_uvarint,
+            "skip_tagged_fields": skip_tagged_fields,
+            "Struct": struct.Struct,
+            "TooLong": TooLong,
+        }
+        self.line("end = len(b)")
+        self.struct(cls, "m")
+        self.flush()
+        self.line("return m, p")
+        return self.load(title, "def generated(b, p, left):")
+
+    def fixed(self, target: str, code: str) -> None:
+        self.targets.append(target)
+        self.codes += code
+
+    def flush(self) -> None:
+        if self.codes == "B":
+            self.line(f"{self.targets[0]} = b[p]")
+            self.line("p += 1")
+        elif self.codes:
+            layout = struct.Struct(">" + self.codes)
+            name = f"unpack_{identifier(self.codes)}"
+            self.names[name] = layout.unpack_from
+            self.line(f"{', '.join(self.targets)}{',' if len(self.targets) == 1 else ''} = {name}(b, p)")
+            self.line(f"p += {layout.size}")
+        for text in self.after_flush:
+            self.line(text)
+        self.targets, self.codes, self.after_flush = [], "", []
+
+    def struct(self, cls: type[Message], target: str) -> None:
+        self.line(f"{target} = new({self.constant(cls.__name__, cls)})")
+        tagged = []
+        for spec in cls.__fields__:
+            if self.in_version(spec) and not self.is_tagged(spec):
+                self.value(spec.type, self.version in spec.nullable, f"{target}.{spec.name}")
+            else:
+                self.line(f"{target}.{spec.name} = {self.default(spec)}")
+                if self.in_version(spec):
+                    tagged.append(spec)
+        if self.flexible:
+            self.tagged_fields(tagged, target)
+
+    def default(self, spec: FieldSpec) -> str:
+        if spec.factory is not None:
+            return f"{self.constant('make', spec.factory)}()"
+        if isinstance(spec.default, bool | int | float | str | bytes | None):
+            return repr(spec.default)
+        return "[]" if isinstance(spec.default, list) else self.constant("default", spec.default)
+
+    def tagged_fields(self, tagged: list[FieldSpec], target: str) -> None:
+        count = self.variable("t")
+        self.fixed(count, "B")
+        self.flush()
+        self.line(f"if {count}:")
+        self.depth += 1
+        self.line(f"if {count} > 127: {count}, p = read_uvarint(b, p - 1)")
+        if tagged:
+            self.line(f"for _ in range({count}):")
+            self.depth += 1
+            stop = self.variable("stop")
+            self.line("start = p")
+            self.line("tag, p = read_uvarint(b, p)")
+            self.line("size, p = read_uvarint(b, p)")
+            self.line(f"{stop} = p + size")
+            for number, spec in enumerate(tagged):
+                self.line(f"{'elif' if number else 'if'} tag == {spec.tag}:")
+                self.depth += 1
+                self.value(spec.type, self.version in spec.nullable, f"{target}.{spec.name}")
+                self.flush()
+                self.line(f"if p != {stop}: raise ValueError")
+                self.depth -= 1
+            self.line("else:")
+            self.line("    p = skip_tagged_fields(b, start, 1)")
+            self.depth -= 1
+        else:
+            self.line(f"p = skip_tagged_fields(b, p, {count})")
+        self.depth -= 1
+
+    def value(self, wire_type: WireType, nullable: bool, target: str) -> None:
+        if isinstance(wire_type, ArrayOf):
+            self.array(wire_type.element, nullable, target)
+        elif not isinstance(wire_type, Wire):
+            self.nested(wire_type, nullable, target)
+        elif wire_type.name == "uuid":
+            raw = self.variable("u")
+            self.fixed(raw, "16s")
+            self.after_flush.append(f"{target} = uuid_from({raw})")
+        elif wire_type.code:
+            self.fixed(target, wire_type.code)
+        else:
+            length = self.length("h" if wire_type.name == "string" else "i", nullable, target)
+            if self.flexible and wire_type.name == "string":
+                self.line(f"    if n > {STRING_BYTES_MAX + 1}: raise ValueError")
+            self.line(f"    e = p + {length}")
+            self.line("    if e > end: raise ValueError")
+            if wire_type.name == "bytes":
+                self.depth += 1
+                self.spend(f"n >> {KIB_SHIFT}")
+                self.depth -= 1
+            copied = f"b[p:e].tobytes() if n < {STEP_BYTES} else copy_in_steps(b, p, e)"
+            read = {"string": "b[p:e].tobytes().decode()", "bytes": copied, "records": "b[p:e]"}
+            self.line(f"    {target} = {read[wire_type.name]}")
+            self.line("    p = e")
+
+    def length(self, code: str, nullable: bool, target: str) -> str:
+        """Reads a length or count into `n`, deals with null, and opens the branch of all other values.
+
+        Returns the expression for the length: a compact one is sent increased by one (KIP-482).
+        """
+        if self.flexible:
+            self.fixed("n", "B")
+            self.flush()
+            self.line("if n > 127: n, p = read_uvarint(b, p - 1)")
+        else:
+            self.fixed("n", code)
+            self.flush()
+        self.line(f"if n {'== 0' if self.flexible else '< 0'}:")
+        self.line(f"    {f'{target} = None' if nullable else 'raise ValueError'}")
+        self.line("else:")
+        return "n - 1" if self.flexible else "n"
+
+    def nested(self, cls: type[Message], nullable: bool, target: str) -> None:
+        if nullable:
+            self.fixed("n", "b")
+            self.flush()
+            self.line("if n < 0:")
+            self.line(f"    {target} = None")
+            self.line("else:")
+            self.depth += 1
+        message = self.variable("m")
+        self.struct(cls, message)
+        self.flush()
+        self.line(f"{target} = {message}")
+        if nullable:
+            self.depth -= 1
+
+    def array(self, element: WireType, nullable: bool, target: str) -> None:
+        count = self.length("i", nullable, target)
+        self.depth += 1
+        size_bytes = smallest_size_bytes(element, self.version, self.flexible)
+        self.line(f"if ({count}) * {size_bytes} > end - p: raise ValueError")
+        if isinstance(element, Wire) and element.code and element.name != "uuid":
+            self.names[f"layouts_{identifier(element.code)}"] = array_layouts(element.code)
+            self.line(f"n = {count}")
+            self.spend("n >> 5")
+            self.line(f"{target} = list({array_layout(element.code)}.unpack_from(b, p))")
+            self.line(f"p += n * {size_bytes}")
+        else:
+            self.spend(count)
+            items = self.variable("a")
+            self.line(f"{items} = {target} = []")
+            self.line(f"for _ in range({count}):")
+            self.depth += 1
+            if isinstance(element, type):
+                message = self.variable("m")
+                self.struct(element, message)
+                self.flush()
+                self.line(f"{items}.append({message})")
+            else:
+                value = self.variable("v")
+                self.value(element, False, value)
+                self.flush()
+                self.line(f"{items}.append({value})")
+            self.depth -= 1
+        self.depth -= 1

@@ -1,0 +1,198 @@
+"""The source of the encoder of one version of a message class. See compiler.py."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+from uuid import UUID
+
+from kafka_compat.protocol.buffers import TooLong, size_of, tagged_section, uvarint
+from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType
+from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, array_layouts, identifier
+
+ONE_BYTE_UVARINTS = tuple(bytes([value]) for value in range(128))
+
+
+class EncoderSource(Source):
+    def __init__(self, version: int, flexible: bool) -> None:
+        super().__init__(version, flexible)
+        self.arguments: list[str] = []  # the fixed-size values that the next flush writes
+        self.codes = ""
+        self.write = "w"
+
+    def compile(self, cls: type[Message], title: str) -> Any:
+        self.names |= {
+            "size_of": size_of,
+            "uvarint": uvarint,
+            "uvarints": ONE_BYTE_UVARINTS,
+            "tagged_section": tagged_section,
+            "Struct": struct.Struct,
+            "TooLong": TooLong,
+        }
+        self.line("pass")
+        self.struct(cls, "m")
+        self.flush()
+        return self.load(title, "def generated(m, w, write_records, left):")
+
+    def fixed(self, argument: str, code: str) -> None:
+        self.arguments.append(argument)
+        self.codes += code
+
+    def packer(self, codes: str) -> str:
+        name = f"pack_{identifier(codes)}"
+        self.names[name] = struct.Struct(">" + codes).pack
+        return name
+
+    def flush(self) -> None:
+        if self.codes == "x":
+            self.line(f"{self.write}(b'\\0')")
+        elif self.codes:
+            self.line(f"{self.write}({self.packer(self.codes)}({', '.join(self.arguments)}))")
+        self.arguments, self.codes = [], ""
+
+    def struct(self, cls: type[Message], source: str) -> None:
+        tagged = []
+        for spec in cls.__fields__:
+            if self.in_version(spec):
+                if self.is_tagged(spec):
+                    tagged.append(spec)
+                else:
+                    self.value(spec.type, self.version in spec.nullable, f"{source}.{spec.name}")
+        if tagged:
+            self.tagged_fields(tagged, source)
+        elif self.flexible:
+            self.codes += "x"
+
+    def tagged_fields(self, tagged: list[FieldSpec], source: str) -> None:
+        self.flush()
+        fields = self.variable("tagged")
+        self.line(f"{fields} = None")
+        for spec in sorted(tagged, key=lambda spec: spec.tag or 0):
+            value = f"{source}.{spec.name}"
+            self.line(f"if {self.differs(spec, value)}:")
+            self.depth += 1
+            outer, self.write = self.write, self.variable("w")
+            payload = self.variable("payload")
+            self.line(f"{payload} = []")
+            self.line(f"{self.write} = {payload}.append")
+            self.value(spec.type, self.version in spec.nullable, value)
+            self.flush()
+            self.line(f"if {fields} is None: {fields} = []")
+            self.line(f"{fields}.append(({spec.tag}, b''.join({payload})))")
+            self.write = outer
+            self.depth -= 1
+        self.line(f"{self.write}(b'\\0' if {fields} is None else tagged_section({fields}))")
+
+    def differs(self, spec: FieldSpec, value: str) -> str:
+        """The condition under which a tagged field is sent."""
+        if spec.default is None and spec.factory is None:
+            return f"{value} is not None"
+        if isinstance(spec.default, list):
+            return f"{value} != []"
+        if isinstance(spec.default, Message):
+            shared = self.constant("default", spec.default)
+            return f"{value} is not {shared} and {self.differs_from(spec.default, value, shared)}"
+        if isinstance(spec.default, UUID):
+            # The comparison of UUIDs is a call of Python; most often it is the default itself.
+            shared = self.constant("default", spec.default)
+            return f"{value} is not {shared} and {value} != {shared}"
+        return f"{value} != {self.constant('default', spec.default)}"
+
+    def differs_from(self, default: Message, value: str, shared: str) -> str:
+        """The condition under which a message is another than `default`, told field by field where all of
+        them are numbers: every fetch of a follower asks.
+        """
+        values = {spec.name: getattr(default, spec.name) for spec in default.__fields__}
+        if all(isinstance(known, int) for known in values.values()):
+            return "(" + " or ".join(f"{value}.{name} != {known!r}" for name, known in values.items()) + ")"
+        return f"{value} != {shared}"
+
+    def value(self, wire_type: WireType, nullable: bool, source: str) -> None:
+        if isinstance(wire_type, ArrayOf):
+            self.array(wire_type.element, nullable, source)
+        elif not isinstance(wire_type, Wire):
+            self.nested(wire_type, nullable, source)
+        elif wire_type.name == "uuid":
+            self.fixed(f"{source}.bytes", "16s")
+        elif wire_type.code:
+            self.fixed(source, wire_type.code)
+        else:
+            self.bytes_value(wire_type, nullable, source)
+
+    def bytes_value(self, wire_type: Wire, nullable: bool, source: str) -> None:
+        self.line(f"s = {source}")
+        plus = " + 1" if self.flexible else ""
+        size = "size_of(s)" if wire_type.name == "records" else "len(s)"
+        if nullable:
+            self.line("if s is None:")
+            self.line(f"    n = {0 if self.flexible else -1}; s = b''")
+            self.line("else:")
+            self.depth += 1
+        if wire_type.name == "string":
+            self.line("s = s.encode()")
+        self.line(f"n = {size}{plus}")
+        if wire_type.name == "bytes":
+            self.spend(f"n >> {KIB_SHIFT}")
+        if nullable:
+            self.depth -= 1
+        self.length("h" if wire_type.name == "string" else "i")
+        self.line(f"{'write_records' if wire_type.name == 'records' else self.write}(s)")
+
+    def length(self, code: str) -> None:
+        """Writes `n`, which in flexible versions is already one more than the length."""
+        if not self.flexible:
+            self.fixed("n", code)
+            self.flush()
+        elif not self.codes:
+            self.line(f"{self.write}(uvarints[n] if n < 128 else uvarint(n))")
+        else:
+            arguments = "".join(argument + ", " for argument in self.arguments)
+            self.line(f"if n < 128: {self.write}({self.packer(self.codes + 'B')}({arguments}n))")
+            self.line("else:")
+            self.depth += 1
+            self.flush()
+            self.line(f"{self.write}(uvarint(n))")
+            self.depth -= 1
+
+    def nested(self, cls: type[Message], nullable: bool, source: str) -> None:
+        message = self.variable("m")
+        self.line(f"{message} = {source}")
+        if nullable:
+            self.flush()
+            self.line(f"if {message} is None: {self.write}(b'\\xff')")
+            self.line("else:")
+            self.depth += 1
+            self.line(f"{self.write}(b'\\x01')")
+        self.struct(cls, message)
+        if nullable:
+            self.flush()
+            self.depth -= 1
+
+    def array(self, element: WireType, nullable: bool, source: str) -> None:
+        items = self.variable("a")
+        self.line(f"{items} = {source}")
+        count = f"len({items})"
+        if self.flexible:
+            count += " + 1"
+        if nullable:
+            self.line(f"if {items} is None: n = {0 if self.flexible else -1}; {items} = ()")
+            self.line(f"else: n = {count}")
+        else:
+            self.line(f"n = {count}")
+        self.length("i")
+        if isinstance(element, Wire) and element.code and element.name != "uuid":
+            self.names[f"layouts_{identifier(element.code)}"] = array_layouts(element.code)
+            self.line(f"n = len({items})")
+            self.line(f"if n: {self.write}({array_layout(element.code)}.pack(*{items}))")
+            self.spend("n >> 5")
+            return
+        self.spend(f"len({items})")
+        item = self.variable("m" if isinstance(element, type) else "v")
+        self.line(f"for {item} in {items}:")
+        self.depth += 1
+        if isinstance(element, type):
+            self.struct(element, item)
+        else:
+            self.value(element, False, item)
+        self.flush()
+        self.depth -= 1

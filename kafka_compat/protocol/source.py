@@ -1,0 +1,75 @@
+"""Python source that is being generated: what decoders and encoders have in common."""
+
+from __future__ import annotations
+
+import linecache
+import struct
+from functools import cache
+from typing import Any
+
+from kafka_compat.protocol.schema import FieldSpec
+
+KIB_SHIFT = 10
+"""A KiB of a bytes field costs about as much as an element of an array."""
+
+
+def identifier(codes: str) -> str:
+    return codes.replace("?", "o")
+
+
+@cache
+def array_layouts(code: str) -> tuple[struct.Struct, ...]:
+    """Layouts of short arrays by their length: replica lists have mostly three elements."""
+    return tuple(struct.Struct(f">{length}{code}") for length in range(16))
+
+
+def array_layout(code: str) -> str:
+    """The expression for the layout of `n` values."""
+    return f"(layouts_{identifier(code)}[n] if n < 16 else Struct(f'>{{n}}{code}'))"
+
+
+class Source:
+    """Lines of a function body at the current depth, and the names that they use."""
+
+    def __init__(self, version: int, flexible: bool) -> None:
+        self.version = version
+        self.flexible = flexible
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {}
+        self.depth = 1
+        self.variables = 0
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def variable(self, prefix: str) -> str:
+        self.variables += 1
+        return f"{prefix}{self.variables}"
+
+    def constant(self, prefix: str, value: object) -> str:
+        """A name for `value`; the same one for the same object."""
+        for name, known in self.names.items():
+            if known is value and name.startswith(prefix):
+                return name
+        name = f"{prefix}_{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def in_version(self, spec: FieldSpec) -> bool:
+        return self.version in spec.versions
+
+    def is_tagged(self, spec: FieldSpec) -> bool:
+        return self.flexible and spec.tag is not None
+
+    def spend(self, elements: str) -> None:
+        """Counts elements of an array against what is left of them."""
+        self.line(f"left -= {elements}")
+        self.line("if left < 0: raise TooLong")
+
+    def load(self, title: str, header: str) -> Any:
+        source = header + "\n" + "\n".join(self.lines) + "\n"
+        filename = f"<{title}>"
+        code = compile(source, filename, "exec")
+        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+        exec(code, self.names)
+        return self.names["generated"]

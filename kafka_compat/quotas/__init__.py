@@ -1,0 +1,1 @@
+"""What clients may use: so far the stored quotas."""

@@ -1,0 +1,187 @@
+"""Quotas of users, clients and addresses as they are kept in the metadata store (KIP-546).
+
+They are validated, stored and told as Kafka does it, under /config/users, /config/clients and /config/ips,
+and have no effect: this broker throttles no client. A name that is None is the default of its kind.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from asyncio import get_running_loop
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.entity_names import entity_name, node_name
+from kafka_compat.coordination.metadata_store import MetadataStore, NoNode
+from kafka_compat.errors import ErrorCode, KafkaError
+
+log = logging.getLogger(__name__)
+
+USER, CLIENT, IP = "user", "client-id", "ip"
+
+Entity = dict[str, str | None]
+"""Name by kind; a user with a client has both."""
+
+_RATES: dict[str, type] = {
+    "producer_byte_rate": int,
+    "consumer_byte_rate": int,
+    "request_percentage": float,
+    "controller_mutation_rate": float,
+}
+_IP_RATES: dict[str, type] = {"connection_creation_rate": int}
+_INT_MAX = 2**31 - 1
+_EPSILON = 1e-6
+
+
+class Condition(NamedTuple):
+    """What an entity must have: this name (None: the default) of a kind, or with `any_name` whatever name."""
+
+    kind: str
+    name: str | None
+    any_name: bool
+
+    def holds(self, entity: Entity) -> bool:
+        return self.kind in entity and (self.any_name or entity[self.kind] == self.name)
+
+
+class Change(NamedTuple):
+    """One quota to set, or with None to remove."""
+
+    key: str
+    value: float | None
+
+
+class ClientQuotas:
+    """`on_changed` is called with the path of each entity whose quotas were stored: `users/U/clients/C`."""
+
+    def __init__(self, store: MetadataStore, on_changed: Callable[[str], None]) -> None:
+        self._store = store
+        self._on_changed = on_changed
+
+    async def describe(
+        self, conditions: Sequence[Condition], strict: bool
+    ) -> list[tuple[Entity, dict[str, float]]]:
+        """The entities for which all conditions hold, and with `strict` no kind is there without one.
+
+        Raises KafkaError when the conditions make no sense together.
+        """
+        kinds = [condition.kind for condition in conditions]
+        _check_kinds(kinds)
+        found = []
+        for entity, path in await self._entities():
+            if not all(condition.holds(entity) for condition in conditions):
+                continue
+            if strict and set(entity) - set(kinds):
+                continue
+            known = _IP_RATES if IP in entity else _RATES
+            try:
+                stored = await self._stored(path)
+                quotas = {key: float(value) for key, value in stored.items() if key in known}
+            except ValueError as error:
+                log.error("the quotas of %s are left out: %s", path, error)
+                continue
+            if quotas:
+                found.append((entity, quotas))
+        return found
+
+    async def alter(self, entity: Entity, changes: Iterable[Change], validate_only: bool) -> None:
+        """Store an entity's quotas with these changes. Raises KafkaError, and changes nothing, when one is
+        not possible."""
+        path = await _path_of(entity)
+        quotas = await self._stored(path)
+        for key, value in changes:
+            if value is None:
+                quotas.pop(key, None)
+            else:
+                quotas[key] = _checked(key, value, _IP_RATES if IP in entity else _RATES)
+        if validate_only:
+            return
+        await self._store.put(f"/config/{path}", znodes.encode_config(quotas))
+        if quotas:
+            log.warning("quotas of %s are stored and have no effect", path)
+        self._on_changed(path)
+
+    async def _entities(self) -> list[tuple[Entity, str]]:
+        found: list[tuple[Entity, str]] = []
+        for kind, folder in ((CLIENT, "clients"), (IP, "ips"), (USER, "users")):
+            for name in await self._children(folder):
+                path = f"{folder}/{name}"
+                found.append(({kind: entity_name(name)}, path))
+                if kind == USER:
+                    for client in await self._children(f"{path}/clients"):
+                        both: Entity = {USER: entity_name(name), CLIENT: entity_name(client)}
+                        found.append((both, f"{path}/clients/{client}"))
+        return found
+
+    async def _children(self, path: str) -> list[str]:
+        try:
+            return sorted(await self._store.children(f"/config/{path}"))
+        except NoNode:
+            return []
+
+    async def _stored(self, path: str) -> dict[str, str]:
+        try:
+            data, _ = await self._store.get(f"/config/{path}")
+        except NoNode:
+            return {}
+        return znodes.decode_config(f"/config/{path}", data)
+
+
+def _check_kinds(kinds: Sequence[str]) -> None:
+    for kind in kinds:
+        if not kind:
+            raise _invalid("Unexpected empty filter component entity type")
+        if kind not in (USER, CLIENT, IP):
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Custom entity type '{kind}' not supported")
+        if kinds.count(kind) > 1:
+            raise _invalid(f"Duplicate {kind.removesuffix('-id')} filter component entity type")
+    if IP in kinds and len(kinds) > 1:
+        raise _invalid(
+            "Invalid entity filter component combination, IP filter component should not be used with "
+            "user or clientId filter component."
+        )
+
+
+async def _path_of(entity: Mapping[str, str | None]) -> str:
+    if not entity:
+        raise _invalid("Invalid empty client quota entity")
+    for kind, name in entity.items():
+        if kind not in (USER, CLIENT, IP):
+            raise _invalid(f"Unhandled client quota entity type: {kind}")
+        if name == "":
+            raise _invalid(f"Empty {kind} not supported")
+    nodes = {kind: node_name(name) for kind, name in entity.items()}
+    if IP not in nodes:
+        if USER not in nodes:
+            return f"clients/{nodes[CLIENT]}"
+        return f"users/{nodes[USER]}" + (f"/clients/{nodes[CLIENT]}" if CLIENT in nodes else "")
+    if len(nodes) > 1:
+        raise _invalid(
+            "Invalid quota entity combination, IP entity should not be used with user/client ID entity."
+        )
+    host = entity[IP]
+    try:
+        if host is not None:
+            await get_running_loop().getaddrinfo(host, None)
+    except (socket.gaierror, UnicodeError) as error:
+        raise _invalid(f"{host} is not a valid IP or resolvable host.") from error
+    return f"ips/{nodes[IP]}"
+
+
+def _checked(key: str, value: float, known: Mapping[str, type]) -> str:
+    """The value as Kafka writes it into the store."""
+    if key not in known:
+        raise _invalid(f"Invalid configuration key {key}")
+    if known[key] is float:
+        return str(value)
+    whole = int(value + _EPSILON) if abs(value) < 2**63 else 0
+    kind = "INT" if known is _IP_RATES else "LONG"
+    if abs(whole - value) > _EPSILON or (kind == "INT" and abs(whole) > _INT_MAX):
+        raise _invalid(f"Configuration {key} must be a {kind} value")
+    return str(whole)
+
+
+def _invalid(problem: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, problem)

@@ -1,0 +1,20 @@
+"""Waiting in a coroutine for what the worker of a log directory does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from kafka_compat.storage.directory_worker import Done
+
+
+async def finished(begin: Callable[[Done], None]) -> Exception | None:
+    """Begin something that calls back when it is done; its error or None."""
+    done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+
+    def resolve(error: Exception | None) -> None:
+        if not done.done():
+            done.set_result(error)
+
+    begin(resolve)
+    return await done

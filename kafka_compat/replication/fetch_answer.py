@@ -1,0 +1,144 @@
+"""The answer to a Fetch, from what its partitions were found to have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from kafka_compat.error_mapping import code_of
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from kafka_compat.replication.nearest_replica import LEADER
+from kafka_compat.storage.errors import StorageError
+from kafka_compat.storage.segment import FileSlice
+
+if TYPE_CHECKING:
+    from kafka_compat.long_work import Steps
+    from kafka_compat.replication.fetch_context import FetchContext
+    from kafka_compat.replication.fetch_session import FetchPlan, FetchTarget
+
+NO_RECORDS = b""
+FIRST_VERSION_WITH_FORMAT_2 = 4
+PARTITIONS_AT_ONCE = 128
+Found = tuple["FetchTarget", PartitionData, int]
+"""A partition, what the answer says of it, and its bytes of records."""
+
+
+class Look:
+    """What partitions were found to have, in all `total_bytes` of records; the client must hear of it now
+    when it is `urgent`.
+    """
+
+    __slots__ = ("found", "total_bytes", "urgent")
+
+    def __init__(self) -> None:
+        self.found: list[Found] = []
+        self.total_bytes = 0
+        self.urgent = False
+
+
+def response_of(ctx: FetchContext, plan: FetchPlan, look: Look, replica_id: int) -> FetchResponse:
+    """`replica_id` of who asks: a follower's records count for the leader's quota."""
+    topics: dict[str | UUID, list[PartitionData]] = {}
+    _add(ctx, plan, look.found, replica_id, topics)
+    responses = [_topic(topic, partitions) for topic, partitions in topics.items()]
+    return FetchResponse(session_id=plan.session_id, responses=responses)
+
+
+def response_in_steps(
+    ctx: FetchContext, plan: FetchPlan, look: Look, replica_id: int
+) -> Steps[FetchResponse]:
+    """The same for many partitions, or for a client that reads old formats."""
+    if ctx.api_version < FIRST_VERSION_WITH_FORMAT_2:
+        yield from _convert(ctx, look.found)
+    topics: dict[str | UUID, list[PartitionData]] = {}
+    for first in range(0, len(look.found), PARTITIONS_AT_ONCE):
+        _add(ctx, plan, look.found[first : first + PARTITIONS_AT_ONCE], replica_id, topics)
+        yield None
+    response = FetchResponse(session_id=plan.session_id)
+    for topic, partitions in topics.items():
+        response.responses.append(_topic(topic, partitions))
+        yield None
+    return response
+
+
+def _convert(ctx: FetchContext, found: list[Found]) -> Steps[None]:
+    """Another thread does it, one partition after the other."""
+    magic = 0 if ctx.api_version < 2 else 1
+    for number, (target, data, _) in enumerate(found):
+        if isinstance(data.records, FileSlice):
+            if ctx.connection.closed:
+                data.records = NO_RECORDS
+                continue
+            try:
+                data.records = yield partial(_down_converted, data.records, magic)
+            except (StorageError, OSError) as error:
+                found[number] = (target, unread(target.partition, code_of(error)), 0)
+
+
+def _down_converted(records: FileSlice, magic: int) -> bytes:
+    # Few clients ask for old formats.
+    from kafka_compat.storage.legacy import down_convert
+
+    return down_convert(records.read(), magic)
+
+
+def _add(
+    ctx: FetchContext,
+    plan: FetchPlan,
+    found: Sequence[Found],
+    replica_id: int,
+    topics: dict[str | UUID, list[PartitionData]],
+) -> None:
+    """Put what the client must hear into `topics`."""
+    if replica_id >= 0 and ctx.services.replicas.quotas.leader.has_replicas:
+        _count_throttled(ctx, found)
+    for target, data, size_bytes in found:
+        notable = (
+            size_bytes > 0
+            or data.error_code != 0
+            or data.diverging_epoch.end_offset >= 0
+            or data.preferred_read_replica != LEADER
+        )
+        if plan.must_answer(target, data.high_watermark, data.log_start_offset, notable):
+            topics.setdefault(target.topic, []).append(data)
+        if data.diverging_epoch.end_offset >= 0:
+            # A follower that truncates does not take over the high watermark: it must hear of it again.
+            target.told_high_watermark = -1
+
+
+def _count_throttled(ctx: FetchContext, found: Sequence[Found]) -> None:
+    broker = ctx.services
+    quota = broker.replicas.quotas.leader
+    for target, data, size_bytes in found:
+        topic = target.topic
+        name = broker.metadata.topic_name(topic) if isinstance(topic, UUID) else topic
+        if name is not None and size_bytes and quota.is_throttled(name, data.partition_index):
+            quota.record(size_bytes, broker.clock.monotonic_ms())
+
+
+def _topic(topic: str | UUID, partitions: list[PartitionData]) -> FetchableTopicResponse:
+    if isinstance(topic, UUID):
+        return FetchableTopicResponse(topic_id=topic, partitions=partitions)
+    return FetchableTopicResponse(topic=topic, partitions=partitions)
+
+
+def unread(partition: int, code: ErrorCode) -> PartitionData:
+    """A partition that is not here."""
+    return PartitionData(
+        partition_index=partition,
+        error_code=code,
+        high_watermark=-1,
+        last_stable_offset=-1,
+        log_start_offset=-1,
+        records=NO_RECORDS,
+    )
+
+
+def failed_read(partition: int, code: ErrorCode) -> PartitionData:
+    """The same for one that is here: its list of aborted transactions is null."""
+    data = unread(partition, code)
+    data.aborted_transactions = None
+    return data

@@ -1,0 +1,58 @@
+"""What a Fetch that waits for records uses of its request and its broker. Only for types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from kafka_compat.clock import Clock
+    from kafka_compat.config import BrokerConfig
+    from kafka_compat.long_work import LongWork
+    from kafka_compat.metadata.cache import MetadataCache
+    from kafka_compat.protocol.pending import Parked
+    from kafka_compat.replication.replica_manager import ReplicaManager
+
+
+class FetchServices(Protocol):
+    """What the broker offers."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def config(self) -> BrokerConfig: ...
+
+    @property
+    def metadata(self) -> MetadataCache: ...
+
+    @property
+    def replicas(self) -> ReplicaManager: ...
+
+
+class FetchConnection(Protocol):
+    """The connection that the request came by."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    @property
+    def parked(self) -> set[Parked]:
+        """The requests that hear of its end."""
+
+
+class FetchContext(Protocol):
+    """A request's context, as kafka_compat.network.request has it."""
+
+    @property
+    def services(self) -> FetchServices: ...
+
+    @property
+    def connection(self) -> FetchConnection: ...
+
+    @property
+    def api_version(self) -> int: ...
+
+    @property
+    def long_work(self) -> LongWork: ...
+
+    def respond(self, response: Any) -> None: ...

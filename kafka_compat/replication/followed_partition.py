@@ -1,0 +1,54 @@
+"""One partition as a follower of its leader sees it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from uuid import UUID
+
+from kafka_compat.replication.fetch_session import partition_key
+from kafka_compat.replication.follower_session import Wanted
+from kafka_compat.replication.partition import Partition
+
+EARLY_BACKOFF_MS = 20
+"""How long it waits, at first, for a leader that has yet to hear that it leads."""
+
+
+class State(Enum):
+    """What is to be asked next; the table of `follower` says what leads where."""
+
+    FETCHING = "fetching"
+    END = "end"
+    START = "start"
+
+
+class FollowedPartition:
+    """One partition in one leader epoch."""
+
+    __slots__ = (
+        "delayed_until_ms",
+        "early_backoff_ms",
+        "is_in_sync",
+        "key_by_id",
+        "key_by_name",
+        "leader_epoch",
+        "partition",
+        "state",
+        "topic_id",
+    )
+
+    def __init__(self, partition: Partition, topic_id: UUID) -> None:
+        self.partition = partition
+        self.topic_id = topic_id
+        self.key_by_id = partition_key(topic_id, partition.partition)
+        self.key_by_name = partition_key(partition.topic, partition.partition)
+        self.leader_epoch = partition.leader_epoch
+        self.state = State.FETCHING
+        self.delayed_until_ms = 0
+        self.early_backoff_ms = EARLY_BACKOFF_MS
+        self.is_in_sync = False
+        """Whether it had all that was committed, by the last answer."""
+
+    def wanted(self) -> Wanted:
+        """What a Fetch asks for, by the end of its log."""
+        own = self.partition.log
+        return Wanted(self.leader_epoch, own.log_end_offset, own.latest_leader_epoch, own.log_start_offset)

@@ -1,0 +1,45 @@
+"""Those who want to know of every step that a partition makes, until they are taken out: parked fetches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from kafka_compat.replication.waiters import guarded
+
+CallSoon = Callable[[Callable[[], None]], object]
+
+P = TypeVar("P")
+P_contra = TypeVar("P_contra", contravariant=True)
+
+
+class CommitListener(Protocol[P_contra]):
+    """Someone who waits for more records of a partition, such as a parked fetch."""
+
+    def on_committed(self, partition: P_contra) -> None: ...
+
+
+class Listeners(set[CommitListener[P]], Generic[P]):
+    """The listeners of one partition. True while there are any, as quickly as of any set."""
+
+    __slots__ = ("_call_soon", "_is_about_to_tell", "_partition")
+
+    def __init__(self, partition: P, call_soon: CallSoon) -> None:
+        super().__init__()
+        self._partition = partition
+        self._call_soon = call_soon
+        self._is_about_to_tell = False
+
+    def tell_soon(self) -> None:
+        """Tell them, not from here: the producer's answer leaves first, and appends that came together wake a
+        reader once.
+        """
+        if not self._is_about_to_tell:
+            self._is_about_to_tell = True
+            self._call_soon(self.tell)
+
+    def tell(self) -> None:
+        """Tell all who listen now."""
+        self._is_about_to_tell = False
+        for listener in list(self):
+            guarded(listener.on_committed, self._partition)

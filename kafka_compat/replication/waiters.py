@@ -1,0 +1,55 @@
+"""Those who wait until a partition has come as far as an offset, and are called back once.
+
+They are called from the append of another client, who must not pay for their failure: it is logged.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from kafka_compat.errors import ErrorCode
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+CommitCallback = Callable[[ErrorCode], None]
+
+
+class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
+    """A heap of (offset, order of coming, callback). True while anybody waits, as quickly as of any list."""
+
+    __slots__ = ("_pushed",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pushed = 0
+
+    def push(self, offset: int, callback: CommitCallback) -> None:
+        """Have `callback` called at the first release at or beyond `offset`."""
+        self._pushed += 1
+        heapq.heappush(self, (offset, self._pushed, callback))
+
+    def release(self, end: int, code: ErrorCode) -> None:
+        """Call those who wait for `end` or less."""
+        while self and self[0][0] <= end:
+            guarded(heapq.heappop(self)[2], code)
+
+
+def dismiss(kinds: Sequence[OffsetWaiters], code: ErrorCode) -> None:
+    """Call all of these, whatever they wait for; who comes to wait meanwhile goes on waiting."""
+    callbacks = [callback for waiters in kinds for _, _, callback in waiters]
+    for waiters in kinds:
+        waiters.clear()
+    for callback in callbacks:
+        guarded(callback, code)
+
+
+def guarded(callback: Callable[[T], None], argument: T) -> None:
+    """Call back; a failure is logged and not the caller's."""
+    try:
+        callback(argument)
+    except Exception:
+        log.exception("someone who waited for a commit failed")

@@ -1,0 +1,19 @@
+"""Who a client is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Principal(NamedTuple):
+    """As Kafka's KafkaPrincipal: `kind` is "User" for those who authenticate themselves."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+ANONYMOUS = Principal("User", "ANONYMOUS")
+"""Every client of a listener that authenticates nobody."""

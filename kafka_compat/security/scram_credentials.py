@@ -1,0 +1,180 @@
+"""Users' SCRAM credentials as they are kept in the metadata store (KIP-554, RFC 5802).
+
+They are checked, stored and listed as Kafka does it, beside the user's quotas under /config/users, and have
+no effect: no listener asks for them. Passwords never come here, only what follows from them.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.entity_names import node_name
+from kafka_compat.coordination.malformed_nodes import MalformedNode
+from kafka_compat.coordination.metadata_store import MetadataStore, NoNode
+from kafka_compat.coordination.node_json import is_number
+from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.errors import ErrorCode, KafkaError
+
+log = logging.getLogger(__name__)
+
+_MECHANISMS = {1: ("SCRAM-SHA-256", "sha256"), 2: ("SCRAM-SHA-512", "sha512")}
+_ITERATIONS_MIN = 4096
+_ITERATIONS_MAX = 16384
+
+
+class Deletion(NamedTuple):
+    """The credential of one mechanism is to go."""
+
+    user: str
+    mechanism: int
+
+
+class Upsertion(NamedTuple):
+    """The credential of one mechanism is to be this."""
+
+    user: str
+    mechanism: int
+    iterations: int
+    salt: bytes
+    salted_password: bytes
+
+
+class Listed(NamedTuple):
+    """Iterations by mechanism of one user, or why there is nothing to tell."""
+
+    user: str
+    iterations: dict[int, int]
+    error: KafkaError | None = None
+
+
+class ScramCredentials:
+    """`on_changed` is called with the path of each user that was stored: `users/U`."""
+
+    def __init__(self, store: MetadataStore, on_changed: Callable[[str], None]) -> None:
+        self._store = store
+        self._on_changed = on_changed
+
+    async def describe(self, users: Sequence[str] | None) -> list[Listed]:
+        """These users, or those that have credentials when none are named."""
+        if not users:
+            listed = []
+            for name in sorted(unquote(node) for node in await self._nodes()):
+                try:
+                    iterations = await self._iterations(name)
+                except MalformedNode as error:
+                    log.error("user %r is left out: %s", name, error)
+                    continue
+                if iterations:
+                    listed.append(Listed(name, iterations))
+            return listed
+        counts = Counter(users)
+        return [await self._describe_one(user, count) for user, count in counts.items()]
+
+    async def _describe_one(self, user: str, count: int) -> Listed:
+        if not user:
+            return Listed(user, {}, _error(ErrorCode.RESOURCE_NOT_FOUND, "Username must not be empty"))
+        if count > 1:
+            problem = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
+            return Listed(user, {}, _error(ErrorCode.DUPLICATE_RESOURCE, problem))
+        try:
+            with store_failures_told():
+                iterations = await self._iterations(user)
+        except KafkaError as error:
+            return Listed(user, {}, error)
+        if iterations:
+            return Listed(user, iterations)
+        problem = f"Attempt to describe a user credential that does not exist: {user}"
+        return Listed(user, {}, _error(ErrorCode.RESOURCE_NOT_FOUND, problem))
+
+    async def alter(
+        self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]
+    ) -> dict[str, KafkaError | None]:
+        """Each user with None once stored, or why nothing of that user was changed."""
+        users = dict.fromkeys([item.user for item in deletions] + [item.user for item in upsertions])
+        outcomes: dict[str, KafkaError | None] = {}
+        for user in users:
+            try:
+                with store_failures_told():
+                    await self._alter_one(
+                        user,
+                        [item for item in deletions if item.user == user],
+                        [item for item in upsertions if item.user == user],
+                    )
+                outcomes[user] = None
+            except KafkaError as error:
+                outcomes[user] = error
+        return outcomes
+
+    async def _alter_one(
+        self, user: str, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]
+    ) -> None:
+        mechanisms = [item.mechanism for item in deletions] + [item.mechanism for item in upsertions]
+        if not user:
+            raise _error(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+        if not _MECHANISMS.keys() >= set(mechanisms):
+            raise _error(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+        for item in upsertions:
+            if item.iterations < _ITERATIONS_MIN:
+                raise _error(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+            if item.iterations > _ITERATIONS_MAX:
+                raise _error(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+        if len(set(mechanisms)) < len(mechanisms):
+            problem = "A user credential cannot be altered twice in the same request"
+            raise _error(ErrorCode.DUPLICATE_RESOURCE, problem)
+        settings = await self._settings(user)
+        for deletion in deletions:
+            if settings.pop(_MECHANISMS[deletion.mechanism][0], None) is None:
+                problem = "Attempt to delete a user credential that does not exist"
+                raise _error(ErrorCode.RESOURCE_NOT_FOUND, problem)
+        for item in upsertions:
+            name, digest = _MECHANISMS[item.mechanism]
+            settings[name] = _stored_form(item, digest)
+        path = f"users/{node_name(user)}"
+        await self._store.put(f"/config/{path}", znodes.encode_config(settings))
+        self._on_changed(path)
+
+    async def _nodes(self) -> list[str]:
+        nodes = await self._store.children("/config/users")
+        return [node for node in nodes if node != znodes.DEFAULT_ENTITY]
+
+    async def _settings(self, user: str) -> dict[str, str]:
+        path = znodes.config_path("users", node_name(user))
+        try:
+            data, _ = await self._store.get(path)
+        except NoNode:
+            return {}
+        return znodes.decode_config(path, data)
+
+    async def _iterations(self, user: str) -> dict[int, int]:
+        settings = await self._settings(user)
+        iterations = {}
+        for mechanism, (name, _) in _MECHANISMS.items():
+            if name in settings:
+                count = settings[name].rpartition("iterations=")[2]
+                if not is_number(count, _ITERATIONS_MAX):
+                    path = znodes.config_path("users", node_name(user))
+                    raise MalformedNode(path, f"{name} has no number of iterations")
+                iterations[mechanism] = int(count)
+        return iterations
+
+
+def _stored_form(item: Upsertion, digest: str) -> str:
+    """salt, StoredKey and ServerKey as RFC 5802 names them, in Kafka's notation."""
+    client_key = hmac.digest(item.salted_password, b"Client Key", digest)
+    stored_key = hashlib.new(digest, client_key).digest()
+    server_key = hmac.digest(item.salted_password, b"Server Key", digest)
+    parts = {"salt": item.salt, "stored_key": stored_key, "server_key": server_key}
+    encoded = [f"{name}={base64.b64encode(value).decode()}" for name, value in parts.items()]
+    return ",".join([*encoded, f"iterations={item.iterations}"])
+
+
+def _error(code: ErrorCode, problem: str) -> KafkaError:
+    return KafkaError(code, problem)

@@ -1,0 +1,129 @@
+"""Tasks in the background, each with an owner that hears of its end.
+
+Rules
+1. A task that fails is logged by its name, never only when the collector finds it.
+2. What follows depends on what the task is for: LOG leaves it at that, RESTART begins its work again after a
+   pause that doubles from failure to failure. CannotGoOn ends the broker, whatever the task is for.
+3. Closing an owner cancels its tasks, the youngest first, each waited for before the next; afterwards it
+   starts no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from enum import Enum, auto
+
+log = logging.getLogger(__name__)
+
+Work = Callable[[], Awaitable[None]]
+Sleep = Callable[[float], Awaitable[None]]
+
+RESTART_S_MIN = 0.1
+RESTART_S_MAX = 10.0
+CALM_S = 60.0
+"""Work that ran for so long before it failed is begun again as after a first failure."""
+
+
+class OnFailure(Enum):
+    """See rule 2."""
+
+    LOG = auto()
+    RESTART = auto()
+
+
+class CannotGoOn(Exception):
+    """The broker must not serve any longer; the message says why. See rule 2."""
+
+
+def _nothing() -> None:
+    """For owners none of whose tasks raises CannotGoOn."""
+
+
+class Background:
+    """One task of an owner."""
+
+    def __init__(self, name: str, task: asyncio.Task[None]) -> None:
+        self.name = name
+        self._task = task
+
+    @property
+    def done(self) -> bool:
+        """Whether it has come to its end, by itself or not."""
+        return self._task.done()
+
+    def cancel(self) -> None:
+        """Have it end soon."""
+        self._task.cancel()
+
+    async def wait(self) -> None:
+        """Until it has ended, however it did. Whoever waits and is cancelled leaves it running."""
+        await asyncio.wait([self._task])
+
+    async def stop(self) -> None:
+        """Have it end, and wait until it has."""
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+
+class Tasks:
+    """The tasks of one owner; see the rules above."""
+
+    def __init__(self, end_broker: Callable[[], None] = _nothing, *, sleep: Sleep = asyncio.sleep) -> None:
+        """`end_broker` is called for a CannotGoOn; `sleep` makes the pause before a restart, in seconds."""
+        self._end_broker = end_broker
+        self._sleep = sleep
+        self._running: dict[Background, None] = {}
+        self.closed = False
+        """Whether it starts no more."""
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def spawn(self, name: str, work: Work, on_failure: OnFailure = OnFailure.LOG) -> Background:
+        """Do `work` in the background. `name` says in the log what it is, such as "fetching from broker 2".
+
+        RESTART calls `work` anew, so it must find out by itself where it stands.
+        """
+        if self.closed:
+            raise RuntimeError(f"{name}: its owner is closed")
+        task = asyncio.get_running_loop().create_task(self._run(name, work, on_failure), name=name)
+        background = Background(name, task)
+        self._running[background] = None
+        task.add_done_callback(lambda _: self._running.pop(background, None))
+        return background
+
+    async def finish(self) -> None:
+        """Let all tasks come to their ends, and start no more."""
+        self.closed = True
+        for background in list(self._running):
+            await background.wait()
+
+    async def close(self) -> None:
+        """End all tasks."""
+        self.closed = True
+        for background in reversed(list(self._running)):
+            await background.stop()
+
+    async def _run(self, name: str, work: Work, on_failure: OnFailure) -> None:
+        loop = asyncio.get_running_loop()
+        pause_s = RESTART_S_MIN
+        while True:
+            began_s = loop.time()
+            try:
+                await work()
+                return
+            except CannotGoOn as error:
+                log.critical("%s: %s", name, error)
+                self._end_broker()
+                return
+            except Exception:
+                if on_failure is OnFailure.LOG:
+                    log.exception("%s failed", name)
+                    return
+                if loop.time() - began_s >= CALM_S:
+                    pause_s = RESTART_S_MIN
+                log.exception("%s failed; it goes on in %.1f s", name, pause_s)
+            await self._sleep(pause_s)
+            pause_s = min(2 * pause_s, RESTART_S_MAX)

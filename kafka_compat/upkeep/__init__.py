@@ -1,0 +1,1 @@
+"""What a broker does by the clock: flushing, rolling, retention, checkpoints, compaction."""

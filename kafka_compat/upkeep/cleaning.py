@@ -1,0 +1,255 @@
+"""Runs the compaction of one broker's logs: picks the dirtiest, has a child process clean it, and puts the
+result in its place.
+
+Rules
+1. A child works on one log at a time; as many as log.cleaner.threads may run. The dirtiest log goes first.
+2. A child only writes `.cleaned` files. The broker alone changes the log, on its loop, between two requests.
+3. A child that fails or is killed leaves the log as it was, up to the last segment that was swapped; the
+   cleaning begins again later. A log that cannot be cleaned is left alone until the broker starts again.
+4. The offset up to which a log is clean is noted after its new files are durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+import kafka_compat
+from kafka_compat.clock import Clock
+from kafka_compat.config import BrokerConfig
+from kafka_compat.replication.leaderships import Leaderships
+from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.storage import log_cleaning
+from kafka_compat.storage.checkpoints import TopicPartition
+from kafka_compat.storage.cleaner_job import CleanedGroup, CleaningDone, CleaningJob
+from kafka_compat.storage.errors import StorageError
+from kafka_compat.storage.log import Log
+from kafka_compat.storage.log_dirs import LogDirs
+
+logger = logging.getLogger(__name__)
+
+READ_BYTES = 64 * 1024
+EXIT_POLL_S = 0.05
+STOP_TIMEOUT_S = 5
+
+
+class LogCleaner:
+    """See the rules above."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        replicas: ReplicaManager,
+        log_dirs: LogDirs,
+        leaderships: Leaderships,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._config = config
+        self._clock = clock
+        self._replicas = replicas
+        self._log_dirs = log_dirs
+        self._clean_up_to = log_dirs.clean_offsets
+        self._running: dict[TopicPartition, _Child] = {}
+        self._uncleanable: set[Log] = set()
+        self._stopped = False
+        leaderships.on_deleted.append(self._on_deleted)
+
+    def look(self, now_ms: int) -> None:
+        """Start what is due, and stop what has become pointless."""
+        for child in list(self._running.values()):
+            if child.is_pointless:
+                child.kill()
+        config = self._config
+        children_max = config.int("log.cleaner.threads")
+        while not self._stopped and len(self._running) < children_max:
+            found = self._dirtiest(now_ms)
+            if found is None:
+                return
+            log, dirty = found
+            io_bytes_per_s = config.double("log.cleaner.io.max.bytes.per.second")
+            job = log_cleaning.new_job(
+                log,
+                dirty,
+                now_ms=now_ms,
+                dedupe_buffer_bytes=config.int("log.cleaner.dedupe.buffer.size") // children_max,
+                load_factor=config.double("log.cleaner.io.buffer.load.factor"),
+                io_bytes_per_s=max(io_bytes_per_s / children_max, 1.0),
+            )
+            self._running[log.topic, log.partition] = _Child(self, log, job)
+
+    def _dirtiest(self, now_ms: int) -> tuple[Log, log_cleaning.DirtyPart] | None:
+        best: tuple[Log, log_cleaning.DirtyPart] | None = None
+        for partition in self._replicas:
+            log, key = partition.log, (partition.topic, partition.partition)
+            if not log.config.compact or key in self._running or log in self._uncleanable:
+                continue
+            dirty = log_cleaning.find_dirty_part(
+                log, self._clean_up_to.get(key), partition.last_stable_offset, now_ms
+            )
+            if log_cleaning.is_due(log, dirty) and (best is None or dirty.ratio > best[1].ratio):
+                best = log, dirty
+        return best
+
+    def stop(self) -> None:
+        """Kill the children and wait until they are gone; what they had not finished is as if never begun."""
+        self._stopped = True
+        for child in list(self._running.values()):
+            child.kill(wait=True)
+
+    # --- what children report
+
+    def group_ready(self, child: _Child, group: CleanedGroup) -> None:
+        """Put a cleaned segment in place."""
+        key = child.log.topic, child.log.partition
+        # Noted before the first gap appears: a recovery takes gaps for damage in a log that was not cleaned.
+        if key not in self._clean_up_to:
+            self._clean_up_to[key] = child.job.first_dirty_offset
+            self._log_dirs.checkpoint_clean_offsets()
+        if not log_cleaning.swap(child.log, child.job, group):
+            logger.info("%s-%d changed while it was cleaned: it is cleaned again later", *key)
+            child.kill()
+
+    def finished(self, child: _Child, done: CleaningDone) -> None:
+        """Note that a log is clean, once it is so on disk."""
+        log = child.log
+        key = log.topic, log.partition
+        self._clean_up_to[key] = done.end_offset
+        logger.info("%s-%d is clean up to offset %d", *key, done.end_offset)
+        self._log_dirs.checkpoint_clean_offsets(flush_before=log)
+
+    def failed(self, child: _Child, reason: str, *, may_try_again: bool) -> None:
+        """Leave a log alone whose records or indexes cannot be read; what a disk refused is tried again."""
+        later = "it is tried again" if may_try_again else "it is left alone"
+        logger.error("cannot clean %s-%d, %s: %s", child.log.topic, child.log.partition, later, reason)
+        if not may_try_again:
+            self._uncleanable.add(child.log)
+
+    def exited(self, child: _Child) -> None:
+        """A child is gone; the next log may be dirty enough."""
+        key = child.log.topic, child.log.partition
+        del self._running[key]
+        if child.done and not self._stopped:
+            self.look(self._clock.now_ms())
+
+    def _on_deleted(self, topic: str, partitions: list[int]) -> None:
+        for partition in partitions:
+            child = self._running.get((topic, partition))
+            if child is not None:
+                child.kill()
+
+
+class _Child:
+    """One cleaning process, and what it says."""
+
+    def __init__(self, cleaner: LogCleaner, log: Log, job: CleaningJob) -> None:
+        self.log = log
+        self.job = job
+        self.done = False
+        self._truncations = log.truncations
+        self._cleaner = cleaner
+        self._closed = False
+        self._loop = cleaner.loop
+        self._said = b""
+        root = os.path.dirname(next(iter(kafka_compat.__path__)))
+        with tempfile.TemporaryFile() as file:
+            file.write(job.encode())
+            file.seek(0)
+            # -P: no package called `kafka_compat` in the working directory is taken for ours.
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "kafka_compat.storage.cleaner_process", str(file.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=[file.fileno()],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join([root, *_python_path()])},
+            )
+        assert self._process.stdout is not None
+        self._output = self._process.stdout.fileno()
+        os.set_blocking(self._output, False)
+        self._loop.add_reader(self._output, self._read)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the log is here no more."""
+        return self.log.closed or self.log.disk.failure is not None
+
+    @property
+    def is_pointless(self) -> bool:
+        """Whether the log is gone, or lost records that may be among those that are cleaned."""
+        return self.is_gone or self.log.truncations != self._truncations
+
+    def kill(self, *, wait: bool = False) -> None:
+        """End the process; the cleaner's `exited` follows, at once with `wait`."""
+        self._process.kill()
+        if wait:
+            try:
+                self._process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                logger.warning("the process %d that cleans hangs in the disk", self._process.pid)
+            self._close()
+
+    def _read(self) -> None:
+        data = os.read(self._output, READ_BYTES)
+        if not data:
+            self._loop.remove_reader(self._output)
+            self._await_exit()
+            return
+        *lines, self._said = (self._said + data).split(b"\n")
+        for line in lines:
+            try:
+                self._obey(json.loads(line))
+            except StorageError as error:
+                logger.error("cleaning of %s-%d: %s", self.log.topic, self.log.partition, error)
+                self._process.kill()
+            except Exception:
+                logger.exception("cleaning of %s-%d failed", self.log.topic, self.log.partition)
+                self._process.kill()
+
+    def _obey(self, message: dict[str, Any]) -> None:
+        if self.is_pointless:
+            self._process.kill()
+        elif "group" in message:
+            group = message["group"]
+            self._cleaner.group_ready(
+                self,
+                CleanedGroup(tuple(group["sources"]), group["size_bytes"], group["has_transaction_index"]),
+            )
+        elif "done" in message:
+            self.done = True
+            self._cleaner.finished(self, CleaningDone(**message["done"]))
+        else:
+            self._cleaner.failed(self, message["failed"], may_try_again=message["is_disk"])
+
+    def _await_exit(self) -> None:
+        if self._closed:
+            return
+        if self._process.poll() is None:
+            self._loop.call_later(EXIT_POLL_S, self._await_exit)
+        else:
+            self._close()
+
+    def _close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._loop.remove_reader(self._output)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None and not pipe.closed:
+                pipe.close()
+        if not self.done and not self.is_gone:
+            try:
+                log_cleaning.discard(self.log)
+            except StorageError as error:
+                logger.error("cleaning of %s-%d: %s", self.log.topic, self.log.partition, error)
+        self._cleaner.exited(self)
+
+
+def _python_path() -> list[str]:
+    given = os.environ.get("PYTHONPATH", "")
+    return given.split(os.pathsep) if given else []

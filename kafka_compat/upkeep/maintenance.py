@@ -1,0 +1,190 @@
+"""What a broker does by the clock: retention, compaction, rolling, timed flushes, checkpoints, deletions, and
+the collector of garbage.
+
+One look each second, or as often as log.cleaner.backoff.ms asks for, in steps where it is a look at every
+partition (long_work.py); work that a disk could hold up goes to the workers of the log directories. Whether a
+job is due is asked of the clock that never jumps; what is too old is asked of the time of day, as records are
+stamped with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafka_compat.clock import Clock
+from kafka_compat.config import BrokerConfig
+from kafka_compat.error_mapping import code_of
+from kafka_compat.long_work import LongWork, Steps, batched
+from kafka_compat.replication.flusher import Flusher
+from kafka_compat.replication.leaderships import Leaderships
+from kafka_compat.replication.partition import Partition
+from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.storage.errors import StorageError
+from kafka_compat.storage.log_dirs import LogDirs
+from kafka_compat.tasks import OnFailure, Tasks
+
+if TYPE_CHECKING:
+    from kafka_compat.upkeep.cleaning import LogCleaner
+
+log = logging.getLogger(__name__)
+
+TICK_S = 1.0
+TICK_S_MIN = 0.05
+GC_INTERVAL_MS = 300_000
+COLLECTIONS_PER_FULL_ONE = 12
+PARTITIONS_AT_ONCE = 200
+
+
+class _Job(NamedTuple):
+    """`run` gets the time of day in milliseconds, and does its work or returns the steps of it."""
+
+    run: Callable[[int], Steps[None] | None]
+    interval_ms: int
+
+
+class Maintenance:
+    """Runs each job of one broker when its interval is over."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        replicas: ReplicaManager,
+        log_dirs: LogDirs,
+        flusher: Flusher,
+        leaderships: Leaderships,
+        long_work: LongWork,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._replicas = replicas
+        self._log_dirs = log_dirs
+        self._flusher = flusher
+        self._leaderships = leaderships
+        self._long_work = long_work
+        self._collections = 0
+        retention = _Job(self._retention, config.int("log.retention.check.interval.ms"))
+        self._jobs: list[_Job] = [
+            _Job(
+                self._flush_due,
+                max(int(TICK_S * 1000), min(config.int("log.flush.scheduler.interval.ms"), 3000)),
+            ),
+            _Job(self._roll_due, 1000),
+            _Job(self._delete_due, 1000),
+            retention,
+            _Job(self._expire_producers, config.int("producer.id.expiration.check.interval.ms")),
+            _Job(
+                self._checkpoint_high_watermarks,
+                config.int("replica.high.watermark.checkpoint.interval.ms"),
+            ),
+            _Job(self._checkpoint_recovery_points, config.int("log.flush.offset.checkpoint.interval.ms")),
+            _Job(self._checkpoint_start_offsets, config.int("log.flush.start.offset.checkpoint.interval.ms")),
+            _Job(self._collect_garbage, GC_INTERVAL_MS),
+        ]
+        self._tick_s = TICK_S
+        self._cleaner: LogCleaner | None = None
+        if config.bool("log.cleaner.enable"):
+            backoff_ms = config.int("log.cleaner.backoff.ms")
+            self._jobs.append(_Job(self._clean, backoff_ms))
+            self._tick_s = max(min(TICK_S, backoff_ms / 1000), TICK_S_MIN)
+        now_ms = clock.monotonic_ms()
+        self._due_ms = {job: now_ms + job.interval_ms for job in self._jobs}
+        # The first look at retention comes soon after the start (Kafka: log.initial.task.delay.ms).
+        self._due_ms[retention] = now_ms + min(retention.interval_ms, config.int("log.initial.task.delay.ms"))
+
+    def start(self, tasks: Tasks) -> None:
+        """Look at the clock from now on, in a task of that owner."""
+        tasks.spawn("upkeep", self._run, OnFailure.RESTART)
+
+    def stop(self) -> None:
+        """End what runs beside the task."""
+        if self._cleaner is not None:
+            self._cleaner.stop()
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._tick_s)
+            await self._tick()
+
+    async def _tick(self) -> None:
+        """Do what is due."""
+        now_ms, time_of_day_ms = self._clock.monotonic_ms(), self._clock.now_ms()
+        for job in self._jobs:
+            if now_ms >= self._due_ms[job]:
+                self._due_ms[job] = now_ms + job.interval_ms
+                try:
+                    steps = job.run(time_of_day_ms)
+                    if steps is not None:
+                        await self._long_work.finish(steps)
+                except Exception:
+                    log.exception("%s failed; it is tried again in %d ms", job.run.__name__, job.interval_ms)
+
+    def _each(self, what: str, look: Callable[[Partition], object]) -> Steps[None]:
+        """Look at every partition that is held now, unless it is gone by then. What the disk of one refuses
+        does not keep the others from their turns.
+        """
+        replicas = self._replicas
+        for some in batched(replicas, PARTITIONS_AT_ONCE):
+            for partition in some:
+                if replicas.get(partition.topic, partition.partition) is not partition:
+                    continue
+                try:
+                    look(partition)
+                except StorageError as error:
+                    name = f"{partition.topic}-{partition.partition}"
+                    log.error("%s %s failed: %s (%s)", what, name, error, code_of(error).name)
+            yield None
+
+    def _flush_due(self, now_ms: int) -> Steps[None]:
+        def look(partition: Partition) -> None:
+            if partition.log.flush_due():
+                self._flusher.request(partition.log, partition.flushed)
+
+        return self._each("flush of", look)
+
+    def _roll_due(self, now_ms: int) -> Steps[None]:
+        return self._each("new segment of", lambda partition: partition.log.roll_if_due(now_ms))
+
+    def _delete_due(self, now_ms: int) -> None:
+        self._log_dirs.tick(self._clock.monotonic_ms())
+
+    def _retention(self, now_ms: int) -> Steps[None]:
+        return self._each(
+            "retention of",
+            lambda partition: partition.log.apply_retention(now_ms, partition.high_watermark),
+        )
+
+    def _clean(self, now_ms: int) -> None:
+        if self._cleaner is None:
+            if not any(partition.log.config.compact for partition in self._replicas):
+                return
+            from kafka_compat.upkeep.cleaning import LogCleaner
+
+            self._cleaner = LogCleaner(
+                self._config, self._clock, self._replicas, self._log_dirs, self._leaderships
+            )
+        self._cleaner.look(now_ms)
+
+    def _expire_producers(self, now_ms: int) -> Steps[None]:
+        return self._each(
+            "expiry of producers of", lambda partition: partition.log.producers.remove_expired(now_ms)
+        )
+
+    def _checkpoint_high_watermarks(self, now_ms: int) -> None:
+        self._log_dirs.checkpoint_high_watermarks(self._replicas.high_watermarks())
+
+    def _checkpoint_recovery_points(self, now_ms: int) -> None:
+        self._log_dirs.checkpoint_recovery_points()
+
+    def _checkpoint_start_offsets(self, now_ms: int) -> None:
+        self._log_dirs.checkpoint_log_start_offsets()
+
+    def _collect_garbage(self, now_ms: int) -> None:
+        # The thresholds are high, so that a collection seldom falls into a request: cycles are collected
+        # here. That of all objects takes the longer the more partitions there are, and is made every hour.
+        self._collections += 1
+        gc.collect(2 if self._collections % COLLECTIONS_PER_FULL_ONE == 0 else 1)

@@ -1,0 +1,15 @@
+"""Where the log store asks what time it is."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Two times: the one that records are stamped with jumps when somebody sets it."""
+
+    def now_ms(self) -> int:
+        """The time of day: milliseconds since the Unix epoch."""
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds on a clock that never jumps; intervals and delays are asked of it."""

@@ -1,0 +1,138 @@
+"""The thread of one log directory, which does what waits for its disk: one job after the other, as they came.
+
+Rules
+1. Jobs run in the order in which they were submitted, one at a time. So what a job wrote is durable before
+   the next begins, which is what the order of a deletion and a creation of the same name rests on.
+2. Urgent jobs, on which acknowledgements wait, go before all others. A job that takes long is a generator,
+   and urgent ones run at each of its yields.
+3. Who submits a job is called back where it belongs (the event loop), with the error or None.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import Protocol
+
+from kafka_compat.storage.errors import StorageError
+
+logger = logging.getLogger(__name__)
+
+Job = Callable[[], Iterator[None] | None]
+"""Something to do with a disk; as a generator, something that may be interrupted at each yield."""
+Done = Callable[[Exception | None], None]
+
+
+class Worker(Protocol):
+    """Where the jobs of one directory run."""
+
+    def submit(self, job: Job, done: Done | None = None, *, urgent: bool = False) -> None:
+        """Have `job` done, then `done` called with its error or None; without `done` an error is logged."""
+
+    def hand_back(self, function: Callable[[], None]) -> None:
+        """Call `function` where jobs are submitted; from any thread."""
+
+    def close(self) -> None:
+        """Finish all jobs; from then on each one runs within `submit`."""
+
+
+class InlineWorker:
+    """Runs each job within `submit`: for tests and simulations, and for tools."""
+
+    def submit(self, job: Job, done: Done | None = None, *, urgent: bool = False) -> None:
+        error = run(job)
+        if done is not None:
+            done(error)
+        elif error is not None:
+            log_failure(error)
+
+    def hand_back(self, function: Callable[[], None]) -> None:
+        function()
+
+    def close(self) -> None:
+        """Nothing is waiting."""
+
+
+class ThreadWorker:
+    """Runs jobs in a thread of its own, which starts with the first. `call_soon_threadsafe` is the event
+    loop's, or does the same: it brings a call to the thread that submits.
+    """
+
+    def __init__(self, name: str, call_soon_threadsafe: Callable[[Callable[[], None]], object]) -> None:
+        self._name = name
+        self._call_soon_threadsafe = call_soon_threadsafe
+        self._urgent: deque[tuple[Job, Done | None]] = deque()
+        self._jobs: deque[tuple[Job, Done | None]] = deque()
+        self._tokens: SimpleQueue[bool] = SimpleQueue()
+        """One True for each job, and a False at the end."""
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def submit(self, job: Job, done: Done | None = None, *, urgent: bool = False) -> None:
+        if self._closed:
+            self._do(job, done)
+            return
+        (self._urgent if urgent else self._jobs).append((job, done))
+        self._tokens.put(True)
+        if self._thread is None:
+            # A daemon: a disk that hangs must not keep a process that has to end.
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
+
+    def hand_back(self, function: Callable[[], None]) -> None:
+        # A loop that is closed has nobody left who waits.
+        with contextlib.suppress(RuntimeError):
+            self._call_soon_threadsafe(function)
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._tokens.put(False)
+            self._thread.join()
+            self._thread = None
+        self._closed = True
+
+    def _run(self) -> None:
+        while self._tokens.get():
+            # Urgent jobs that ran at a yield of another left their tokens behind.
+            if not self._run_urgent() and self._jobs:
+                self._do(*self._jobs.popleft())
+        while self._run_urgent() or self._jobs:
+            if self._jobs:
+                self._do(*self._jobs.popleft())
+
+    def _run_urgent(self) -> bool:
+        """Whether there was one."""
+        found = False
+        while self._urgent:
+            found = True
+            self._do(*self._urgent.popleft())
+        return found
+
+    def _do(self, job: Job, done: Done | None) -> None:
+        error = run(job, self._run_urgent)
+        if done is not None:
+            self.hand_back(lambda: done(error))
+        elif error is not None:
+            log_failure(error)
+
+
+def run(job: Job, between: Callable[[], object] = lambda: None) -> Exception | None:
+    """Do all of a job, and `between` at each of its yields; its error or None."""
+    try:
+        steps = job()
+        if steps is not None:
+            for _ in steps:
+                between()
+    except Exception as error:
+        return error
+    return None
+
+
+def log_failure(error: Exception) -> None:
+    """Nobody waits for the outcome: let it be seen."""
+    foreseen = isinstance(error, StorageError)
+    logger.error("work on a log directory failed: %s", error, exc_info=None if foreseen else error)

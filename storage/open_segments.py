@@ -1,0 +1,202 @@
+"""Which segments are open: descriptors and loaded indexes are a cache, and never more than the process can
+afford.
+
+A segment opens what it needs when it needs it and is noted here. Beyond the bound the one that was not used
+lately closes again (the clock algorithm: a segment that was used since the hand came by is passed over
+once). Closing is letting go: a slice that is being sent keeps its file, and a segment that is asked again
+opens anew.
+
+Rules
+1. Active segments may hold half of the descriptors that `ulimit -n` allows.
+2. Sealed segments, which also hold indexes in memory while they are open, have a smaller bound of their
+   own, so that a consumer that reads old records neither fills the memory nor closes what producers write to.
+3. Where a descriptor is refused all the same (EMFILE, ENFILE), segments close and the call is made once more.
+
+Segments open and close in any thread: the loop, a flush, a look-up by time.
+"""
+
+from __future__ import annotations
+
+import errno
+import resource
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from kafka_compat.storage.filesystem import Buffer, File, FileLock, Filesystem
+
+SEALED_MAX = 512
+SEALED_MIN = 8
+ACTIVE_MIN = 16
+SPARED_AT_ONCE = 16
+"""How many segments close when a descriptor is refused."""
+
+OUT_OF_DESCRIPTORS = frozenset((errno.EMFILE, errno.ENFILE))
+
+T = TypeVar("T")
+
+
+class Closable(Protocol):
+    """What is cached: a segment."""
+
+    sealed: bool
+    used: bool
+    """Set by whoever uses it, cleared by the hand of the clock."""
+
+    def release(self) -> None:
+        """Let go of what can be opened again. Must not open anything."""
+
+
+def soft_limit() -> int:
+    """How many descriptors this process may have, as `ulimit -n` says it now."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else 1 << 20
+
+
+class OpenSegments:
+    """The open segments of one broker. `descriptors_max` is asked at each opening, since a limit may be
+    raised.
+    """
+
+    def __init__(self, descriptors_max: Callable[[], int] = soft_limit) -> None:
+        self._descriptors_max = descriptors_max
+        self._lock = threading.Lock()
+        self._active: OrderedDict[Closable, None] = OrderedDict()
+        self._sealed: OrderedDict[Closable, None] = OrderedDict()
+
+    @property
+    def active_count(self) -> int:
+        return len(self._active)
+
+    @property
+    def sealed_count(self) -> int:
+        return len(self._sealed)
+
+    @property
+    def active_max(self) -> int:
+        return max(self._descriptors_max() // 2, ACTIVE_MIN)
+
+    @property
+    def sealed_max(self) -> int:
+        return min(max(self._descriptors_max() // 8, SEALED_MIN), SEALED_MAX)
+
+    def note(self, segment: Closable) -> None:
+        """`segment` has opened something, or is open and was sealed or made active: others close beyond the
+        bound.
+        """
+        with self._lock:
+            if segment.sealed:
+                ring, bound = self._sealed, self.sealed_max
+                self._active.pop(segment, None)
+            else:
+                ring, bound = self._active, self.active_max
+                self._sealed.pop(segment, None)
+            if segment not in ring:
+                segment.used = False
+                while len(ring) >= bound:
+                    _close_one(ring)
+                ring[segment] = None
+
+    def forget(self, segment: Closable) -> None:
+        """`segment` has let go of everything by itself."""
+        with self._lock:
+            self._active.pop(segment, None)
+            self._sealed.pop(segment, None)
+
+    def spare(self) -> int:
+        """Close some segments, sealed ones first, for somebody who got no descriptor; how many that was."""
+        with self._lock:
+            closed = 0
+            for ring in (self._sealed, self._active):
+                while ring and closed < SPARED_AT_ONCE:
+                    _close_one(ring)
+                    closed += 1
+            return closed
+
+
+def _close_one(ring: OrderedDict[Closable, None]) -> None:
+    while True:
+        segment, _ = ring.popitem(last=False)
+        if not segment.used:
+            segment.release()
+            return
+        segment.used = False
+        ring[segment] = None
+
+
+class SparingFilesystem:
+    """A file system whose calls, refused for want of a descriptor, are made again after `spare` closed
+    something.
+
+    `spare` answers 0 when there is nothing left to close: then the refusal stands.
+    """
+
+    def __init__(self, filesystem: Filesystem, spare: Callable[[], int]) -> None:
+        self._filesystem = filesystem
+        self._spare = spare
+
+    def _again(self, call: Callable[[], T]) -> T:
+        while True:
+            try:
+                return call()
+            except OSError as error:
+                if error.errno not in OUT_OF_DESCRIPTORS or not self._spare():
+                    raise
+
+    def open(self, path: str) -> File:
+        return self._again(lambda: self._filesystem.open(path))
+
+    def create(self, path: str) -> File:
+        return self._again(lambda: self._filesystem.create(path))
+
+    def read_file(self, path: str) -> bytes:
+        return self._again(lambda: self._filesystem.read_file(path))
+
+    def write_file(self, path: str, content: Buffer) -> None:
+        self._again(lambda: self._filesystem.write_file(path, content))
+
+    def write_file_atomically(self, path: str, content: Buffer) -> None:
+        self._again(lambda: self._filesystem.write_file_atomically(path, content))
+
+    def sync_file(self, path: str) -> None:
+        self._again(lambda: self._filesystem.sync_file(path))
+
+    def sync_directory(self, path: str) -> None:
+        self._again(lambda: self._filesystem.sync_directory(path))
+
+    def rename(self, source: str, target: str) -> None:
+        self._filesystem.rename(source, target)
+
+    def unlink(self, path: str) -> None:
+        self._filesystem.unlink(path)
+
+    def mkdir(self, path: str) -> None:
+        self._filesystem.mkdir(path)
+
+    def rmdir(self, path: str) -> None:
+        self._filesystem.rmdir(path)
+
+    def listdir(self, path: str) -> list[str]:
+        return self._again(lambda: self._filesystem.listdir(path))
+
+    def exists(self, path: str) -> bool:
+        return self._filesystem.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return self._filesystem.is_directory(path)
+
+    def file_size(self, path: str) -> int:
+        return self._filesystem.file_size(path)
+
+    def modified_ms(self, path: str) -> int:
+        return self._filesystem.modified_ms(path)
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        self._filesystem.set_modified_ms(path, modified_ms)
+
+    def boot_id(self) -> str:
+        return self._filesystem.boot_id()
+
+    def lock(self, path: str) -> FileLock | None:
+        return self._again(lambda: self._filesystem.lock(path))

@@ -1,0 +1,102 @@
+"""What nobody expected to fail does not end what keeps a broker in its cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_compat.cluster import enrolment
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.metadata_store import ConnectionLost, Stat, Watch
+from kafka_compat.errors import ErrorCode
+from tests.cluster.embedded import EmbeddedCluster, until
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    cluster = EmbeddedCluster(tmp_path)
+    await cluster.start()
+    yield cluster
+    await cluster.stop()
+
+
+async def test_a_broker_registers_anew_whatever_fails_meanwhile(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(enrolment, "RECONNECT_S", 0.05)
+    connect, failures = (
+        cluster.tree.connect,
+        [ValueError("of a node that nobody foresaw"), OSError(24, "EMFILE")],
+    )
+
+    def failing() -> Any:
+        if failures:
+            raise failures.pop()
+        return connect()
+
+    monkeypatch.setattr(cluster.tree, "connect", failing)
+    before = cluster.brokers[1].broker_epoch
+    await cluster.sessions[1].expire()
+    await until(lambda: cluster.brokers[1].broker_epoch > before)
+    assert not failures
+    await until(lambda: all(len(broker.metadata.brokers) == 3 for broker in cluster.brokers.values()))
+
+
+async def test_settings_that_could_not_be_read_are_read_again(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compacted topic that was taken for one with default settings would lose records by their age."""
+    store = cluster.brokers[1].store
+    path, get, losses = znodes.config_path("topics", "t"), store.get, [True]
+
+    async def losing(asked: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
+        if asked == path and losses:
+            losses.pop()
+            raise ConnectionLost(asked)
+        return await get(asked, watch)
+
+    monkeypatch.setattr(store, "get", losing)
+    assert await cluster.create_topic("t", configs={"cleanup.policy": "compact"}) == ErrorCode.NONE
+    await until(lambda: cluster.brokers[1].replicas.get("t", 0) is not None)
+    assert not losses
+    held = cluster.brokers[1].replicas.get("t", 0)
+    assert held is not None and held.log.config.compact and not held.log.config.delete
+
+
+async def test_settings_that_are_read_twice_at_once_are_waited_for(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = cluster.brokers[1].membership.topic_settings
+    store = cluster.brokers[1].store
+    await store.create(znodes.config_path("topics", "t"), znodes.encode_config({"cleanup.policy": "compact"}))
+    get, asked, go = store.get, asyncio.Event(), asyncio.Event()
+
+    async def slow(path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
+        asked.set()
+        await go.wait()
+        return await get(path, watch)
+
+    monkeypatch.setattr(store, "get", slow)
+    first = asyncio.create_task(settings.learn(["t"]))
+    await asked.wait()
+    second = asyncio.create_task(settings.learn(["t"]))
+    assert not (await asyncio.wait([second], timeout=0.05))[0]
+    go.set()
+    await first
+    await second
+    assert settings.overrides.of("t") == {"cleanup.policy": "compact"}
+    await store.delete(znodes.config_path("topics", "t"))
+
+
+async def test_settings_that_nobody_can_read_delete_nothing(cluster: EmbeddedCluster) -> None:
+    store = cluster.brokers[1].store
+    await store.create(znodes.config_path("topics", "t"), b"not JSON")
+    assert await cluster.create_topic("other") == ErrorCode.NONE
+    settings = cluster.brokers[1].membership.topic_settings
+    await settings.learn(["t"])
+    config = settings.overrides.log_config("t")
+    assert (config.retention_ms, config.retention_bytes) == (-1, -1)

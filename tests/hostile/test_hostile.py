@@ -1,0 +1,172 @@
+"""Clients that mean harm, with a bystander beside: it is served meanwhile, memory stays within bounds, no
+traceback is logged, and the broker lives.
+
+`--campaign` carries out every attack, also against genuine Kafka 3.9.1, whose figure counts where it is the
+larger one, and prints a table.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.protocol.api_keys import ApiKey
+from tests.hostile.attacks import Attack
+from tests.hostile.client import ask, request
+from tests.hostile.floods import FLOODS
+from tests.hostile.singles import SINGLES
+from tests.support import campaign
+from tests.support.bystander import Bystander
+from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
+
+STALL_MS_MAX = {False: 50.0, True: 250.0}
+"""By whether it is a flood."""
+EVERYDAY_STALL_MS_MAX = 250.0
+"""Of either kind. Beside other tests the short form looks for stalls that grow with the attack;
+the campaign, on a machine of its own and beside genuine Kafka, holds the limits above.
+"""
+MEMORY_BYTES_MAX = 512 * 1024 * 1024
+TRIES = 3
+"""A stall that the machine made does not come again; the broker's does."""
+LOW_LIMIT = 256
+_SETTINGS = {"group.initial.rebalance.delay.ms": "3000", "offsets.topic.num.partitions": "3"}
+_ATTACKS = (*SINGLES, *FLOODS)
+_CHOSEN = [attack for attack in _ATTACKS if campaign.enabled() or attack.everyday]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCompatBroker]:
+    server = KafkaCompatBroker(tmp_path_factory.mktemp("hostile"), _SETTINGS)
+    server.start()
+    yield server
+    server.stop()
+
+
+class Victims:
+    """Genuine Kafka, a fresh one after every attack that keeps it busy."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._count = 0
+        self._server: GenuineKafka | None = None
+
+    def stall_ms(self, attack: Attack) -> float:
+        """The worst that a bystander of genuine Kafka waited."""
+        if self._server is None or not self._server.running:
+            self._count += 1
+            self._server = GenuineKafka(self._directory / str(self._count), _SETTINGS)
+            self._server.start()
+        stall_ms = _stall(attack, self._server)
+        if attack.leaves_work or stall_ms == float("inf"):
+            self.end()
+        return stall_ms
+
+    def end(self) -> None:
+        if self._server is not None:
+            self._server.kill()
+            self._server.stop()
+            self._server = None
+
+
+@pytest.fixture(scope="module")
+def victims(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victims]:
+    victims = Victims(tmp_path_factory.mktemp("genuine"))
+    yield victims
+    victims.end()
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("attack", _CHOSEN, ids=lambda attack: attack.name)
+def test_a_bystander_is_served(
+    attack: Attack, broker: KafkaCompatBroker, request: pytest.FixtureRequest
+) -> None:
+    if not broker.running:
+        broker.start()
+    allowed_ms = STALL_MS_MAX[attack.is_flood] if campaign.enabled() else EVERYDAY_STALL_MS_MAX
+    stall_ms, beside = min(_stalls(attack, broker, allowed_ms)), ""
+    if campaign.enabled():
+        victims: Victims = request.getfixturevalue("victims")
+        genuine_ms = victims.stall_ms(attack)
+        allowed_ms = max(allowed_ms, genuine_ms)
+        beside = f", genuine's {genuine_ms:.0f} ms"
+    peak = _peak_bytes(broker)
+    print(f"{attack.name}: worst stall {stall_ms:.0f} ms{beside}, memory up to {peak // 1_000_000} MB")
+    assert broker.running
+    assert stall_ms <= allowed_ms
+    assert peak <= MEMORY_BYTES_MAX
+    assert "Traceback" not in broker.log.read_text(errors="replace")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "60 connections announce 100 MB and send 1004 bytes",
+        "2000 connections announce 90 MB and send 4 bytes",
+        "Metadata that would create 1,000 topics",
+        "3,000 connections opened and closed",
+    ],
+)
+def test_few_descriptors_cost_newcomers_only(name: str, tmp_path: Path) -> None:
+    broker = KafkaCompatBroker(tmp_path / "broker", _SETTINGS)
+    broker.launcher = ("sh", "-c", f'ulimit -n {LOW_LIMIT} && exec "$@"', "sh")
+    broker.start()
+    attack = next(found for found in _ATTACKS if found.name == name)
+    stall_ms = min(_stalls(attack, broker, 250.0))
+    assert stall_ms <= 250.0
+    # It takes newcomers again, and topics where there is room for them.
+    frame = request(ApiKey.METADATA, 1, {"topics": []})
+    ask(broker.port, frame)
+    assert broker.running
+    said = broker.log.read_text(errors="replace")
+    assert "Traceback" not in said
+    assert "offline" not in said
+    broker.restart()
+    ask(broker.port, frame)
+    assert broker.stop() == 0
+
+
+def _stalls(attack: Attack, server: Server, enough_ms: float) -> Iterator[float]:
+    """The worst stall of each try, until one is good enough."""
+    for _ in range(TRIES):
+        stall_ms = _stall(attack, server)
+        yield stall_ms
+        if stall_ms <= enough_ms:
+            return
+
+
+def _stall(attack: Attack, server: Server) -> float:
+    """The worst that a bystander waited while the attack was carried out."""
+    strike = attack.prepare(server.port)
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            strike()
+        except OSError:
+            # The broker closed the connection: its good right.
+            pass
+        except BaseException as error:
+            failures.append(error)
+
+    # Genuine Kafka serves in other threads than its main one.
+    pid = server.pid if isinstance(server, KafkaCompatBroker) else 0
+    with Bystander(server.port, pid) as bystander:
+        # In a thread of its own, so that the bystander ends when the attack hangs.
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(200)
+        assert not thread.is_alive(), f"{attack.name} hangs"
+    if failures:
+        raise failures[0]
+    return bystander.worst_ms
+
+
+def _peak_bytes(server: Server) -> int:
+    for line in Path(f"/proc/{server.pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError("no VmHWM")

@@ -1,0 +1,352 @@
+"""Responses leave in the order of their requests, whole, whatever is slow; limits close the right ones."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import struct
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.config.listeners import Listener
+from kafka_compat.network.connection import Connection
+from kafka_compat.network.limits import Limits
+from kafka_compat.network.output import Slot
+from kafka_compat.network.server import Server
+from kafka_compat.storage.filesystem import RealFilesystem
+from kafka_compat.storage.segment import FileSlice
+
+Dispatch = Callable[[Connection, memoryview], bool]
+GENEROUS = Limits(
+    request_max_bytes=10_000_000,
+    idle_max_ms=600_000,
+    connections_max=100,
+    connections_per_ip_max=100,
+    frame_deadline_ms=600_000,
+)
+
+
+@asynccontextmanager
+async def serving(dispatch: Dispatch, limits: Limits = GENEROUS) -> AsyncIterator[tuple[Server, int]]:
+    server = Server(limits)
+    _, port = server.bind(Listener("PLAINTEXT", "127.0.0.1", 0, "PLAINTEXT"))
+    await server.start(dispatch)
+    try:
+        yield server, port
+    finally:
+        server.stop()
+
+
+def frame(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    (size,) = struct.unpack(">i", await reader.readexactly(4))
+    return await reader.readexactly(size)
+
+
+def echo(connection: Connection, body: memoryview) -> bool:
+    connection.respond([frame(bytes(body))])
+    return True
+
+
+async def test_pipelined_requests_are_answered_in_order() -> None:
+    async with serving(echo) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        bodies = [str(i).encode() * (1 + i % 50) for i in range(1000)]
+        writer.write(b"".join(frame(body) for body in bodies))
+        assert [await read_frame(reader) for _ in bodies] == bodies
+        writer.close()
+
+
+async def test_a_late_answer_holds_back_those_behind_it_but_not_their_work() -> None:
+    parked: list[tuple[Connection, Slot]] = []
+    seen: list[bytes] = []
+    all_seen = asyncio.Event()
+
+    def dispatch(connection: Connection, body: memoryview) -> bool:
+        seen.append(bytes(body))
+        if bytes(body) == b"slow":
+            parked.append((connection, connection.take_slot()))
+        else:
+            connection.respond([frame(bytes(body))])
+        if len(seen) == 3:
+            all_seen.set()
+        return True
+
+    async with serving(dispatch) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(frame(b"slow") + frame(b"a") + frame(b"b"))
+        await all_seen.wait()
+        connection, slot = parked[0]
+        connection.complete(slot, [frame(b"done")])
+        assert [await read_frame(reader) for _ in range(3)] == [b"done", b"a", b"b"]
+        writer.close()
+
+
+async def test_an_answer_behind_another_one_leaves_at_once() -> None:
+    """Not when the client acknowledges the first, which takes it 40 ms when it has nothing to say."""
+
+    def dispatch(connection: Connection, body: memoryview) -> bool:
+        if bytes(body) == b"late":
+            slot = connection.take_slot()
+            asyncio.get_running_loop().call_later(0.002, lambda: connection.complete(slot, [frame(b"late")]))
+        else:
+            connection.respond([frame(bytes(body))])
+        return True
+
+    async with serving(dispatch) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        seconds = []
+        for _ in range(21):
+            begun = time.monotonic()
+            writer.write(frame(b"first") + frame(b"late"))
+            assert [await read_frame(reader) for _ in range(2)] == [b"first", b"late"]
+            seconds.append(time.monotonic() - begun)
+        assert statistics.median(seconds) < 0.03
+        writer.close()
+
+
+async def test_requests_behind_a_serial_one_wait_for_it() -> None:
+    events: list[str] = []
+    release = asyncio.Event()
+    tasks: set[asyncio.Task[None]] = set()
+
+    def dispatch(connection: Connection, body: memoryview) -> bool:
+        name = bytes(body).decode()
+        if name == "serial":
+            slot = connection.take_slot()
+            connection.begin_serial()
+
+            async def run() -> None:
+                await release.wait()
+                events.append("serial done")
+                connection.complete(slot, [frame(b"serial")])
+                connection.end_serial()
+
+            tasks.add(asyncio.ensure_future(run()))
+        else:
+            events.append(name)
+            connection.respond([frame(name.encode())])
+        return True
+
+    async with serving(dispatch) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(frame(b"first") + frame(b"serial") + frame(b"behind") * 3)
+        assert await read_frame(reader) == b"first"
+        release.set()
+        assert [await read_frame(reader) for _ in range(4)] == [b"serial"] + [b"behind"] * 3
+        assert events == ["first", "serial done", "behind", "behind", "behind"]
+        writer.close()
+
+
+@pytest.mark.parametrize("use_sendfile", [True, False])
+async def test_slices_and_bytes_never_interleave_even_for_a_slow_reader(
+    tmp_path: Path, use_sendfile: bool
+) -> None:
+    content = os.urandom(3_000_000)
+    path = tmp_path / "segment.log"
+    path.write_bytes(content)
+    file = RealFilesystem().open(str(path))
+
+    def dispatch(connection: Connection, body: memoryview) -> bool:
+        position, size = struct.unpack(">ii", body)
+        header = struct.pack(">i", size + 8) + bytes(body)
+        connection.respond([header, FileSlice(file, position, size)])
+        return True
+
+    async with serving(dispatch) as (server, port):
+        server.use_sendfile = use_sendfile and server.use_sendfile
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        wanted = [
+            (i * 9973 % 1_000_000, size) for i, size in enumerate([1, 2_000_000, 31_999, 32_000, 900_000] * 4)
+        ]
+        writer.write(b"".join(frame(struct.pack(">ii", *item)) for item in wanted))
+        for position, size in wanted:
+            answer = await read_frame(reader)
+            assert answer == struct.pack(">ii", position, size) + content[position : position + size]
+        writer.close()
+
+
+async def test_a_reader_that_never_reads_stops_being_read_from() -> None:
+    served = 0
+
+    def dispatch(connection: Connection, body: memoryview) -> bool:
+        nonlocal served
+        served += 1
+        connection.respond([frame(b"x" * 100_000)])
+        return True
+
+    async with serving(dispatch) as (_, port):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        request = frame(b"y" * 1000)
+        for _ in range(2000):
+            writer.write(request)
+        before = -1
+        while before != served:
+            before = served
+            await asyncio.sleep(0.05)
+        assert served < 2000, "the answers to all of them would be 200 MB"
+        writer.transport.abort()
+
+
+async def test_connections_over_the_limit_see_the_end_at_once() -> None:
+    limits = Limits(10_000, 600_000, 100, 2, 600_000)
+    async with serving(echo, limits) as (_, port):
+        kept = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        for reader, writer in kept:
+            writer.write(frame(b"hello"))
+            assert await read_frame(reader) == b"hello"
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert await reader.read() == b""
+        kept[0][1].close()
+        await kept[0][1].wait_closed()
+        writer.close()
+        kept[1][1].write(frame(b"still here"))
+        assert await read_frame(kept[1][0]) == b"still here"
+
+
+@pytest.mark.parametrize(
+    ("limits", "sent"),
+    [
+        (Limits(10_000, 600_000, 100, 100, 100), frame(b"unfinished")[:-1]),
+        (Limits(10_000, 600_000, 100, 100, 100), b"\0"),
+        (Limits(10_000, 100, 100, 100, 600_000), frame(b"idle")),
+    ],
+)
+async def test_unfinished_frames_and_idle_connections_end(limits: Limits, sent: bytes) -> None:
+    async with serving(echo, limits) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(sent)
+        await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+
+
+async def test_requests_come_out_as_sent_though_others_use_the_buffer_meanwhile() -> None:
+    """Many clients, each with more than a turn's worth of requests of every size in flight."""
+
+    async def client(port: int, number: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        bodies = [b"%d:%d:" % (number, i) + bytes([number]) * (i * 997 % 9000) for i in range(300)]
+        writer.write(b"".join(frame(body) for body in bodies))
+        assert [await read_frame(reader) for _ in bodies] == bodies
+        writer.close()
+
+    async with serving(echo) as (_, port):
+        await asyncio.gather(*(client(port, number) for number in range(20)))
+
+
+async def test_a_late_answer_behind_large_ones_counts_what_waits() -> None:
+    """Answers that wait for an earlier one are memory too: no more requests are served behind them."""
+    served = 0
+    parked: list[tuple[Connection, Slot]] = []
+
+    def dispatch(connection: Connection, body: memoryview) -> bool:
+        nonlocal served
+        if not parked:
+            parked.append((connection, connection.take_slot()))
+        else:
+            served += 1
+            connection.respond([frame(b"x" * 1_000_000)])
+        return True
+
+    async with serving(dispatch) as (server, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**21)
+        writer.write(frame(b"y") * 501)
+        before = -1
+        while before != served:
+            before = served
+            await asyncio.sleep(0.05)
+        assert 0 < served < 20
+        assert server.answer_budget.used_bytes > 1_000_000
+        connection, slot = parked[0]
+        connection.complete(slot, [frame(b"at last")])
+        assert await read_frame(reader) == b"at last"
+        for _ in range(500):
+            assert len(await read_frame(reader)) == 1_000_000
+        assert server.answer_budget.used_bytes == 0
+        writer.close()
+
+
+async def test_the_time_in_which_a_frame_waits_for_memory_is_not_the_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another one has the budget for most of the time that a frame may take."""
+    monkeypatch.setattr("kafka_compat.network.server.REAP_INTERVAL_S", 0.02)
+    deadline_s = 2.0
+    limits = Limits(10_000_000, 600_000, 100, 100, int(deadline_s * 1000), request_memory_bytes=50_000)
+    body = b"z" * 300_000
+    data = frame(body)
+    loop = asyncio.get_running_loop()
+
+    async with serving(echo, limits) as (server, port):
+        first_reader, first = await asyncio.open_connection("127.0.0.1", port)
+        first.write(data[:60_000])
+        await _until(lambda: server.request_budget.favoured is not None)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        begun_s = loop.time()
+        writer.write(data[:60_000])
+        await _until(lambda: server.request_budget.someone_waits)
+        await asyncio.sleep(begun_s + 0.7 * deadline_s - loop.time())
+        first.write(data[60_000:])
+        assert await read_frame(first_reader) == body
+        await asyncio.sleep(begun_s + 1.2 * deadline_s - loop.time())
+        writer.write(data[60_000:])
+        assert await read_frame(reader) == body
+        first.close()
+        writer.close()
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110
+        await asyncio.sleep(0.005)
+
+
+async def test_memory_of_a_client_that_does_nothing_goes_to_those_who_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kafka_compat.network.server.REAP_INTERVAL_S", 0.02)
+    monkeypatch.setattr("kafka_compat.network.server.STALLED_S", 0.2)
+    limits = Limits(10_000_000, 600_000, 100, 100, 600_000, request_memory_bytes=50_000)
+    body = b"z" * 300_000
+
+    async with serving(echo, limits) as (server, port):
+        idle_reader, idle_writer = await asyncio.open_connection("127.0.0.1", port)
+        idle_writer.write(frame(body)[:60_000])
+        await _until(lambda: server.request_budget.favoured is not None)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(frame(body))
+        assert await read_frame(reader) == body
+        assert await idle_reader.read() == b""
+        writer.close()
+        await _until(lambda: not server.connections)
+        assert server.request_budget.used_bytes == 0
+
+
+async def test_what_was_asked_before_a_bad_frame_is_answered() -> None:
+    def dispatch(connection: Connection, body: memoryview) -> bool:
+        return bytes(body) != b"bad" and echo(connection, body)
+
+    async with serving(dispatch) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(frame(b"good") + frame(b"bad"))
+        assert await reader.read() == frame(b"good")
+        writer.close()
+
+
+async def test_a_client_that_closes_its_half_gets_its_answers() -> None:
+    async with serving(echo) as (server, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(frame(b"q" * 500_000) * 10)
+        writer.write_eof()
+        for _ in range(10):
+            assert await read_frame(reader) == b"q" * 500_000
+        assert await reader.read() == b""
+        writer.close()
+        await _until(lambda: not server.connections)

@@ -1,0 +1,94 @@
+"""Who is served next: told with a clock and an event loop of the test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kafka_compat.network.turns import FIRST_IN_A_ROW, SLICE_S, TURN_S, Turns
+
+
+class Loop:
+    def __init__(self) -> None:
+        self.now_s = 1.0
+        self.ready: list[Callable[[], None]] = []
+        self.turns = Turns(lambda: self.now_s, self.ready.append)
+        self.served: list[str] = []
+
+    def iterate(self) -> None:
+        ready, self.ready[:] = list(self.ready), []
+        for callback in ready:
+            callback()
+
+
+class Client:
+    """Has `requests` that take `request_s` each."""
+
+    closed = False
+    in_line = False
+
+    def __init__(self, loop: Loop, name: str, requests: int = 1, request_s: float = 0.001) -> None:
+        self.loop = loop
+        self.name = name
+        self.requests = requests
+        self.request_s = request_s
+
+    def take_turn(self, now_s: float, until_s: float) -> bool:
+        self.loop.served.append(self.name)
+        while True:
+            self.requests -= 1
+            self.loop.now_s += self.request_s
+            if self.requests <= 0 or self.loop.now_s >= until_s:
+                return self.requests > 0
+
+
+def test_without_a_line_everybody_is_served_at_once_until_the_slice_is_over() -> None:
+    loop = Loop()
+    turns = loop.turns
+    assert turns.begin(loop.now_s)
+    loop.now_s += SLICE_S
+    assert not turns.begin(loop.now_s), "the same iteration"
+    loop.iterate()
+    assert turns.begin(loop.now_s), "a new iteration, and nobody waits"
+
+
+def test_a_flood_waits_behind_who_asks_now_and_then_and_is_not_stopped() -> None:
+    loop = Loop()
+    floods = [Client(loop, f"flood {number}", requests=1000) for number in range(3)]
+    for flood in floods:
+        loop.turns.line_up(flood, first=False)
+    loop.iterate()
+    assert loop.served
+    assert not loop.turns.begin(loop.now_s), "there is a line"
+    loop.served.clear()
+    for number in range(2 * FIRST_IN_A_ROW):
+        loop.turns.line_up(Client(loop, f"bystander {number}", request_s=0.0001), first=True)
+    for _ in range(4):
+        loop.iterate()
+    served_first = [name for name in loop.served if name.startswith("bystander")]
+    assert served_first == [f"bystander {number}" for number in range(2 * FIRST_IN_A_ROW)]
+    assert loop.served.index("bystander 7") <= 2 * FIRST_IN_A_ROW + 2
+    assert {"flood 0", "flood 1", "flood 2"} <= set(loop.served)
+
+
+def test_turns_get_shorter_when_many_wait() -> None:
+    loop = Loop()
+    for number in range(100):
+        loop.turns.line_up(Client(loop, str(number), requests=50, request_s=0.0001), first=False)
+    while len(set(loop.served)) < 100:
+        loop.iterate()
+    assert len(set(loop.served[:100])) == 100, "everybody had one turn before anybody had two"
+    assert loop.now_s - 1.0 < 100 * TURN_S / 5
+
+
+def test_an_iteration_has_an_end() -> None:
+    loop = Loop()
+    for number in range(100):
+        loop.turns.line_up(Client(loop, str(number), request_s=0.003), first=True)
+    loop.iterate()
+    assert len(loop.served) == 4
+    gone = Client(loop, "gone")
+    gone.closed = True
+    loop.turns.line_up(gone, first=True)
+    for _ in range(30):
+        loop.iterate()
+    assert len(loop.served) == 100

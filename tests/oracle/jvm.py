@@ -1,0 +1,55 @@
+"""A Java program of this folder that answers questions on its stdin and stdout, with Kafka's classes."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.support.kafka_jars import class_path
+
+
+class OracleJvm:
+    """Compiled for Kafka `release` in `folder`; a context manager that ends its JVM."""
+
+    def __init__(self, program: str, release: str, folder: Path) -> None:
+        classes = folder / f"oracle-{release}"
+        classes.mkdir()
+        jars = class_path(release)
+        source = Path(__file__).with_name(f"{program}.java")
+        subprocess.run(["javac", "-cp", jars, "-d", str(classes), str(source)], check=True)
+        self._jvm = subprocess.Popen(
+            ["java", "-Xmx256M", "-XX:+UseSerialGC", "-cp", f"{classes}:{jars}", program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._jvm.stdin is not None
+        self._jvm.stdin.close()
+        self._jvm.wait(timeout=30)
+        assert self._jvm.stdout is not None
+        self._jvm.stdout.close()
+
+    def say(self, question: bytes) -> None:
+        assert self._jvm.stdin is not None
+        self._jvm.stdin.write(question)
+        self._jvm.stdin.flush()
+
+    def read_sized(self) -> bytes:
+        (size_bytes,) = struct.unpack(">i", self.read(4))
+        return self.read(size_bytes)
+
+    def read(self, size_bytes: int) -> bytes:
+        assert self._jvm.stdout is not None
+        content = self._jvm.stdout.read(size_bytes)
+        assert len(content) == size_bytes, "the JVM of the oracle has ended"
+        return content

@@ -1,0 +1,29 @@
+"""Every collection of the tests is the same: what changes between two imports cannot run on two workers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from tests.support.servers import PROJECT
+
+
+def collected(hash_seed: int) -> list[str]:
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "tests"],
+        capture_output=True,
+        text=True,
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
+        timeout=240,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    names = [line for line in result.stdout.splitlines() if "::" in line]
+    assert len(names) > 1000
+    return names
+
+
+def test_two_collections_are_equal() -> None:
+    # The first takes seconds, so that the second's clock shows another one.
+    assert collected(1) == collected(2)

@@ -1,0 +1,50 @@
+"""What a build would hold is what lies in the folders."""
+
+from __future__ import annotations
+
+import configparser
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+def test_setup_cfg_lists_every_package() -> None:
+    setup = configparser.ConfigParser()
+    setup.read(PROJECT / "setup.cfg")
+    folders = {path.parent.relative_to(PROJECT) for path in PROJECT.glob("kafka_compat/**/__init__.py")}
+    folders |= {Path("kafka_compat/storage"), Path("kafka_compat/coordination")}
+    listed = setup["options"]["packages"].split()
+    assert sorted(listed) == sorted({".".join(folder.parts) for folder in folders})
+
+
+def test_a_bare_checkout_runs_without_links_and_without_an_installation(tmp_path: Path) -> None:
+    """As it is after `git clone`, with the libraries at hand but kafka-compat not installed."""
+    for name in ("kafka_compat", "storage", "coordination"):
+        shutil.copytree(
+            PROJECT / name, tmp_path / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    for name in ("storage", "coordination"):
+        (tmp_path / "kafka_compat" / name).unlink()
+    asked = (
+        "import kafka_compat.cli, kafka_compat.storage.log as log;"
+        "import kafka_compat.coordination.zookeeper as store;"
+        "print(log.__file__, store.__file__)"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", asked], cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60
+    ).stdout
+    assert printed.split() == [
+        str(tmp_path / "storage" / "log.py"),
+        str(tmp_path / "coordination" / "zookeeper.py"),
+    ]
+
+
+def test_git_holds_no_links() -> None:
+    """They are lost wherever a checkout travels as plain files."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-s"], cwd=PROJECT, capture_output=True, text=True, timeout=60
+    ).stdout
+    assert [line for line in listed.splitlines() if line.startswith("120000")] == []

@@ -1,0 +1,298 @@
+"""The real controller machine for the simulated cluster, one term after another, with a store and wires that
+are late and lose.
+
+Real: coordination.controller, the requests that its effects become, and what brokers do with them, fences
+included (ReplicaStates, Fence, UpdateMetadata). Simulated: the store with its versions and
+ephemeral registrations, and the way of AlterPartition, where requests and answers are lost and sent again. A
+controller that was deposed does not know it for a while: it writes, and is refused; what it has sent arrives.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kafka_compat.cluster import controller_wire as wire
+from kafka_compat.coordination import controller_effects as effects
+from kafka_compat.coordination import controller_events as events
+from kafka_compat.coordination import controller_model as model
+from kafka_compat.coordination import controller_replies as replies
+from kafka_compat.coordination.controller import Controller as Machine
+from kafka_compat.coordination.model import BrokerInfo, Endpoint, PartitionState, TopicState
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest
+from kafka_compat.replication.in_sync import IsrAnswer
+from tests.simulation.controller import BROKERS, DELAY_MAX_MS, TOPIC, TOPIC_ID
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster import Broker, Cluster
+
+PARTITIONS = tuple(model.TopicPartition(TOPIC, index) for index in range(3))
+RETRY_MS = 50
+NEWS_MAX_MS = 200
+"""How long a controller does not hear that another was elected."""
+LOSSES = 0.1
+"""How much of what is said about ISRs is lost on the way, and how often a request is sent twice."""
+
+
+class Store:
+    """What ZooKeeper holds."""
+
+    def __init__(self) -> None:
+        self.controller_epoch = 0
+        self.registered: dict[int, BrokerInfo] = {}
+        self.replicas: dict[int, tuple[int, ...]] = {index: BROKERS for _, index in PARTITIONS}
+        self.states: dict[model.TopicPartition, PartitionState] = {}
+        self._czxid = 0
+
+    def register(self, broker_id: int) -> int:
+        """The broker's epoch."""
+        self._czxid += 1
+        endpoint = Endpoint("PLAINTEXT", "localhost", 9000 + broker_id)
+        self.registered[broker_id] = BrokerInfo(broker_id, (endpoint,), epoch=self._czxid)
+        return self._czxid
+
+    def topic(self) -> TopicState:
+        return TopicState(TOPIC, TOPIC_ID, dict(self.replicas))
+
+    def write(self, effect: effects.WriteStates) -> events.StatesWritten | None:
+        """None: that controller was deposed."""
+        if effect.epoch_znode_version != self.controller_epoch:
+            return None
+        written: dict[model.TopicPartition, int] = {}
+        conflicts: dict[model.TopicPartition, PartitionState | None] = {}
+        for partition, state, expected in effect.writes:
+            found = self.states.get(partition)
+            if (found.partition_epoch if found is not None else model.CREATE) != expected:
+                conflicts[partition] = found
+                continue
+            written[partition] = expected + 1
+            self.states[partition] = _with_epoch(state, expected + 1)
+        return events.StatesWritten(effect.write_id, written, conflicts)
+
+
+class Term:
+    """One controller's time in office, and what is still on its way afterwards."""
+
+    def __init__(self, cluster: Cluster, store: Store) -> None:
+        store.controller_epoch += 1
+        self._cluster = cluster
+        self._store = store
+        self._machine = Machine(0)
+        self._channels: dict[effects.BrokerEpoch, deque[Callable[[Broker], object]]] = {}
+        self._waiting: dict[Hashable, Callable[[Any], None]] = {}
+        self.over = False
+        self.handle(
+            events.Elected(
+                store.controller_epoch,
+                store.controller_epoch,
+                tuple(store.registered.values()),
+                (store.topic(),),
+                dict(store.states),
+                unclean_default=cluster.unclean,
+            )
+        )
+
+    def handle(self, event: events.Event) -> None:
+        if not self.over:
+            for effect in self._machine.handle(event):
+                self._apply(effect)
+
+    def ask(
+        self, make: Callable[[Hashable], events.Event], answered: Callable[[Any], None] = lambda reply: None
+    ) -> None:
+        request_id = object()
+        self._waiting[request_id] = answered
+        self.handle(make(request_id))
+
+    def resign(self) -> None:
+        if not self.over:
+            self.handle(events.Resigned())
+            self.over = True
+            self._channels.clear()
+
+    def _apply(self, effect: effects.Effect) -> None:
+        match effect:
+            case effects.WriteStates():
+                self._later(lambda: self._write(effect))
+            case effects.WriteTopic(topic, version):
+                if version == self._store.controller_epoch:
+                    self._store.replicas = dict(topic.replicas)
+            case effects.SendLeaderAndIsr():
+                request = wire.leader_and_isr(0, effect, "PLAINTEXT")
+                self._send(effect.broker, lambda broker: broker.lead_and_follow(request))
+            case effects.SendUpdateMetadata():
+                for address in effect.brokers:
+                    update = wire.update_metadata(0, effect, address.epoch)
+                    self._send(address, partial(_update, update))
+            case effects.SendStopReplica():
+                stop = wire.stop_replica(0, effect)
+                self._send(effect.broker, lambda broker: broker.stop_replicas(stop))
+            case effects.Reply(request_id, value):
+                self._waiting.pop(request_id)(value)
+
+    def _later(self, action: Callable[[], None]) -> None:
+        self._cluster.at(None, self._cluster.random.randint(1, DELAY_MAX_MS), action)
+
+    def _write(self, effect: effects.WriteStates) -> None:
+        outcome = self._store.write(effect)
+        if outcome is None:
+            self.resign()
+        else:
+            self._later(lambda: self.handle(outcome))
+
+    def _send(self, address: effects.BrokerEpoch, request: Callable[[Broker], object]) -> None:
+        queue = self._channels.setdefault(address, deque())
+        queue.append(request)
+        if len(queue) == 1:
+            self._later(lambda: self._arrive(address))
+
+    def _arrive(self, address: effects.BrokerEpoch) -> None:
+        queue = self._channels.get(address)
+        known = self._store.registered.get(address.broker_id)
+        if queue is None or known is None or known.epoch != address.epoch:
+            self._channels.pop(address, None)
+            return
+        broker = self._cluster.brokers[address.broker_id]
+        if broker.up:
+            queue[0](broker)
+        if broker.up and self._cluster.random.random() >= LOSSES:
+            queue.popleft()
+        if queue:
+            self._later(lambda: self._arrive(address))
+
+
+class Terms:
+    """Controllers that follow one another."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.alive = set(BROKERS)
+        self.partitions = len(PARTITIONS)
+        self.store = Store()
+        self.terms: list[Term] = []
+
+    def isrs(self) -> list[tuple[int, ...]]:
+        return [state.isr for state in self.store.states.values()]
+
+    def leads(self, broker_id: int, leader_epoch: int) -> bool:
+        state = self.store.states.get(PARTITIONS[0])
+        return state is not None and (broker_id, leader_epoch) == (state.leader, state.leader_epoch)
+
+    def counts_on(self, broker_id: int) -> bool:
+        return any(broker_id in isr and len(isr) > 1 for isr in self.isrs())
+
+    def tell(self) -> None:
+        for broker_id in BROKERS:
+            self.register(broker_id)
+        self.change()
+
+    def change(self) -> None:
+        """Another controller is elected; the one before hears of it later."""
+        for term in self.terms:
+            self.cluster.at(None, self.cluster.random.randint(1, NEWS_MAX_MS), term.resign)
+        self.terms = [term for term in self.terms if not term.over][-1:]
+        self.terms.append(Term(self.cluster, self.store))
+
+    def register(self, broker_id: int) -> None:
+        self.cluster.brokers[broker_id].broker_epoch = self.store.register(broker_id)
+        self._registrations_changed()
+
+    def registered(self, broker_id: int) -> None:
+        self.alive.add(broker_id)
+        self.register(broker_id)
+
+    def lost(self, broker_id: int) -> None:
+        """The session of a broker has ended; it may live."""
+        self.alive.discard(broker_id)
+        self.store.registered.pop(broker_id, None)
+        self._registrations_changed()
+
+    def _registrations_changed(self) -> None:
+        for term in self.terms:
+            self._watched(term)
+
+    def _watched(self, term: Term) -> None:
+        def read() -> None:
+            term.handle(events.BrokersChanged(tuple(self.store.registered.values())))
+
+        self.cluster.at(None, self.cluster.random.randint(1, DELAY_MAX_MS), read)
+
+    def move_leader(self) -> None:
+        """Another replica is preferred from now on, and elected if it can lead."""
+        order = list(BROKERS)
+        self.cluster.random.shuffle(order)
+        partition = self.cluster.random.choice(PARTITIONS)
+        term = self.terms[-1]
+        term.ask(lambda request: events.ReassignmentRequested(request, {partition: tuple(order)}))
+        term.ask(lambda request: events.ElectionRequested(request, model.ElectionType.PREFERRED, None))
+
+    def is_alive(self, asker: Broker, broker_id: int) -> bool:
+        return broker_id in asker.metadata.brokers
+
+    def propose(
+        self,
+        asker: Broker,
+        index: int,
+        isr: tuple[int, ...],
+        leader_epoch: int,
+        partition_epoch: int,
+        callback: Callable[[IsrAnswer], None],
+    ) -> None:
+        """As IsrProposals: sent until there is an answer that is not an error of the whole request."""
+        cluster, partition = self.cluster, PARTITIONS[index]
+        change = events.IsrChange(leader_epoch, isr, partition_epoch)
+
+        def again() -> None:
+            cluster.at(asker, RETRY_MS, attempt)
+
+        def answered(reply: replies.AlterPartitionReply) -> None:
+            if reply.error != model.ControllerError.NONE or cluster.random.random() < LOSSES:
+                cluster.send(asker, again)
+            else:
+                cluster.send(asker, lambda: callback(_answer(reply.partitions[partition])))
+
+        def attempt() -> None:
+            term, broker_epoch = cluster.random.choice(self.terms), asker.broker_epoch
+
+            def arrive() -> None:
+                if term.over:
+                    cluster.send(asker, again)
+                    return
+                term.ask(
+                    lambda request: events.AlterPartitionRequested(
+                        request, asker.broker_id, broker_epoch, {partition: change}
+                    ),
+                    answered,
+                )
+
+            if cluster.random.random() < LOSSES:
+                again()
+            else:
+                # It arrives, whatever becomes of the one who sent it.
+                cluster.at(None, cluster.random.randint(1, 4 * DELAY_MAX_MS), arrive)
+
+        attempt()
+
+
+def _update(request: UpdateMetadataRequest, broker: Broker) -> None:
+    broker.update_metadata(request)
+
+
+def _answer(found: PartitionState | model.ControllerError) -> IsrAnswer:
+    if isinstance(found, PartitionState):
+        return IsrAnswer(ErrorCode.NONE, found.leader_epoch, found.isr, found.partition_epoch)
+    return IsrAnswer(ErrorCode(found))
+
+
+def _with_epoch(state: PartitionState, partition_epoch: int) -> PartitionState:
+    return PartitionState(
+        state.leader,
+        state.leader_epoch,
+        state.isr,
+        state.controller_epoch,
+        state.recovering,
+        partition_epoch,
+    )

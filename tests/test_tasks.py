@@ -1,0 +1,90 @@
+"""Tasks in the background: who hears of their ends, and what follows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from kafka_compat.tasks import RESTART_S_MAX, RESTART_S_MIN, CannotGoOn, OnFailure, Tasks
+
+
+class Pauses:
+    """Stands in for the pauses before restarts: they take no time."""
+
+    def __init__(self) -> None:
+        self.taken_s: list[float] = []
+
+    async def __call__(self, pause_s: float) -> None:
+        self.taken_s.append(pause_s)
+
+
+async def test_a_failure_is_logged_by_its_name(caplog: pytest.LogCaptureFixture) -> None:
+    async def work() -> None:
+        raise ZeroDivisionError("of nothing")
+
+    tasks = Tasks()
+    await tasks.spawn("counting", work).wait()
+    [record] = caplog.records
+    assert (record.levelno, record.getMessage()) == (logging.ERROR, "counting failed")
+    assert record.exc_info is not None and isinstance(record.exc_info[1], ZeroDivisionError)
+    assert len(tasks) == 0
+
+
+async def test_work_that_is_to_go_on_goes_on_after_pauses_that_grow() -> None:
+    pauses, failures = Pauses(), iter(range(9))
+
+    async def work() -> None:
+        for _ in failures:
+            raise OSError
+
+    await Tasks(sleep=pauses).spawn("pumping", work, OnFailure.RESTART).wait()
+    assert pauses.taken_s[:3] == [RESTART_S_MIN, 2 * RESTART_S_MIN, 4 * RESTART_S_MIN]
+    assert pauses.taken_s[-1] == RESTART_S_MAX
+    assert len(pauses.taken_s) == 9
+
+
+async def test_what_the_broker_cannot_go_on_with_ends_it(caplog: pytest.LogCaptureFixture) -> None:
+    ended: list[bool] = []
+
+    async def work() -> None:
+        raise CannotGoOn("/feature has features that nobody knows")
+
+    tasks = Tasks(lambda: ended.append(True))
+    await tasks.spawn("following", work, OnFailure.RESTART).wait()
+    assert ended == [True]
+    assert [record.levelno for record in caplog.records] == [logging.CRITICAL]
+
+
+async def test_closing_ends_the_youngest_first() -> None:
+    ends: list[str] = []
+    tasks = Tasks()
+
+    async def work(name: str) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ends.append(name)
+
+    for name in ("first", "second", "third"):
+        tasks.spawn(name, lambda name=name: work(name), OnFailure.RESTART)  # type: ignore[misc]
+    await asyncio.sleep(0)
+    await tasks.close()
+    assert ends == ["third", "second", "first"]
+    with pytest.raises(RuntimeError, match="its owner is closed"):
+        tasks.spawn("fourth", lambda: work("fourth"))
+
+
+async def test_finishing_lets_them_come_to_their_ends() -> None:
+    done: list[bool] = []
+    tasks = Tasks()
+
+    async def work() -> None:
+        await asyncio.sleep(0)
+        done.append(True)
+
+    tasks.spawn("closing", work)
+    await tasks.finish()
+    assert done == [True]
