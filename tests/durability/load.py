@@ -13,6 +13,8 @@ PARTITIONS = 3
 _BURST = 20
 _PAUSE_S = 0.01
 _UNACKNOWLEDGED_MOST = 2000
+_FINISH_S = 10
+"""A load whose broker is there has finished long before; else what is under way is dropped."""
 
 Place = tuple[int, int]
 """(partition, offset)"""
@@ -111,7 +113,8 @@ class KafkaPythonProducer:
         self._client.close(30)
 
     def drop(self) -> None:
-        self._client.close(0)
+        # close() waits for what is under way before it closes anything, and gives up with all of it open.
+        self._client._sender.force_close()
 
 
 class Load(threading.Thread):
@@ -136,7 +139,8 @@ class Load(threading.Thread):
 
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
-        if self.is_alive():
+        self.join(_FINISH_S)
+        if self.is_alive() or self._failure is not None:
             self._producer.drop()
             self.join(60)
 
