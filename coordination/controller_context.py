@@ -2,10 +2,11 @@
 
 A procedure is a generator: it yields the writes of partition states that it needs done, and is sent their
 outcome. So the controller reads as if the store answered at once, yet never does any I/O itself. Everything
-else that is to happen is appended to `effects` in the order in which it must happen.
+else that is to happen is appended to `effects` in the order in which it must happen. Where a procedure has
+gone through very many partitions it yields `PAUSE`, so that others get the event loop.
 """
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 from typing import TypeVar
@@ -25,6 +26,18 @@ from kafka_compat.coordination.model import BrokerInfo, PartitionState, TopicSta
 T = TypeVar("T")
 Procedure = Generator[Sequence[StateWrite], StatesWritten, T]
 Replica = tuple[TopicPartition, int]
+
+PAUSE: Sequence[StateWrite] = ()
+"""Writes of nothing: the same rules hold as for others, and their outcome says nothing."""
+AT_ONCE = 500
+"""How many partitions or replicas one step goes through."""
+
+
+def in_steps(items: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
+    """`AT_ONCE` of the items at a time, each with whether a `PAUSE` is due after them: never after few."""
+    for first in range(0, len(items), AT_ONCE):
+        some = items[first : first + AT_ONCE]
+        yield some, len(some) == AT_ONCE
 
 
 class PartitionPhase(Enum):

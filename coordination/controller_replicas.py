@@ -9,16 +9,18 @@ Moves (the table `_FROM` has them all; others are noted and left out):
 - deletion started -> deletion successful -> non-existent; offline or deletion started -> deletion ineligible.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from kafka_compat.coordination.controller_batch import RequestBatch
 from kafka_compat.coordination.controller_context import (
+    PAUSE,
     ControllerContext,
     Procedure,
     Replica,
     ReplicaPhase,
     change_states,
+    in_steps,
 )
 from kafka_compat.coordination.controller_model import NO_LEADER, TopicPartition
 from kafka_compat.coordination.model import PartitionState
@@ -60,21 +62,29 @@ class Replicas:
             if self._may_move(partition, broker, target):
                 by_broker.setdefault(broker, []).append(partition)
         for broker, partitions in sorted(by_broker.items()):
-            match target:
-                case ReplicaPhase.NEW:
-                    self._to_new(broker, partitions, batch)
-                case ReplicaPhase.ONLINE:
-                    self._to_online(broker, partitions, batch)
-                case ReplicaPhase.OFFLINE:
-                    yield from self._to_offline(broker, partitions, batch)
-                case ReplicaPhase.DELETION_STARTED:
-                    for partition in partitions:
-                        batch.stop_replica(broker, partition, delete=True)
-                case _:
-                    pass
-            for partition in partitions:
-                self._set(partition, broker, target)
+            for some, long in in_steps(partitions):
+                yield from self._move(broker, some, target, batch)
+                if long:
+                    yield PAUSE
         batch.send()
+
+    def _move(
+        self, broker: int, partitions: Sequence[TopicPartition], target: ReplicaPhase, batch: RequestBatch
+    ) -> Procedure[None]:
+        match target:
+            case ReplicaPhase.NEW:
+                self._to_new(broker, partitions, batch)
+            case ReplicaPhase.ONLINE:
+                self._to_online(broker, partitions, batch)
+            case ReplicaPhase.OFFLINE:
+                yield from self._to_offline(broker, partitions, batch)
+            case ReplicaPhase.DELETION_STARTED:
+                for partition in partitions:
+                    batch.stop_replica(broker, partition, delete=True)
+            case _:
+                pass
+        for partition in partitions:
+            self._set(partition, broker, target)
 
     def _may_move(self, partition: TopicPartition, broker: int, target: ReplicaPhase) -> bool:
         phase = self._context.replica_phases.get((partition, broker), ReplicaPhase.NON_EXISTENT)
@@ -89,13 +99,13 @@ class Replicas:
         else:
             self._context.replica_phases[(partition, broker)] = target
 
-    def _to_new(self, broker: int, partitions: list[TopicPartition], batch: RequestBatch) -> None:
+    def _to_new(self, broker: int, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
         for partition in partitions:
             state = self._context.states.get(partition)
             if state is not None:
                 batch.leader_and_isr([broker], partition, state, is_new=True)
 
-    def _to_online(self, broker: int, partitions: list[TopicPartition], batch: RequestBatch) -> None:
+    def _to_online(self, broker: int, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
         for partition in partitions:
             state = self._context.states.get(partition)
             told = self._context.replica_phases[(partition, broker)] is ReplicaPhase.NEW
@@ -103,7 +113,7 @@ class Replicas:
                 batch.leader_and_isr([broker], partition, state, is_new=False)
 
     def _to_offline(
-        self, broker: int, partitions: list[TopicPartition], batch: RequestBatch
+        self, broker: int, partitions: Sequence[TopicPartition], batch: RequestBatch
     ) -> Procedure[None]:
         context = self._context
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from kafka_compat.cluster.broker_client import BrokerClient
 from kafka_compat.coordination.model import BrokerInfo
+from kafka_compat.long_work import LongWork
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.tasks import OnFailure, Tasks
@@ -21,21 +22,23 @@ log = logging.getLogger(__name__)
 
 
 class ControllerRequest(NamedTuple):
-    """A request and what is to be done with its answer."""
+    """A request and what is to be done with its answer. `make` makes it when its turn has come: one of all
+    partitions takes its time."""
 
     api_key: ApiKey
     version: int
-    request: Any
+    make: Callable[[], Any]
     answered: Callable[[Any], None] | None = None
 
 
 class BrokerChannels:
     """The channels to the brokers that are registered now."""
 
-    def __init__(self, client_id: str, listener: str, request_timeout_ms: int) -> None:
+    def __init__(self, client_id: str, listener: str, request_timeout_ms: int, long_work: LongWork) -> None:
         self._client_id = client_id
         self._listener = listener
         self._request_timeout_ms = request_timeout_ms
+        self._long_work = long_work
         self._channels: dict[int, _Channel] = {}
         self._tasks = Tasks()
         self._endings = Tasks()
@@ -58,7 +61,7 @@ class BrokerChannels:
                 client = BrokerClient(
                     endpoint.host, endpoint.port, self._client_id, request_timeout_ms=self._request_timeout_ms
                 )
-                self._channels[broker_id] = _Channel(broker, client, self._tasks)
+                self._channels[broker_id] = _Channel(broker, client, self._tasks, self._long_work)
 
     def send(self, broker_id: int, broker_epoch: int, request: ControllerRequest) -> None:
         """Queue a request; dropped when the broker of that epoch is no more."""
@@ -81,10 +84,11 @@ class BrokerChannels:
 class _Channel:
     """The queue of one broker in one of its lives."""
 
-    def __init__(self, broker: BrokerInfo, client: BrokerClient, tasks: Tasks) -> None:
+    def __init__(self, broker: BrokerInfo, client: BrokerClient, tasks: Tasks, long_work: LongWork) -> None:
         self.broker = broker
         self.queue: asyncio.Queue[ControllerRequest] = asyncio.Queue()
         self._client = client
+        self._long_work = long_work
         self._sending = tasks.spawn(
             f"the controller's requests to broker {broker.broker_id}", self._send_all, OnFailure.RESTART
         )
@@ -103,9 +107,11 @@ class _Channel:
                 self.queue.task_done()
 
     async def _send(self, item: ControllerRequest) -> Any:
+        await self._long_work.begin()
+        request = item.make()
         while True:
             try:
-                return await self._client.send(item.api_key, item.version, item.request)
+                return await self._client.send(item.api_key, item.version, request)
             except ConnectionError as error:
                 log.info("%s to broker %d: %s", item.api_key.name, self.broker.broker_id, error)
             except MalformedRequest as error:

@@ -10,7 +10,7 @@ for: whoever reads several nodes gets the others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -45,10 +45,14 @@ from kafka_compat.coordination.node_json import INT32_MAX, is_number
 from kafka_compat.errors import KafkaError
 from kafka_compat.metadata.topic_names import check_topic_name
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 RETRY_S = 0.1
 """Before something is asked again whose answer was lost."""
+UNDER_WAY_MOST = 100
+"""How many questions to the store are under way at a time. Each answer is little work, but those that come
+together are worked off together, before the event loop looks at any connection again."""
 
 
 class Deposed(Exception):
@@ -97,9 +101,7 @@ class ControllerNodes:
             else:
                 error = MalformedNode(f"{znodes.BROKER_IDS}/{name}", "this is no broker id")
                 self._malformed.tell(error, NO_VERSION, "nobody is taken for that broker")
-        found = await asyncio.gather(
-            *(self._broker(item, watch_broker(item), known.get(item)) for item in ids)
-        )
+        found = await _all(ids, lambda item: self._broker(item, watch_broker(item), known.get(item)))
         return {item: broker for item, broker in zip(ids, found, strict=True) if broker is not None}
 
     async def _broker(
@@ -125,8 +127,9 @@ class ControllerNodes:
         self, names: Iterable[str], watch_topic: Callable[[str], Watch | None]
     ) -> dict[str, TopicState | MalformedNode]:
         """Those of the topics that exist."""
-        found = await asyncio.gather(*(self._topic(name, watch_topic(name)) for name in names))
-        return {name: topic for name, topic in zip(names, found, strict=True) if topic is not None}
+        topics = list(names)
+        found = await _all(topics, lambda name: self._topic(name, watch_topic(name)))
+        return {name: topic for name, topic in zip(topics, found, strict=True) if topic is not None}
 
     async def _topic(self, name: str, watch: Watch | None) -> TopicState | MalformedNode | None:
         def decode(data: bytes | None, _: Stat) -> TopicState:
@@ -142,7 +145,7 @@ class ControllerNodes:
         self, partitions: list[TopicPartition], watch_malformed: Callable[[TopicPartition], Watch | None]
     ) -> dict[TopicPartition, PartitionState]:
         """The states of those partitions that have one; a malformed one is watched."""
-        found = await asyncio.gather(*(self._state(partition) for partition in partitions))
+        found = await _all(partitions, self._state)
         states = {}
         for partition, state in zip(partitions, found, strict=True):
             if isinstance(state, MalformedNode):
@@ -202,7 +205,7 @@ class ControllerNodes:
     async def topic_settings(self, names: Iterable[str], setting: str) -> dict[str, str]:
         """The topics that have a value of their own for a setting."""
         topics = list(names)
-        found = await asyncio.gather(*(self._settings(name) for name in topics))
+        found = await _all(topics, self._settings)
         return {
             name: settings[setting]
             for name, settings in zip(topics, found, strict=True)
@@ -279,9 +282,9 @@ class ControllerNodes:
             await self._guarded(epoch_znode_version, [operation])
 
     async def write_states(self, effect: WriteStates) -> StatesWritten:
-        """Write each state by itself, all at the same time. Raises Deposed."""
-        outcomes = await asyncio.gather(
-            *(self._write_state(write, effect.epoch_znode_version) for write in effect.writes)
+        """Write each state by itself, many at the same time. Raises Deposed."""
+        outcomes = await _all(
+            effect.writes, lambda write: self._write_state(write, effect.epoch_znode_version)
         )
         written: dict[TopicPartition, int] = {}
         conflicts: dict[TopicPartition, PartitionState | None] = {}
@@ -411,6 +414,24 @@ class ControllerNodes:
             if failed.index == 0:
                 raise Deposed from failed
             raise failed.cause from None
+
+
+async def _all(items: Sequence[S], ask: Callable[[S], Awaitable[T]]) -> list[T]:
+    """What asking for each of the items brings, in their order. The first that fails ends the others."""
+    found: dict[int, T] = {}
+    waiting = enumerate(items)
+
+    async def work() -> None:
+        for number, item in waiting:
+            found[number] = await ask(item)
+
+    workers = [asyncio.ensure_future(work()) for _ in range(min(len(items), UNDER_WAY_MOST))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+    return [found[number] for number in range(len(found))]
 
 
 def _same(found: PartitionState | None, wanted: PartitionState) -> bool:

@@ -33,6 +33,7 @@ from kafka_compat.coordination.metadata_store import (
     NoNode,
     SessionExpired,
 )
+from kafka_compat.long_work import LongWork
 from kafka_compat.tasks import Background, OnFailure, Tasks
 
 log = logging.getLogger(__name__)
@@ -50,12 +51,14 @@ class ControllerService:
         settings: ControllerTermSettings,
         now_ms: Callable[[], int],
         tasks: Tasks,
+        long_work: LongWork,
         malformed: MalformedNodes | None = None,
     ) -> None:
         self._broker_id = broker_id
         self._settings = settings
         self._now_ms = now_ms
         self._tasks = tasks
+        self._long_work = long_work
         self._malformed = malformed or MalformedNodes()
         self._following: Background | None = None
         self._changed = asyncio.Event()
@@ -161,7 +164,9 @@ class ControllerService:
     async def _serve(self, store: MetadataStore, epoch: ControllerEpoch) -> None:
         """Be the controller until the node is gone, or another's."""
         log.info("broker %d is the controller, epoch %d", self._broker_id, epoch.controller_epoch)
-        term = self._term = ControllerTerm(self._broker_id, epoch, store, self._settings, self._malformed)
+        term = self._term = ControllerTerm(
+            self._broker_id, epoch, store, self._settings, self._malformed, self._long_work
+        )
         running = asyncio.get_running_loop().create_task(term.run())
         self._name(self._broker_id)
         watching = asyncio.get_running_loop().create_task(self._until_removed(store))

@@ -38,6 +38,7 @@ from kafka_compat.coordination.malformed_nodes import MalformedNode, MalformedNo
 from kafka_compat.coordination.metadata_store import ConnectionLost, MetadataStore, Watch
 from kafka_compat.coordination.metadata_store import Event as StoreEvent
 from kafka_compat.coordination.model import BrokerInfo, TopicState
+from kafka_compat.long_work import LongWork
 from kafka_compat.metadata.topic_nodes import new_topic_id
 from kafka_compat.protocol.api_keys import ApiKey
 
@@ -73,6 +74,7 @@ class ControllerTerm:
         store: MetadataStore,
         settings: ControllerTermSettings,
         malformed: MalformedNodes,
+        long_work: LongWork,
     ) -> None:
         self._broker_id = broker_id
         self._epoch = epoch
@@ -80,8 +82,9 @@ class ControllerTerm:
         self._unclean_default = settings.unclean_default
         self._nodes = ControllerNodes(store, malformed)
         self._machine = Controller(broker_id, settings.machine)
+        self._long_work = long_work
         self._channels = BrokerChannels(
-            f"controller-{broker_id}", settings.listener, settings.request_timeout_ms
+            f"controller-{broker_id}", settings.listener, settings.request_timeout_ms, long_work
         )
         self._jobs: asyncio.Queue[Job] = asyncio.Queue()
         self._watched: set[str] = set()
@@ -357,6 +360,10 @@ class ControllerTerm:
         """Carry an effect out; the event that its outcome is."""
         nodes = self._nodes
         match effect:
+            case effects.WriteStates(write_id, ()):
+                # The machine pauses.
+                await (await self._long_work.begin()).pause()
+                return events.StatesWritten(write_id, {}, {})
             case effects.WriteStates():
                 return await self._persist(partial(nodes.write_states, effect))
             case effects.WriteTopic(topic, version):
@@ -387,35 +394,33 @@ class ControllerTerm:
             waiting.set_result(reply.value)
 
     def _send_leader_and_isr(self, effect: effects.SendLeaderAndIsr) -> None:
-        request = wire.leader_and_isr(self._broker_id, effect, self._settings.listener)
         self._channels.send(
             *effect.broker,
             ControllerRequest(
                 ApiKey.LEADER_AND_ISR,
                 wire.LEADER_AND_ISR_VERSION,
-                request,
+                partial(wire.leader_and_isr, self._broker_id, effect, self._settings.listener),
                 lambda response: self._post(wire.leader_and_isr_answered(effect, response)),
             ),
         )
 
     def _send_update_metadata(self, effect: effects.SendUpdateMetadata) -> None:
         for broker_id, epoch in effect.brokers:
-            request = wire.update_metadata(self._broker_id, effect, epoch)
+            make = partial(wire.update_metadata, self._broker_id, effect, epoch)
             self._channels.send(
                 broker_id,
                 epoch,
-                ControllerRequest(ApiKey.UPDATE_METADATA, wire.UPDATE_METADATA_VERSION, request),
+                ControllerRequest(ApiKey.UPDATE_METADATA, wire.UPDATE_METADATA_VERSION, make),
             )
 
     def _send_stop_replica(self, effect: effects.SendStopReplica) -> None:
-        request = wire.stop_replica(self._broker_id, effect)
         deletes = any(item.delete for item in effect.partitions)
         self._channels.send(
             *effect.broker,
             ControllerRequest(
                 ApiKey.STOP_REPLICA,
                 wire.STOP_REPLICA_VERSION,
-                request,
+                partial(wire.stop_replica, self._broker_id, effect),
                 (lambda response: self._post(wire.stop_replica_answered(effect, response)))
                 if deletes
                 else None,

@@ -114,7 +114,7 @@ class ClusterMembership:
         request_timeout_ms = config.int("controller.socket.timeout.ms")
         malformed = MalformedNodes()
         self.service = ControllerService(
-            broker_id, _term_settings(config), clock.now_ms, self._tasks, malformed
+            broker_id, _term_settings(config), clock.now_ms, self._tasks, foundation.long_work, malformed
         )
         self._link = ControllerLink(
             self._client_id, self.service, self._addresses.of_controller, request_timeout_ms

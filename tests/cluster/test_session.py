@@ -29,6 +29,7 @@ from kafka_compat.coordination.metadata_store import (
 )
 from kafka_compat.coordination.model import BrokerInfo, Endpoint
 from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import LongWork
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -214,7 +215,7 @@ async def test_a_controller_that_is_no_more_is_not_waited_for(tree: EmbeddedMeta
         return "127.0.0.1", ports[broker_id]
 
     settings = ControllerTermSettings(ControllerSettings(), "PLAINTEXT", False, 30_000, None)
-    service = ControllerService(3, settings, lambda: 0, Tasks())
+    service = ControllerService(3, settings, lambda: 0, Tasks(), LongWork(asyncio.get_running_loop()))
     link = ControllerLink("broker-3", service, address_of, 30_000)
     others = tree.connect()
     first, second = (Create(znodes.CONTROLLER, _controller(number), ephemeral=True) for number in (1, 2))

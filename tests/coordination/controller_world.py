@@ -185,10 +185,10 @@ class World:
         state = self.states[partition]
         self.states[partition] = replace(state, isr=isr, partition_epoch=state.partition_epoch + 1)
 
-    def release(self) -> None:
-        """The write that was held is done."""
+    def release(self, *, others_too: bool = True) -> None:
+        """The write that was held is done, and so are those that follow, or they are held again."""
         held, self.held = self.held, None
-        self.hold_writes = False
+        self.hold_writes = not others_too
         if held is not None:
             self.send(self._write(held))
 

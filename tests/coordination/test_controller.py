@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_compat.coordination.controller_context import AT_ONCE
 from kafka_compat.coordination.controller_events import (
     ControlledShutdownRequested,
     ElectionRequested,
@@ -41,6 +42,29 @@ def test_the_topics_that_it_knows_are_a_view() -> None:
     known = world.controller.topics
     world.create_topic("t", {0: (1,)})
     assert "t" in known
+
+
+def test_it_pauses_where_there_are_very_many_partitions() -> None:
+    """The broker serves its clients meanwhile, and what happens meanwhile waits."""
+    world = World()
+    for broker in (1, 2, 3):
+        world.start_broker(broker)
+    world.elect()
+    partitions = 2 * AT_ONCE
+    world.create_topic("t", {index: (1 + index % 3, 1 + (index + 1) % 3) for index in range(partitions)})
+    world.hold_writes = True
+    world.stop_broker(3)
+    world.start_broker(4)
+    pauses = 0
+    while world.held is not None:
+        pauses += not world.held.writes
+        world.release(others_too=False)
+    assert pauses > 0
+    assert 4 in world.metadata and len(world.metadata[4]) == partitions
+    for broker in (1, 2):
+        told = [item.state for item in world.beliefs[broker].values()]
+        assert len(told) == sum(broker in replicas for replicas in world.topics["t"].replicas.values())
+        assert all(3 not in (state.leader, *state.isr) for state in told)
 
 
 class Player:
