@@ -275,10 +275,10 @@ class GenuineKafka(Server):
         from kazoo.client import KazooClient
         from kazoo.exceptions import NoNodeError
 
-        assert self.zookeeper is not None
-        client = KazooClient(self.zookeeper.address)
+        properties = self.properties()
+        client = KazooClient(properties["zookeeper.connect"])
         client.start(20)
-        for path in (f"/brokers/ids/{self.properties()['broker.id']}", "/controller"):
+        for path in (f"/brokers/ids/{properties['broker.id']}", "/controller"):
             with contextlib.suppress(NoNodeError):
                 client.delete(path)
         client.stop()
