@@ -230,8 +230,10 @@ class _Term:
 
     def _take_over(self, elected: Elected) -> Procedure[None]:
         context = self.context
+        yield from context.pause()
         self._deletions.load(elected.deletions)
         send_metadata(context, context.brokers, [])
+        yield from context.pause()
         yield from self._take_up(context.partitions())
         yield from self._partitions.bring_online()
         yield from self._reassignments.resume(context.reassigning)
@@ -287,6 +289,7 @@ class _Term:
     def _take_up(self, partitions: Collection[TopicPartition]) -> Procedure[None]:
         context = self.context
         self._replicas.load(partitions)
+        yield from context.pause()
         replicas = context.replicas_of(partitions)
         online = [replica for replica in replicas if context.is_online(*replica)]
         away = [replica for replica in replicas if not context.is_online(*replica)]

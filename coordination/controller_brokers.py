@@ -81,7 +81,9 @@ class Brokers:
             alone = len(context.assignment(partition).replicas) == 1
             if state is not None and not alone and not context.is_deleted(partition.topic):
                 (led if state.leader == broker else followed).append(partition)
+        yield from context.pause()
         yield from self._partitions.elect(led, Strategy.SHUTDOWN)
+        yield from context.pause()
         batch = RequestBatch(context)
         for partition in followed:
             batch.stop_replica(broker, partition, delete=False)
@@ -121,6 +123,7 @@ class Brokers:
         send_metadata(context, context.brokers.keys() - ids, [])
         known = [partition for partition in sorted(context.states) if not context.is_deleted(partition.topic)]
         send_metadata(context, ids, known)
+        yield from context.pause()
         replicas = context.replicas_on(ids)
         settled = (ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_SUCCESSFUL)
         returning = [replica for replica in replicas if context.replica_phases.get(replica) not in settled]
@@ -140,7 +143,9 @@ class Brokers:
             context.brokers.pop(broker)
             context.shutting_down.discard(broker)
             context.offline_dirs.pop(broker, None)
-        yield from self._offline(context.replicas_on(brokers))
+        replicas = context.replicas_on(brokers)
+        yield from context.pause()
+        yield from self._offline(replicas)
 
     def _offline(self, replicas: list[Replica]) -> Procedure[None]:
         context = self._context
@@ -150,7 +155,9 @@ class Brokers:
             if not context.is_online(partition, state.leader) and not context.is_deleted(partition.topic)
         ]
         self._partitions.move(leaderless, PartitionPhase.OFFLINE)
+        yield from context.pause()
         led = yield from self._partitions.bring_online()
+        yield from context.pause()
         kept = [replica for replica in replicas if not context.is_deleted(replica[0].topic)]
         yield from self._replicas.move(kept, ReplicaPhase.OFFLINE)
         going = [replica for replica in replicas if self._is_going(replica)]

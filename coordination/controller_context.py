@@ -95,6 +95,11 @@ class ControllerContext:
             if self.assignment(partition).being_reassigned:
                 self.reassigning.add(partition)
 
+    def pause(self) -> Procedure[None]:
+        """Between two looks at all partitions: a `PAUSE` where they are very many."""
+        if len(self.states) >= AT_ONCE:
+            yield PAUSE
+
     # Brokers
 
     def live_brokers(self) -> set[int]:

@@ -167,6 +167,7 @@ class Partitions:
             )
 
         elected = yield from change_states(context, partitions, decide)
+        yield from context.pause()
         for partition in partitions:
             if partition not in elected:
                 context.note(f"No leader for {partition}: {strategy.value} was wanted")

@@ -20,7 +20,7 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -41,6 +41,7 @@ from kafka_compat.coordination.model import BrokerInfo, TopicState
 from kafka_compat.long_work import LongWork
 from kafka_compat.metadata.topic_nodes import new_topic_id
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest
 
 log = logging.getLogger(__name__)
 
@@ -405,12 +406,18 @@ class ControllerTerm:
         )
 
     def _send_update_metadata(self, effect: effects.SendUpdateMetadata) -> None:
+        topics = cache(partial(wire.metadata_topics, effect))
+
+        def request(broker_epoch: int) -> UpdateMetadataRequest:
+            return wire.update_metadata(self._broker_id, effect, broker_epoch, topics())
+
         for broker_id, epoch in effect.brokers:
-            make = partial(wire.update_metadata, self._broker_id, effect, epoch)
             self._channels.send(
                 broker_id,
                 epoch,
-                ControllerRequest(ApiKey.UPDATE_METADATA, wire.UPDATE_METADATA_VERSION, make),
+                ControllerRequest(
+                    ApiKey.UPDATE_METADATA, wire.UPDATE_METADATA_VERSION, partial(request, epoch)
+                ),
             )
 
     def _send_stop_replica(self, effect: effects.SendStopReplica) -> None:

@@ -103,22 +103,30 @@ def _leader_and_isr_state(item: LeaderAndIsrPartition) -> LeaderAndIsrPartitionS
     )
 
 
+def metadata_topics(effect: SendUpdateMetadata) -> list[UpdateMetadataTopicState]:
+    """What the requests to all brokers have in common."""
+    return [
+        UpdateMetadataTopicState(
+            topic_name=topic,
+            topic_id=items[0].topic_id or _NO_TOPIC_ID,
+            partition_states=[_metadata_state(item) for item in items],
+        )
+        for topic, items in _by_topic(effect.partitions)
+    ]
+
+
 def update_metadata(
-    controller_id: int, effect: SendUpdateMetadata, broker_epoch: int
+    controller_id: int,
+    effect: SendUpdateMetadata,
+    broker_epoch: int,
+    topics: list[UpdateMetadataTopicState],
 ) -> UpdateMetadataRequest:
-    """The request for the broker that registered with `broker_epoch`."""
+    """The request for the broker that registered with `broker_epoch`; `topics` are `metadata_topics`."""
     return UpdateMetadataRequest(
         controller_id=controller_id,
         controller_epoch=effect.controller_epoch,
         broker_epoch=broker_epoch,
-        topic_states=[
-            UpdateMetadataTopicState(
-                topic_name=topic,
-                topic_id=items[0].topic_id or _NO_TOPIC_ID,
-                partition_states=[_metadata_state(item) for item in items],
-            )
-            for topic, items in _by_topic(effect.partitions)
-        ],
+        topic_states=topics,
         live_brokers=[_live_broker(broker) for broker in effect.live_brokers],
     )
 

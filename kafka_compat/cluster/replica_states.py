@@ -139,6 +139,8 @@ class ReplicaStates:
         outcomes: dict[Key, ErrorCode] = {}
         deleted: list[Key] = []
         for topic, index, leader_epoch, delete in stops_of(request):
+            if turn is not None:
+                await turn.pause_if_due()
             key = (topic, index)
             held = self._replicas.get(topic, index)
             if held is not None and NO_EPOCH < leader_epoch < held.leader_epoch:

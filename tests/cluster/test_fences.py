@@ -90,7 +90,7 @@ class Known:
         """The leader's answer to UpdateMetadata that knows no brokers."""
         address = self._address(broker_epoch)
         effect = SendUpdateMetadata((address,), self._epoch(controller_epoch), (), ())
-        request = wire.update_metadata(9, effect, address.epoch)
+        request = wire.update_metadata(9, effect, address.epoch, wire.metadata_topics(effect))
         answer = await self.cluster.send(self.state.leader, ApiKey.UPDATE_METADATA, 8, request)
         return ErrorCode(answer.error_code)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import json
 import os
 import socket
 import struct
@@ -278,9 +279,12 @@ class GenuineKafka(Server):
         properties = self.properties()
         client = KazooClient(properties["zookeeper.connect"])
         client.start(20)
-        for path in (f"/brokers/ids/{properties['broker.id']}", "/controller"):
-            with contextlib.suppress(NoNodeError):
-                client.delete(path)
+        with contextlib.suppress(NoNodeError):
+            client.delete(f"/brokers/ids/{properties['broker.id']}")
+        with contextlib.suppress(NoNodeError):
+            data, _ = client.get("/controller")
+            if json.loads(data)["brokerid"] == int(properties["broker.id"]):
+                client.delete("/controller")
         client.stop()
         client.close()
 
