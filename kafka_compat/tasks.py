@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum, auto
+from typing import TypeVar
 
 log = logging.getLogger(__name__)
 
+S = TypeVar("S")
+T = TypeVar("T")
 Work = Callable[[], Awaitable[None]]
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -127,3 +130,22 @@ class Tasks:
                 log.exception("%s failed; it goes on in %.1f s", name, pause_s)
             await self._sleep(pause_s)
             pause_s = min(2 * pause_s, RESTART_S_MAX)
+
+
+async def asked_for_all(items: Sequence[S], ask: Callable[[S], Awaitable[T]], most: int) -> list[T]:
+    """What asking for each of the items brings, in their order; `most` at a time. The first that fails ends
+    the others."""
+    found: dict[int, T] = {}
+    waiting = enumerate(items)
+
+    async def work() -> None:
+        for number, item in waiting:
+            found[number] = await ask(item)
+
+    workers = [asyncio.ensure_future(work()) for _ in range(min(len(items), most))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+    return [found[number] for number in range(len(found))]

@@ -10,7 +10,7 @@ for: whoever reads several nodes gets the others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TypeVar
 
@@ -44,8 +44,8 @@ from kafka_compat.coordination.model import BrokerInfo, PartitionState, TopicSta
 from kafka_compat.coordination.node_json import INT32_MAX, is_number
 from kafka_compat.errors import KafkaError
 from kafka_compat.metadata.topic_names import check_topic_name
+from kafka_compat.tasks import asked_for_all
 
-S = TypeVar("S")
 T = TypeVar("T")
 
 RETRY_S = 0.1
@@ -101,7 +101,9 @@ class ControllerNodes:
             else:
                 error = MalformedNode(f"{znodes.BROKER_IDS}/{name}", "this is no broker id")
                 self._malformed.tell(error, NO_VERSION, "nobody is taken for that broker")
-        found = await _all(ids, lambda item: self._broker(item, watch_broker(item), known.get(item)))
+        found = await asked_for_all(
+            ids, lambda item: self._broker(item, watch_broker(item), known.get(item)), UNDER_WAY_MOST
+        )
         return {item: broker for item, broker in zip(ids, found, strict=True) if broker is not None}
 
     async def _broker(
@@ -128,7 +130,7 @@ class ControllerNodes:
     ) -> dict[str, TopicState | MalformedNode]:
         """Those of the topics that exist."""
         topics = list(names)
-        found = await _all(topics, lambda name: self._topic(name, watch_topic(name)))
+        found = await asked_for_all(topics, lambda name: self._topic(name, watch_topic(name)), UNDER_WAY_MOST)
         return {name: topic for name, topic in zip(topics, found, strict=True) if topic is not None}
 
     async def _topic(self, name: str, watch: Watch | None) -> TopicState | MalformedNode | None:
@@ -145,7 +147,7 @@ class ControllerNodes:
         self, partitions: list[TopicPartition], watch_malformed: Callable[[TopicPartition], Watch | None]
     ) -> dict[TopicPartition, PartitionState]:
         """The states of those partitions that have one; a malformed one is watched."""
-        found = await _all(partitions, self._state)
+        found = await asked_for_all(partitions, self._state, UNDER_WAY_MOST)
         states = {}
         for partition, state in zip(partitions, found, strict=True):
             if isinstance(state, MalformedNode):
@@ -205,7 +207,7 @@ class ControllerNodes:
     async def topic_settings(self, names: Iterable[str], setting: str) -> dict[str, str]:
         """The topics that have a value of their own for a setting."""
         topics = list(names)
-        found = await _all(topics, self._settings)
+        found = await asked_for_all(topics, self._settings, UNDER_WAY_MOST)
         return {
             name: settings[setting]
             for name, settings in zip(topics, found, strict=True)
@@ -283,8 +285,10 @@ class ControllerNodes:
 
     async def write_states(self, effect: WriteStates) -> StatesWritten:
         """Write each state by itself, many at the same time. Raises Deposed."""
-        outcomes = await _all(
-            effect.writes, lambda write: self._write_state(write, effect.epoch_znode_version)
+        outcomes = await asked_for_all(
+            effect.writes,
+            lambda write: self._write_state(write, effect.epoch_znode_version),
+            UNDER_WAY_MOST,
         )
         written: dict[TopicPartition, int] = {}
         conflicts: dict[TopicPartition, PartitionState | None] = {}
@@ -362,13 +366,17 @@ class ControllerNodes:
         )
 
     async def delete_topic(self, topic: str, epoch_znode_version: int) -> None:
-        """Remove a topic's nodes, its settings, and last the request for it. Raises Deposed."""
-        for path in (
-            znodes.topic_path(topic),
-            znodes.config_path("topics", topic),
-            znodes.delete_topic_path(topic),
-        ):
-            await self._delete_tree(path, epoch_znode_version)
+        """Remove a topic's nodes; its own, its settings and the request for it last, at once: a new topic of
+        that name would else lose the settings that it was made with. Raises Deposed."""
+        path = znodes.topic_path(topic)
+        last = (path, znodes.config_path("topics", topic), znodes.delete_topic_path(topic))
+        await self._delete(await self._below(path), epoch_znode_version)
+        while True:
+            with suppress(NoNode):  # removed by somebody else since we looked
+                await self._delete(
+                    [node for node in last if await self._store.exists(node)], epoch_znode_version
+                )
+                return
 
     async def clear_deletions(self, topics: Iterable[str], epoch_znode_version: int) -> None:
         for topic in topics:
@@ -392,17 +400,23 @@ class ControllerNodes:
             await self._guarded(epoch_znode_version, [Create(path, data)])
 
     async def _delete_tree(self, path: str, epoch_znode_version: int) -> None:
+        nodes = [*await self._below(path), path] if await self._store.exists(path) else []
+        await self._delete(nodes, epoch_znode_version)
+
+    async def _below(self, path: str) -> list[str]:
+        """The nodes below a path, children before their parents."""
+        found: list[str] = []
         paths = [path]
-        operations: list[Operation] = []
         while paths:
             current = paths.pop()
-            try:
-                paths.extend(f"{current}/{name}" for name in await self._store.children(current))
-            except NoNode:
-                continue
-            operations.append(Delete(current))
-        if operations:
-            await self._guarded(epoch_znode_version, operations[::-1])
+            children = [f"{current}/{name}" for name in await self._children(current, None)]
+            found += children
+            paths += children
+        return found[::-1]
+
+    async def _delete(self, paths: list[str], epoch_znode_version: int) -> None:
+        if paths:
+            await self._guarded(epoch_znode_version, [Delete(path) for path in paths])
 
     async def _guarded(
         self, epoch_znode_version: int, operations: list[Operation]
@@ -414,24 +428,6 @@ class ControllerNodes:
             if failed.index == 0:
                 raise Deposed from failed
             raise failed.cause from None
-
-
-async def _all(items: Sequence[S], ask: Callable[[S], Awaitable[T]]) -> list[T]:
-    """What asking for each of the items brings, in their order. The first that fails ends the others."""
-    found: dict[int, T] = {}
-    waiting = enumerate(items)
-
-    async def work() -> None:
-        for number, item in waiting:
-            found[number] = await ask(item)
-
-    workers = [asyncio.ensure_future(work()) for _ in range(min(len(items), UNDER_WAY_MOST))]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for worker in workers:
-            worker.cancel()
-    return [found[number] for number in range(len(found))]
 
 
 def _same(found: PartitionState | None, wanted: PartitionState) -> bool:

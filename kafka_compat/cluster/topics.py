@@ -173,18 +173,23 @@ class ClusterTopics:
 
     async def _write(self, state: TopicState, configs: Mapping[str, str]) -> None:
         config_path, config = znodes.config_path("topics", state.name), znodes.encode_config(configs)
-        has_config = await self._store.exists(config_path) is not None
-        operations: list[Operation] = [
-            SetData(config_path, config) if has_config else Create(config_path, config),
-            Create(znodes.topic_path(state.name), znodes.encode_topic(state)),
-        ]
-        try:
-            await self._store.multi(operations)
-        except TransactionFailed as failed:
-            if isinstance(failed.cause, NodeExists):
-                problem = f"Topic '{state.name}' already exists."
-                raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, problem) from failed
-            raise
+        while True:
+            has_config = await self._store.exists(config_path) is not None
+            operations: list[Operation] = [
+                SetData(config_path, config) if has_config else Create(config_path, config),
+                Create(znodes.topic_path(state.name), znodes.encode_topic(state)),
+            ]
+            try:
+                await self._store.multi(operations)
+                return
+            except TransactionFailed as failed:
+                # The settings of a topic that was deleted went, or somebody wrote some, since we looked.
+                if failed.index == 0 and isinstance(failed.cause, NoNode if has_config else NodeExists):
+                    continue
+                if isinstance(failed.cause, NodeExists):
+                    problem = f"Topic '{state.name}' already exists."
+                    raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, problem) from failed
+                raise
 
     async def create_partitions(
         self,

@@ -33,7 +33,13 @@ class LosingAnswers(CurrentSession):
     losses = 0
     before = False
 
+    def __init__(self, session: MetadataStore) -> None:
+        super().__init__(session)
+        self.asked: list[Sequence[Operation]] = []
+        """The transactions."""
+
     async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
+        self.asked.append(operations)
         lost = self.losses > 0
         self.losses -= lost
         if not (lost and self.before):
@@ -57,6 +63,9 @@ class Controller:
         write = StateWrite(PARTITION, state, expected)
         outcome = await self.nodes.write_states(WriteStates(1, (write,), self._version))
         return outcome.written.get(PARTITION), outcome.conflicts.get(PARTITION)
+
+    async def delete(self, topic: str) -> None:
+        await self.nodes.delete_topic(topic, self._version)
 
 
 @pytest.fixture
@@ -95,6 +104,16 @@ async def test_what_another_wrote_meanwhile_is_no_success(controller: Controller
     )
     controller.store.losses, controller.store.before = 1, True
     assert await controller.write(STATE, 0) == (None, other)
+
+
+async def test_the_settings_of_a_topic_go_with_it(controller: Controller) -> None:
+    """A topic that is made anew in between would else lose its own."""
+    await controller.write(STATE, CREATE)
+    last = (znodes.topic_path("t"), znodes.config_path("topics", "t"), znodes.delete_topic_path("t"))
+    await controller.other.multi([Create(path) for path in last[1:]])
+    await controller.delete("t")
+    assert [operation.path for operation in controller.store.asked[-1][1:]] == list(last)
+    assert [await controller.other.exists(path) for path in last] == [None, None, None]
 
 
 async def test_a_topic_that_is_deleted_before_the_controller_knew_it(tmp_path: Path) -> None:

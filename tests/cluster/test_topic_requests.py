@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.metadata_store import Operation, Stat
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
+    CreatableTopicConfig,
     CreateTopicsRequest,
 )
 from kafka_compat.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -48,6 +51,31 @@ async def test_many_topics_in_one_request(cluster: EmbeddedCluster) -> None:
 async def test_names_that_collide_in_one_request(cluster: EmbeddedCluster) -> None:
     wanted = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("a.b", "a_b")]
     assert await create(cluster, wanted) == [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION]
+
+
+@pytest.mark.parametrize("settings_go", [True, False])
+async def test_settings_that_come_or_go_while_a_topic_is_made(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch, settings_go: bool
+) -> None:
+    """As with a topic of the same name whose deletion comes to its end at that moment."""
+    path = znodes.config_path("topics", "t")
+    other = cluster.tree.connect()
+    if settings_go:
+        await other.create(path, znodes.encode_config({"retention.ms": "1"}))
+    store = cluster.controller.store
+    multi = store.multi
+
+    async def after_another(operations: Sequence[Operation]) -> list[str | Stat | None]:
+        monkeypatch.setattr(store, "multi", multi)
+        await (other.delete(path) if settings_go else other.create(path))
+        return await multi(operations)
+
+    monkeypatch.setattr(store, "multi", after_another)
+    config = CreatableTopicConfig(name="retention.ms", value="7200000")
+    wanted = CreatableTopic(name="t", num_partitions=1, replication_factor=3, configs=[config])
+    assert await create(cluster, [wanted]) == [ErrorCode.NONE]
+    data, _ = await other.get(path)
+    assert znodes.decode_config(path, data) == {"retention.ms": "7200000"}
 
 
 async def test_replicas_on_brokers_that_are_away(cluster: EmbeddedCluster) -> None:
