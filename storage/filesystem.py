@@ -266,7 +266,8 @@ def is_temporary(name: str, of: str = "") -> bool:
 def _write_fully(fd: int, content: Buffer) -> None:
     view = memoryview(content)
     while view:
-        view = view[os.write(fd, view) :]
+        written_bytes = os.write(fd, view)
+        view = view[written_bytes:]
 
 
 @functools.cache

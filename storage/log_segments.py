@@ -110,7 +110,8 @@ class LogSegments:
     def aborted_transactions(self, fetch_offset: int, upper_bound: int) -> list[AbortedTransaction]:
         """Aborted transactions with records in [fetch_offset, upper_bound)."""
         aborted: list[AbortedTransaction] = []
-        for segment in self.all[self.number_of(fetch_offset) :]:
+        first = self.number_of(fetch_offset)
+        for segment in self.all[first:]:
             in_segment, complete = segment.txn_index.collect(fetch_offset, upper_bound)
             aborted += in_segment
             if complete:

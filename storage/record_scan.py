@@ -322,11 +322,12 @@ def _wide_extremes(lows: bytes, highs: bytes) -> tuple[int, int]:
     least, greatest = lows[0], lows[-1]
     # Again time mostly runs forward. Then no high byte lies above the last one, and from where that one first
     # appears no low byte exceeds the last; the other way around for the first.
+    first_greatest, last_least = highs.find(highs[-1]), highs.rfind(highs[0])
     if not (
         lows.translate(None, _CONTINUED_EVEN)
         or highs.translate(None, bytes(range(highs[0], highs[-1] + 1)))
-        or lows[highs.find(highs[-1]) :].translate(None, bytes(range(128, greatest + 1)))
-        or lows[: highs.rfind(highs[0]) + 1].translate(None, bytes(range(least, 256)))
+        or lows[first_greatest:].translate(None, bytes(range(128, greatest + 1)))
+        or lows[: last_least + 1].translate(None, bytes(range(least, 256)))
     ):
         return (least & 127 | highs[0] << 7) >> 1, (greatest & 127 | highs[-1] << 7) >> 1
     numbers = {low & 127 | high << 7 for low, high in zip(lows, highs, strict=True)}

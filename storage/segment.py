@@ -206,9 +206,13 @@ class Segment:
         """Let go of the file, and of what the index files hold as well. The descriptor closes once no slice
         uses it.
         """
+        # Compiled, an assignment ends the old value before the new one is there, and another thread would see
+        # a closed file: so it lives until the end of this.
+        file = self._file
         self._file = None
         if self.sealed:
             self._indexes.release()
+        del file
 
     def put_away(self) -> None:
         """Release at once, for a segment that is not expected to be asked soon."""
@@ -219,8 +223,10 @@ class Segment:
         """The segment is not here any more: nothing is opened again."""
         self.deleted = True
         self._open_segments.forget(self)
+        file = self._file  # as in `release`
         self._file = None
         self._indexes.release()
+        del file
 
     def create(self) -> None:
         """Make the empty log file."""

@@ -322,7 +322,8 @@ def _validate_unusual(
         raise InvalidRecord("a message set mixes record formats")
     if quick and (len(data) > QUICK_OLD_BYTES_MAX or data[MAGIC_POSITION + 1] & COMPRESSION_MASK):
         raise TakesLong
-    return _convert(data[: sum(sizes)], sizes, policy, now_ms)
+    whole_bytes = sum(sizes)
+    return _convert(data[:whole_bytes], sizes, policy, now_ms)
 
 
 def _batches(data: memoryview) -> tuple[list[int], list[int]]:

@@ -4,6 +4,8 @@ Rules
 1. /controller and /controller_epoch change in one transaction, so that each term has an epoch of its own.
 2. A broker whose session is lost resigns at once; what it still has on its way is fenced by its epoch.
 3. A controller whose node is removed by hand resigns and runs again, as Kafka's does.
+4. What only a controller needs is imported in a thread: by who is elected, or, behind the start, by who may
+   be. It is a fifth of what a broker of a cluster imports.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import logging
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafka_compat.cluster.controller_election import (
@@ -20,10 +23,7 @@ from kafka_compat.cluster.controller_election import (
     read_controller_epoch,
     run_for_controller,
 )
-from kafka_compat.cluster.controller_nodes import RETRY_S, Deposed
-from kafka_compat.cluster.controller_term import ControllerTerm, ControllerTermSettings
-from kafka_compat.coordination import controller_events as events
-from kafka_compat.coordination import controller_replies as replies
+from kafka_compat.cluster.controller_settings import ControllerTermSettings
 from kafka_compat.coordination import znodes
 from kafka_compat.coordination.malformed_nodes import NO_VERSION, MalformedNode, MalformedNodes
 from kafka_compat.coordination.metadata_store import (
@@ -36,9 +36,15 @@ from kafka_compat.coordination.metadata_store import (
 from kafka_compat.long_work import LongWork
 from kafka_compat.tasks import Background, OnFailure, Tasks
 
+if TYPE_CHECKING:
+    from kafka_compat.cluster.controller_term import ControllerTerm
+    from kafka_compat.coordination import controller_events as events
+    from kafka_compat.coordination import controller_replies as replies
+
 log = logging.getLogger(__name__)
 
 NOBODY = -1
+RETRY_S = 0.1
 FAILURE_PAUSE_S = 1.0
 
 
@@ -84,6 +90,10 @@ class ControllerService:
         self._following = self._tasks.spawn(
             "following the controller", partial(self._follow, store), OnFailure.RESTART
         )
+
+    async def get_ready(self) -> None:
+        """Be able to serve as controller without delay: see rule 4."""
+        await asyncio.to_thread(_term_class)
 
     async def stop(self) -> None:
         """Resign if need be; the node itself goes with the session."""
@@ -164,7 +174,8 @@ class ControllerService:
     async def _serve(self, store: MetadataStore, epoch: ControllerEpoch) -> None:
         """Be the controller until the node is gone, or another's."""
         log.info("broker %d is the controller, epoch %d", self._broker_id, epoch.controller_epoch)
-        term = self._term = ControllerTerm(
+        term_class = await asyncio.to_thread(_term_class)
+        term = self._term = term_class(
             self._broker_id, epoch, store, self._settings, self._malformed, self._long_work
         )
         running = asyncio.get_running_loop().create_task(term.run())
@@ -178,6 +189,8 @@ class ControllerService:
             watching.cancel()
             outcomes = await asyncio.gather(running, watching, return_exceptions=True)
         log.info("broker %d is the controller no more", self._broker_id)
+        from kafka_compat.cluster.controller_nodes import Deposed
+
         failure = outcomes[0]
         if isinstance(failure, SessionExpired):
             raise failure
@@ -209,3 +222,9 @@ class ControllerService:
             self.controller_changed.set()
             for listener in self.on_controller_changed:
                 listener()
+
+
+def _term_class() -> type[ControllerTerm]:
+    from kafka_compat.cluster.controller_term import ControllerTerm
+
+    return ControllerTerm

@@ -19,7 +19,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import TypeVar
 from uuid import UUID
@@ -28,6 +28,7 @@ from kafka_compat.cluster import controller_wire as wire
 from kafka_compat.cluster.broker_channels import BrokerChannels, ControllerRequest
 from kafka_compat.cluster.controller_election import ControllerEpoch
 from kafka_compat.cluster.controller_nodes import RETRY_S, ControllerNodes
+from kafka_compat.cluster.controller_settings import ControllerTermSettings
 from kafka_compat.coordination import controller_effects as effects
 from kafka_compat.coordination import controller_events as events
 from kafka_compat.coordination import controller_model as model
@@ -50,19 +51,6 @@ FIRST_REBALANCE_S = 5.0
 
 T = TypeVar("T")
 Job = Callable[[], Awaitable[events.Event | None]]
-
-
-@dataclass(frozen=True)
-class ControllerTermSettings:
-    """What a controller obeys, beside what its machine does."""
-
-    machine: model.ControllerSettings
-    listener: str
-    """The listener that brokers use among themselves."""
-    unclean_default: bool
-    request_timeout_ms: int
-    rebalance_interval_s: int | None
-    """leader.imbalance.check.interval.seconds; None without auto.leader.rebalance.enable."""
 
 
 class ControllerTerm:

@@ -31,6 +31,8 @@ ALTER_PARTITION_VERSION = 3
 RETRY_S = 0.05
 FAILURE_PAUSE_S = 1.0
 """After a failure that nobody foresaw: it may be there the next time, too, and is logged each time."""
+ANSWERS_AT_ONCE = 100
+"""So many are handed over before others get the event loop."""
 _NO_EPOCH = -1
 
 
@@ -96,7 +98,7 @@ class IsrProposals:
                 log.exception("AlterPartition for %d partitions failed; it is tried again", len(batch))
                 await asyncio.sleep(FAILURE_PAUSE_S)
                 answers = {}
-            for proposed in batch:
+            for number, proposed in enumerate(batch, 1):
                 # A leader that hears of an unknown error proposes again.
                 missing = IsrAnswer(ErrorCode.UNKNOWN_SERVER_ERROR)
                 answer = answers.get((proposed.topic_id, proposed.partition), missing)
@@ -106,6 +108,8 @@ class IsrProposals:
                     log.exception("an answer to a proposed ISR failed")
                 if answer.error == ErrorCode.UNKNOWN_SERVER_ERROR:
                     await asyncio.sleep(RETRY_S)
+                elif number % ANSWERS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
         self._task = None
 
     async def _send(self, batch: list[_Proposed]) -> dict[tuple[UUID, int], IsrAnswer]:

@@ -23,7 +23,7 @@ from kafka_compat.cluster.controlled_shutdown import hand_over
 from kafka_compat.cluster.controller_link import ControllerLink
 from kafka_compat.cluster.controller_orders import ControllerOrders, Fence
 from kafka_compat.cluster.controller_service import ControllerService
-from kafka_compat.cluster.controller_term import ControllerTermSettings
+from kafka_compat.cluster.controller_settings import ControllerTermSettings
 from kafka_compat.cluster.enrolment import Enrolment
 from kafka_compat.cluster.features import FinalizedFeatures, UnsupportedFeatures
 from kafka_compat.cluster.isr_proposals import IsrProposals
@@ -256,6 +256,7 @@ class ClusterMembership:
     async def settle(self) -> None:
         self._tasks.spawn("looking for followers that lag", self._shrink_isrs, OnFailure.RESTART)
         await self.await_metadata()
+        self._tasks.spawn("getting ready to be the controller", self.service.get_ready)
         if not self.orders.has_metadata.is_set():
             log.warning("no controller has sent metadata yet: clients are told of nothing until then")
 

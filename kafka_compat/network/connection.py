@@ -359,6 +359,8 @@ class Connection:
     def connection_lost(self) -> None:
         """The end, whoever brought it about."""
         self._output.clear()
+        # Whoever holds the connection for longer must not hold its buffers.
+        self._reader.close()
         self._socket.close()
         while self.parked:
             self.parked.pop().connection_ended()

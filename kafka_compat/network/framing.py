@@ -165,6 +165,15 @@ class FrameReader:
             self.held_bytes -= len(self._spare)
             self._spare = None
 
+    def close(self) -> None:
+        """Give back all memory: nothing more is received or cut."""
+        self.release_spare()
+        self._partial = None
+        self._position = self._end = 0
+        self._source = self._scratch
+        self._given = memoryview(b"")
+        self.held_bytes = 0
+
     def _drop_source(self) -> None:
         self.held_bytes -= len(self._source)
         self._source = self._scratch

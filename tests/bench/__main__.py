@@ -19,7 +19,7 @@ from tests.bench.progress import Progress
 from tests.bench.report import Leg, Pairs
 from tests.bench.sides import Side
 from tests.bench.workloads import WORKLOADS, Workload, java_produce
-from tests.support.servers import ZooKeeper
+from tests.support.servers import PROJECT, ZooKeeper
 
 _VALIDATION_SETTING = "kafka.compat.record.validation.enable"
 _LEG_SECONDS = 4.0
@@ -289,6 +289,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     single = [workload for workload in WORKLOADS if workload.name in wanted and not workload.cluster]
     replicated = [workload for workload in WORKLOADS if workload.name in wanted and workload.cluster]
     pairs = 2 if arguments.quick else arguments.pairs
+    for checkout in filter(None, (PROJECT, arguments.before)):
+        sides.compile_sources(checkout)
 
     def other(directory: Path) -> Side:
         if arguments.before is not None:

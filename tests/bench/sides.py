@@ -8,6 +8,7 @@ import mmap
 import shutil
 import socket
 import struct
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -191,6 +192,15 @@ def _answers(port: int) -> bool:
             return bool(connection.recv(4))
     except OSError:
         return False
+
+
+def compile_sources(checkout: Path) -> None:
+    """Have the bytecode of a checkout's sources as after an installation: it may forbid processes to write it
+    (PYTHONDONTWRITEBYTECODE), and each start would compile what was changed since.
+    """
+    line = [str(checkout / ".venv" / "bin" / "python"), "-m", "compileall", "-q"]
+    folders = [name for name in ("kafka_compat", "storage", "coordination") if (checkout / name).is_dir()]
+    subprocess.run([*line, *folders], cwd=checkout, check=False)
 
 
 def prewarm_memory() -> None:
