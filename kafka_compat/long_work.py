@@ -23,7 +23,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from itertools import islice
-from types import CoroutineType
 from typing import Any, TypeVar
 
 log = logging.getLogger(__name__)
@@ -122,7 +121,7 @@ class LongWork:
             result: T = stop.value
         finally:
             steps.close()
-        if isinstance(result, CoroutineType):
+        if isinstance(result, Coroutine):
             result = await result
         return result
 

@@ -28,11 +28,11 @@ from __future__ import annotations
 
 import struct
 import zlib
-from enum import IntEnum
 from typing import NamedTuple
 
 from kafka_compat.storage.crc import crc32c
 from kafka_compat.storage.errors import CorruptRecord
+from kafka_compat.storage.kinds import CompressionType, TimestampType
 
 Buffer = bytes | bytearray | memoryview
 
@@ -61,23 +61,6 @@ _LEGACY_HEADER = struct.Struct(">qiIbbq")
 _BASE_OFFSET = struct.Struct(">q")
 _LEADER_EPOCH = struct.Struct(">i")
 _CRC = struct.Struct(">I")
-
-
-class CompressionType(IntEnum):
-    """Codec of a batch, as the lowest three bits of its attributes say."""
-
-    NONE = 0
-    GZIP = 1
-    SNAPPY = 2
-    LZ4 = 3
-    ZSTD = 4
-
-
-class TimestampType(IntEnum):
-    """Who set the timestamps of a batch, as message.timestamp.type names it."""
-
-    CREATE_TIME = 0
-    LOG_APPEND_TIME = 1
 
 
 class BatchHeader(NamedTuple):

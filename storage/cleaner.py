@@ -33,15 +33,10 @@ from kafka_compat.storage.batch import (
     seal,
 )
 from kafka_compat.storage.config import INT_MAX
+from kafka_compat.storage.kinds import ControlRecordType
 from kafka_compat.storage.offset_map import OffsetMap
 from kafka_compat.storage.record_keys import RecordKeys, read_keys, timestamp_delta_at
-from kafka_compat.storage.records import (
-    ControlRecordType,
-    encode_varint,
-    join_batch,
-    read_marker,
-    records_body,
-)
+from kafka_compat.storage.records import encode_varint, join_batch, read_marker, records_body
 from kafka_compat.storage.txn_index import AbortedTxn
 
 FLAGS_MAX = 8 << 20

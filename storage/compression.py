@@ -12,8 +12,9 @@ import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kafka_compat.storage.batch import Buffer, CompressionType
+from kafka_compat.storage.batch import Buffer
 from kafka_compat.storage.errors import CorruptRecord, MessageTooLarge, TakesLong
+from kafka_compat.storage.kinds import CompressionType
 
 SIZE_FLOOR_BYTES = 16 << 20
 SIZE_CEILING_BYTES = 128 << 20

@@ -24,12 +24,11 @@ from kafka_compat.storage.batch import (
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_FLAG,
     Buffer,
-    CompressionType,
-    TimestampType,
     read_header,
 )
 from kafka_compat.storage.compression import compress, decompress
 from kafka_compat.storage.errors import CorruptRecord, InvalidRecord, UnsupportedCompressionType
+from kafka_compat.storage.kinds import CompressionType, TimestampType
 from kafka_compat.storage.records import Record, build_batch, iter_records
 
 _HEAD = struct.Struct(">qiIbb")

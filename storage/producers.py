@@ -41,7 +41,8 @@ from kafka_compat.storage.errors import (
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from kafka_compat.storage.records import ControlRecordType, EndTransactionMarker, read_marker
+from kafka_compat.storage.kinds import ControlRecordType
+from kafka_compat.storage.records import EndTransactionMarker, read_marker
 from kafka_compat.storage.txn_index import AbortedTxn
 
 BATCHES_RETAINED = 5

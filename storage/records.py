@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -28,13 +27,12 @@ from kafka_compat.storage.batch import (
     TRANSACTIONAL_FLAG,
     BatchHeader,
     Buffer,
-    CompressionType,
-    TimestampType,
     read_header,
     seal,
 )
 from kafka_compat.storage.compression import compress, decompress
 from kafka_compat.storage.errors import CorruptRecord, InvalidRecord
+from kafka_compat.storage.kinds import CompressionType, ControlRecordType, TimestampType
 
 Header = tuple[str, bytes | None]
 
@@ -259,18 +257,6 @@ def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
     if end > len(data):
         raise InvalidRecord(f"a field of {length} bytes does not fit into its batch")
     return data[position:end], end
-
-
-class ControlRecordType(IntEnum):
-    """What a control record says; its key is (version int16 = 0, type int16)."""
-
-    ABORT = 0
-    COMMIT = 1
-    LEADER_CHANGE = 2
-    SNAPSHOT_HEADER = 3
-    SNAPSHOT_FOOTER = 4
-    KRAFT_VERSION = 5
-    KRAFT_VOTERS = 6
 
 
 class EndTransactionMarker(NamedTuple):

@@ -28,7 +28,7 @@ class ScannedBatch(NamedTuple):
 
     position: int
     header: BatchHeader
-    data: memoryview
+    data: "memoryview"  # noqa: UP037 - mypyc looks the name up among those of the module
     """The whole batch from `scan_batches`; from `scan_headers` what was read of it."""
 
 

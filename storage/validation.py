@@ -22,8 +22,6 @@ from kafka_compat.storage.batch import (
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_FLAG,
     BatchHeader,
-    CompressionType,
-    TimestampType,
     read_header,
     seal,
 )
@@ -39,6 +37,7 @@ from kafka_compat.storage.errors import (
     TakesLong,
     UnsupportedCompressionType,
 )
+from kafka_compat.storage.kinds import CompressionType, TimestampType
 from kafka_compat.storage.record_scan import scan
 from kafka_compat.storage.records import Record, iter_records, join_batch
 
@@ -104,7 +103,7 @@ class ValidatedBatches(NamedTuple):
     `log_append_time` is ms, or -1 when the timestamps are the producer's.
     """
 
-    data: memoryview
+    data: "memoryview"  # noqa: UP037 - mypyc looks the name up among those of the module
     headers: list[BatchHeader]
     log_append_time: int = NO_TIMESTAMP
     converted: bool = False

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kafka_compat.lazy import Lazy
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kafka_compat.replication.replica_manager import ReplicaManager
-from kafka_compat.storage.batch import CompressionType
+from kafka_compat.storage.kinds import CompressionType
 
 if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import GroupCoordinator

@@ -14,22 +14,12 @@ from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import ReplicaManager
-from kafka_compat.storage.batch import (
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
-    CompressionType,
-    read_header,
-)
+from kafka_compat.storage.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, read_header
 from kafka_compat.storage.errors import StorageError
+from kafka_compat.storage.kinds import CompressionType, ControlRecordType
 from kafka_compat.storage.legacy import records_of
 from kafka_compat.storage.log import Log
-from kafka_compat.storage.records import (
-    ControlRecordType,
-    Record,
-    build_batch,
-    control_record_type,
-)
+from kafka_compat.storage.records import Record, build_batch, control_record_type
 
 _READ_BYTES: Final = 1024 * 1024
 _PART_RECORDS: Final = 500

@@ -7,7 +7,7 @@ clients name their software; 3 also brings the supported and finalized features 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.network.request import RequestContext, handler
@@ -21,11 +21,7 @@ from kafka_compat.protocol.messages.api_versions import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasConfig, HasServed
-
-    class _Services(HasConfig, HasServed, Protocol):
-        """What is used here."""
-
+    from kafka_compat.handlers.services import ApiVersionsServices
 
 _TRANSACTION_VERSION = "transaction.version"
 _LEVEL_MAX = 2
@@ -33,7 +29,9 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @handler(ApiKey.API_VERSIONS, 0, 4)
-def api_versions(ctx: RequestContext[_Services], request: ApiVersionsRequest | None) -> ApiVersionsResponse:
+def api_versions(
+    ctx: RequestContext[ApiVersionsServices], request: ApiVersionsRequest | None
+) -> ApiVersionsResponse:
     """`request` is None where its version was unknown."""
     response = ApiVersionsResponse(finalized_features_epoch=ctx.services.finalized_features_epoch)
     if request is None:

@@ -10,12 +10,10 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import kafka_compat.handlers
-
-if TYPE_CHECKING:
-    from kafka_compat.network.declaration import Declaration
+from kafka_compat.network.declaration import Declaration, Handler
 
 TABLE = Path(__file__).with_name("served.py")
 
@@ -35,11 +33,11 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 def declarations() -> list[Declaration]:
     """What every handler says of itself, by API key. Imports all of them."""
-    functions: Iterator[Any] = (
+    found: Iterator[Any] = (
         getattr(importlib.import_module(f"kafka_compat.handlers.{module.name}"), module.name, None)
         for module in pkgutil.iter_modules(kafka_compat.handlers.__path__)
     )
-    return sorted(function.declaration for function in functions if hasattr(function, "declaration"))
+    return sorted(item.declaration for item in found if isinstance(item, Handler))
 
 
 def table() -> str:

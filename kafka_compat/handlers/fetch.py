@@ -9,7 +9,7 @@ get formats 0 and 1.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafka_compat.errors import KafkaError
@@ -21,20 +21,16 @@ from kafka_compat.replication.delayed_fetch import DelayedFetch
 from kafka_compat.replication.fetch_session import FINAL_EPOCH, FetchTarget, PartitionKey, partition_key
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasClock, HasConfig, HasFetchSessions, HasMetadata, HasReplicas
+    from kafka_compat.handlers.services import FetchServices
     from kafka_compat.long_work import Steps
     from kafka_compat.protocol.pending import Pending
-
-    class _Services(HasClock, HasConfig, HasFetchSessions, HasMetadata, HasReplicas, Protocol):
-        """What is used here."""
-
 
 _PARTITIONS_AT_ONCE = 256
 
 
 @handler(ApiKey.FETCH, 0, 18)
 def fetch(
-    ctx: RequestContext[_Services], request: FetchRequest
+    ctx: RequestContext[FetchServices], request: FetchRequest
 ) -> FetchResponse | Pending | Steps[FetchResponse | Pending]:
     by_id = ctx.api_version >= 13
     targets: list[FetchTarget] = []
@@ -49,7 +45,7 @@ def fetch(
     return delayed if isinstance(delayed, FetchResponse) else delayed.start()
 
 
-def _fetch_many(ctx: RequestContext[_Services], request: FetchRequest) -> Steps[FetchResponse | Pending]:
+def _fetch_many(ctx: RequestContext[FetchServices], request: FetchRequest) -> Steps[FetchResponse | Pending]:
     by_id = ctx.api_version >= 13
     targets: list[FetchTarget] = []
     for topic in request.topics:
@@ -80,7 +76,7 @@ def _targets(topic: str | UUID, partitions: Sequence[FetchPartition]) -> list[Fe
     ]
 
 
-def _forgotten(ctx: RequestContext[_Services], request: FetchRequest) -> Iterator[PartitionKey]:
+def _forgotten(ctx: RequestContext[FetchServices], request: FetchRequest) -> Iterator[PartitionKey]:
     by_id = ctx.api_version >= 13
     for topic in request.forgotten_topics_data:
         for partition in topic.partitions:
@@ -88,7 +84,7 @@ def _forgotten(ctx: RequestContext[_Services], request: FetchRequest) -> Iterato
 
 
 def _planned(
-    ctx: RequestContext[_Services],
+    ctx: RequestContext[FetchServices],
     request: FetchRequest,
     targets: list[FetchTarget],
     forgotten: list[PartitionKey],

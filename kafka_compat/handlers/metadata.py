@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -29,11 +29,7 @@ from kafka_compat.protocol.messages.metadata import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasBrokers, HasConfig, HasTopics
-
-    class _Services(HasBrokers, HasConfig, HasTopics, Protocol):
-        """What is used here."""
-
+    from kafka_compat.handlers.services import MetadataServices
 
 log = logging.getLogger(__name__)
 
@@ -49,11 +45,11 @@ Answer = MetadataResponse | Coroutine[Any, Any, MetadataResponse]
 
 
 @handler(ApiKey.METADATA, 0, 13)
-def metadata(ctx: RequestContext[_Services], request: MetadataRequest) -> Answer:
+def metadata(ctx: RequestContext[MetadataServices], request: MetadataRequest) -> Answer:
     return _answer(ctx, request) if ctx.services.metadata.brokers else _once_known(ctx, request)
 
 
-async def _once_known(ctx: RequestContext[_Services], request: MetadataRequest) -> MetadataResponse:
+async def _once_known(ctx: RequestContext[MetadataServices], request: MetadataRequest) -> MetadataResponse:
     """This broker has just started, and no controller has told it of the cluster. The answer waits:
     librdkafka 2.16 forgets every broker, and its coordinators, when it is told of none.
     """
@@ -62,7 +58,7 @@ async def _once_known(ctx: RequestContext[_Services], request: MetadataRequest) 
     return answer if isinstance(answer, MetadataResponse) else await answer
 
 
-def _answer(ctx: RequestContext[_Services], request: MetadataRequest) -> Answer:
+def _answer(ctx: RequestContext[MetadataServices], request: MetadataRequest) -> Answer:
     missing: list[str] = []
     topics = ctx.long_work.run(_topics(ctx, request, missing))
     if isinstance(topics, list) and not missing:
@@ -71,7 +67,7 @@ def _answer(ctx: RequestContext[_Services], request: MetadataRequest) -> Answer:
 
 
 def _topics(
-    ctx: RequestContext[_Services], request: MetadataRequest, missing: list[str]
+    ctx: RequestContext[MetadataServices], request: MetadataRequest, missing: list[str]
 ) -> Steps[list[MetadataResponseTopic]]:
     """The topics that are there; the names of those that are to be made go to `missing`."""
     cache = ctx.services.metadata
@@ -104,7 +100,7 @@ def _topics(
 
 
 async def _with_new_topics(
-    ctx: RequestContext[_Services],
+    ctx: RequestContext[MetadataServices],
     request: MetadataRequest,
     topics: list[MetadataResponseTopic] | Coroutine[Any, Any, list[MetadataResponseTopic]],
     missing: list[str],
@@ -158,7 +154,7 @@ def _unknown(name: str | None, topic_id: UUID, code: ErrorCode) -> MetadataRespo
 
 
 def _topic(
-    ctx: RequestContext[_Services], request: MetadataRequest, topic: TopicMetadata
+    ctx: RequestContext[MetadataServices], request: MetadataRequest, topic: TopicMetadata
 ) -> Steps[MetadataResponseTopic]:
     cache = ctx.services.metadata
     partitions = [_partition(cache, partition) for partition in topic.partitions[:_PARTITIONS_AT_ONCE]]
@@ -192,7 +188,7 @@ def _partition(cache: MetadataCache, partition: PartitionMetadata) -> MetadataRe
 
 
 def _response(
-    ctx: RequestContext[_Services], request: MetadataRequest, topics: list[MetadataResponseTopic]
+    ctx: RequestContext[MetadataServices], request: MetadataRequest, topics: list[MetadataResponseTopic]
 ) -> MetadataResponse:
     cache = ctx.services.metadata
     brokers = []

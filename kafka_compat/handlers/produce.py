@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.produce_refusals import failure, refused, unverified
@@ -42,15 +42,11 @@ from kafka_compat.storage.validation import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasClock, HasConfig, HasMetadata, HasReplicas, HasVerifications
+    from kafka_compat.handlers.services import ProduceServices
     from kafka_compat.long_work import Steps
     from kafka_compat.protocol.pending import Pending
     from kafka_compat.replication.partition import Partition
     from kafka_compat.transactions.verification import PartitionErrors, Verification
-
-    class _Services(HasClock, HasConfig, HasMetadata, HasReplicas, HasVerifications, Protocol):
-        """What is used here."""
-
 
 Validated = dict[int, ValidatedBatches | StorageError]
 """What other threads found of batches, by the identity of their data in the request."""
@@ -71,7 +67,7 @@ _FIRST_VERSION_THAT_ADDS = 12
 
 @handler(ApiKey.PRODUCE, 0, 13)
 def produce(
-    ctx: RequestContext[_Services], request: ProduceRequest
+    ctx: RequestContext[ProduceServices], request: ProduceRequest
 ) -> ProduceResponse | Pending | Coroutine[Any, Any, ProduceResponse | Pending | None] | None:
     if _may_be_long(ctx, request):
         return ctx.long_work.run(_produce_in_steps(ctx, request), partial(_keep_records, ctx, request))
@@ -85,7 +81,10 @@ def produce(
 
 
 async def _when_verified(
-    ctx: RequestContext[_Services], request: ProduceRequest, verification: Verification, validated: Validated
+    ctx: RequestContext[ProduceServices],
+    request: ProduceRequest,
+    verification: Verification,
+    validated: Validated,
 ) -> ProduceResponse | Pending | None:
     await verification.wait()
     return _produce(ctx, request, verification.take(), validated)
@@ -94,7 +93,7 @@ async def _when_verified(
 # Requests that may be long
 
 
-def _may_be_long(ctx: RequestContext[_Services], request: ProduceRequest) -> bool:
+def _may_be_long(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> bool:
     """Whether the records are many, or nobody knows how many bytes they are."""
     partition_count = record_count = 0
     for topic in request.topic_data:
@@ -120,7 +119,7 @@ def _may_be_long(ctx: RequestContext[_Services], request: ProduceRequest) -> boo
     return False
 
 
-def _produce_in_steps(ctx: RequestContext[_Services], request: ProduceRequest) -> Steps[Any]:
+def _produce_in_steps(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> Steps[Any]:
     """Partition after partition; those of a transaction are checked one by one, and appended together: what
     the coordinator says of them holds until something else happens.
     """
@@ -159,7 +158,7 @@ def _produce_in_steps(ctx: RequestContext[_Services], request: ProduceRequest) -
 
 
 def _validated(
-    ctx: RequestContext[_Services],
+    ctx: RequestContext[ProduceServices],
     request: ProduceRequest,
     topic: TopicProduceData,
     data: PartitionProduceData,
@@ -191,23 +190,23 @@ def _validate(
         return error
 
 
-def _keep_records(ctx: RequestContext[_Services], request: ProduceRequest) -> None:
+def _keep_records(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> None:
     """The request outlives its frame."""
     if ctx.frame_is_kept:
         return
     for topic in request.topic_data:
         for data in topic.partition_data:
             records = data.records
-            if isinstance(records, memoryview) and not isinstance(records.obj, _Kept):
-                data.records = memoryview(_Kept(records))
-
-
-class _Kept(bytearray):
-    """Records in a buffer of their own."""
+            if isinstance(records, memoryview):
+                data.records = memoryview(bytearray(records))
+    ctx.frame_is_kept = True
 
 
 def _produce(
-    ctx: RequestContext[_Services], request: ProduceRequest, verified: PartitionErrors, validated: Validated
+    ctx: RequestContext[ProduceServices],
+    request: ProduceRequest,
+    verified: PartitionErrors,
+    validated: Validated,
 ) -> ProduceResponse | Pending | None:
     refusal = _refusal(request)
     appends = _Appends(ctx, request.acks, verified, validated)
@@ -233,7 +232,7 @@ class _Appends:
     )
 
     def __init__(
-        self, ctx: RequestContext[_Services], acks: int, verified: PartitionErrors, validated: Validated
+        self, ctx: RequestContext[ProduceServices], acks: int, verified: PartitionErrors, validated: Validated
     ) -> None:
         self._ctx = ctx
         self._acks = acks
@@ -305,7 +304,7 @@ def _is_transactional(records: Records | None) -> bool:
     )
 
 
-def _verify(ctx: RequestContext[_Services], request: ProduceRequest) -> Verification | None:
+def _verify(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> Verification | None:
     """Ask whether the transaction includes the partitions that it has no records in yet; None where there is
     nothing to ask.
     """
@@ -355,7 +354,7 @@ def _may_begin(partition: Partition, records: memoryview) -> bool:
 
 
 def _append(
-    ctx: RequestContext[_Services],
+    ctx: RequestContext[ProduceServices],
     name: str | None,
     data: PartitionProduceData,
     acks: int,

@@ -202,6 +202,28 @@ class Services(
     """Of every broker."""
 
 
+# --- joined for handlers that are compiled: mypyc takes no class within `if TYPE_CHECKING`
+
+
+class ProduceServices(HasClock, HasConfig, HasMetadata, HasReplicas, HasVerifications, Protocol):
+    """What Produce uses."""
+
+
+class FetchServices(HasClock, HasConfig, HasFetchSessions, HasMetadata, HasReplicas, Protocol):
+    """What Fetch uses."""
+
+
+class MetadataServices(HasBrokers, HasConfig, HasTopics, Protocol):
+    """What Metadata uses."""
+
+
+class ApiVersionsServices(HasConfig, HasServed, Protocol):
+    """What ApiVersions uses."""
+
+
+# --- a broker of a cluster
+
+
 class Member(Protocol):
     """The part of a broker in its cluster."""
 

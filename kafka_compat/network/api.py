@@ -16,7 +16,7 @@ from kafka_compat.protocol.headers import encode_response_header
 
 if TYPE_CHECKING:
     from kafka_compat.errors import KafkaError
-    from kafka_compat.network.declaration import Declaration
+    from kafka_compat.network.declaration import Handler
     from kafka_compat.network.output import Part, Slot
     from kafka_compat.protocol.schema import Message
 
@@ -39,20 +39,24 @@ class Api:
         "max_version",
         "min_version",
         "request_class",
+        "response_class",
     )
 
     def __init__(self, key: ApiKey, min_version: int, max_version: int, answer_late: LateAnswer) -> None:
         name = key.name.lower()
-        function = getattr(importlib.import_module(f"kafka_compat.handlers.{name}"), name)
-        declared: Declaration = function.declaration
+        handler: Handler[Callable[..., Any]] = getattr(
+            importlib.import_module(f"kafka_compat.handlers.{name}"), name
+        )
+        declared = handler.declaration
         if (declared.low, declared.high) != (min_version, max_version):
             raise RuntimeError(f"handlers/served.py is not up to date: {name} declares {declared}")
         self.key = key
         self.answer_late = answer_late
         self.min_version = min_version
         self.max_version = max_version
-        self.function: Callable[..., Any] = function
+        self.function = handler.function
         self.request_class = messages.request_class(key)
+        self.response_class: type = messages.response_class(key)
         self.has_slices = key is ApiKey.FETCH
 
     def decode_long(self, version: int, frame: memoryview, position: int) -> Any:

@@ -1,10 +1,12 @@
-"""What a handler says of itself."""
+"""A handler, and what it says of itself."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from kafka_compat.protocol.api_keys import ApiKey
+
+Function = TypeVar("Function")
 
 
 class Declaration(NamedTuple):
@@ -16,3 +18,15 @@ class Declaration(NamedTuple):
     low: int
     high: int
     cluster: bool
+
+
+class Handler(Generic[Function]):
+    """What stands under an API's name in its module: the function, and its declaration. (Not an attribute of
+    the function: compiled ones have none.)
+    """
+
+    __slots__ = ("declaration", "function")
+
+    def __init__(self, declaration: Declaration, function: Function) -> None:
+        self.declaration = declaration
+        self.function = function

@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Coroutine, Generator, Mapping
 from struct import Struct
-from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kafka_compat.error_mapping import told_as
@@ -69,7 +68,7 @@ class Dispatcher:
         self._apis: dict[int, Api] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._holds: dict[Connection, int] = {}
-        self._thread = CodecThread()
+        self._codec_thread = CodecThread()
 
     def api(self, key: int) -> Api | None:
         api = self._apis.get(key)
@@ -117,29 +116,32 @@ class Dispatcher:
             return True
         try:
             response = api.function(ctx, request)
-            if type(response) is GeneratorType:
+            is_usual = type(response) is api.response_class
+            if not is_usual and response is not PENDING and _is_steps(response):
                 response = self._services.long_work.run(response)
+                is_usual = type(response) is api.response_class
         except Exception as error:
             response = self._error_response(ctx, request, error)
             if response is None:
                 return False
-        if type(response) is CoroutineType:
-            self._start_serial(ctx, self._serve(ctx, request, response))
-        elif response is not PENDING:
-            if response is None or self._stages is not None:
-                self._answer(ctx, response)
-                return True
-            # The usual way: what `_answer` does where there are no stages, without the call.
+            is_usual = True
+        if is_usual and self._stages is None:
+            # What `_answer` does where there are no stages, without the call.
             try:
                 parts = api.encode(version, correlation_id, response)
             except TooLong:
                 self._encode_long(ctx, connection.take_slot(), response)
                 return True
             connection.respond(parts)
-        elif ctx._early is not PENDING:
-            self._answer(ctx, ctx._early)
+        elif response is PENDING:
+            if ctx._early is not PENDING:
+                self._answer(ctx, ctx._early)
+            else:
+                ctx._slot = connection.take_slot()
+        elif isinstance(response, Coroutine):
+            self._start_serial(ctx, self._serve(ctx, request, response))
         else:
-            ctx._slot = connection.take_slot()
+            self._answer(ctx, response)
         return True
 
     def _error_response(self, ctx: RequestContext[Any], request: Any, error: Exception) -> Message | None:
@@ -191,7 +193,7 @@ class Dispatcher:
                 ctx.connection.complete(slot, parts.result())
                 self._account(ctx, response, parts.result())
 
-        work = self._thread.run(ctx._api.encode_long, ctx.api_version, ctx.correlation_id, response)
+        work = self._codec_thread.run(ctx._api.encode_long, ctx.api_version, ctx.correlation_id, response)
         work.add_done_callback(encoded)
 
     def _apply_quota(self, ctx: RequestContext[Any], response: Any) -> None:
@@ -274,18 +276,18 @@ class Dispatcher:
         budget = ctx.connection.server.request_budget
         budget.change(len(frame))
         try:
-            request = await self._thread.run(api.decode_long, ctx.api_version, frame, position)
+            request = await self._codec_thread.run(api.decode_long, ctx.api_version, frame, position)
         finally:
             budget.change(-len(frame))
         ctx.frame_is_kept = True
         try:
             response = api.function(ctx, request)
-            if type(response) is GeneratorType:
+            if _is_steps(response):
                 response = await self._services.long_work.finish(response)
-            elif type(response) is CoroutineType:
+            elif isinstance(response, Coroutine):
                 response = await response
         except Exception as error:
-            response = await self._thread.run(self._error_response, ctx, request, error)
+            response = await self._codec_thread.run(self._error_response, ctx, request, error)
             if response is None:
                 ctx.connection.abort()
         if response is not PENDING:
@@ -296,7 +298,14 @@ class Dispatcher:
             task.cancel()
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._thread.close()
+        self._codec_thread.close()
+
+
+def _is_steps(response: Any) -> bool:
+    """Whether a handler gave the steps to its response. A coroutine that is compiled looks like a generator,
+    too; the other way round they differ.
+    """
+    return isinstance(response, Generator) and not isinstance(response, Coroutine)
 
 
 def _kept(frame: memoryview) -> memoryview:

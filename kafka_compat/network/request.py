@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
-from kafka_compat.network.declaration import Declaration
+from kafka_compat.network.declaration import Declaration, Handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.pending import PENDING
 from kafka_compat.security.principal import ANONYMOUS, Principal
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_compat.network.connection import Connection
     from kafka_compat.network.output import Slot
 
-Handler = TypeVar("Handler", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
 Services = TypeVar("Services", covariant=True)
 
 
@@ -34,26 +34,24 @@ class HasLongWork(Protocol):
     def long_work(self) -> LongWork: ...
 
 
-def handler(api_key: ApiKey, low: int, high: int, *, cluster: bool = False) -> Callable[[Handler], Handler]:
+def handler(
+    api_key: ApiKey, low: int, high: int, *, cluster: bool = False
+) -> Callable[[Function], Handler[Function]]:
     """Mark the function that serves an API from version `low` to version `high`; its name is the API's.
 
     `cluster`: a broker that is alone does not serve it.
     """
 
-    def mark(function: Handler) -> Handler:
+    def mark(function: Function) -> Handler[Function]:
         if function.__name__ != api_key.name.lower():
             raise TypeError(f"the handler of {api_key.name} is named {function.__name__}")
-        function.declaration = Declaration(api_key, low, high, cluster)  # type: ignore[attr-defined]
-        return function
+        return Handler(Declaration(api_key, low, high, cluster), function)
 
     return mark
 
 
 class RequestContext(Generic[Services]):
     """What a handler may know of the request and its connection, and the services that it uses."""
-
-    principal: Principal = ANONYMOUS
-    """Who asks. Everybody is the same where no stage says otherwise (stages.py)."""
 
     __slots__ = (
         "_api",
@@ -64,6 +62,7 @@ class RequestContext(Generic[Services]):
         "connection",
         "correlation_id",
         "frame_is_kept",
+        "principal",
         "services",
     )
 
@@ -83,6 +82,8 @@ class RequestContext(Generic[Services]):
         self.client_id = client_id
         self.frame_is_kept = False
         """Whether the bytes that the request refers to stay as long as it does, and may be changed."""
+        self.principal: Principal = ANONYMOUS
+        """Who asks. Everybody is the same where no stage says otherwise (stages.py)."""
         self._api = api
         self._slot: Slot | None = None
         self._early: Any = PENDING

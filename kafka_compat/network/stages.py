@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kafka_compat.network.request import RequestContext
-from kafka_compat.security.principal import ANONYMOUS, Principal
+from kafka_compat.security.principal import Principal
 
 if TYPE_CHECKING:
     from kafka_compat.errors import KafkaError
@@ -123,11 +123,10 @@ class Stages:
 class StagedContext(RequestContext[Services]):
     """The context of a request that goes through stages."""
 
-    __slots__ = ("began_s", "principal", "ready_s", "request", "request_bytes", "throttle_time_ms")
+    __slots__ = ("began_s", "ready_s", "request", "request_bytes", "throttle_time_ms")
 
     def begin(self, request_bytes: int) -> None:
         """`request_bytes` is the size of its frame, without the four bytes before it."""
-        self.principal = ANONYMOUS
         self.request: Any = None
         self.request_bytes = request_bytes
         self.throttle_time_ms = 0

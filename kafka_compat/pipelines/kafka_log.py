@@ -278,7 +278,8 @@ class _Records:
 
 def _records(batch: Any, *, with_headers: bool) -> tuple[str, int, _Records]:
     """(codec, bytes when decompressed, records) of a scanned batch of any format."""
-    from kafka_compat.storage.batch import HEADER_SIZE, CompressionType
+    from kafka_compat.storage.batch import HEADER_SIZE
+    from kafka_compat.storage.kinds import CompressionType
     from kafka_compat.storage.legacy import read_message, unwrap
     from kafka_compat.storage.records import iter_body, records_body
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
 from kafka_compat.storage.disk import Disk
 from kafka_compat.storage.errors import RefusedForNow, StorageError
@@ -21,6 +22,13 @@ log = logging.getLogger(__name__)
 Callback = Callable[[Exception | None], None]
 
 RETRY_S = 1.0
+
+
+class Flushing(Protocol):
+    """What flushes logs for partitions."""
+
+    def request(self, target: Log, callback: Callback) -> None:
+        """Flush what `target` holds now, then call `callback(error or None)` on the loop."""
 
 
 class Flusher:

@@ -36,6 +36,7 @@ _OUT_OF_DATE = (
     ErrorCode.NEW_LEADER_ELECTED,
 )
 """The controller knows better, and will say so by LeaderAndIsr; until then both ISRs may be true."""
+_FINAL = (ErrorCode.NONE, *_OUT_OF_DATE, *_REJECTED)
 
 
 class IsrAnswer(NamedTuple):
@@ -54,7 +55,7 @@ class IsrAnswer(NamedTuple):
     @property
     def is_for_now(self) -> bool:
         """Whether it is an error that goes by: the same is to be proposed again."""
-        return self.error != ErrorCode.NONE and self.error not in (*_OUT_OF_DATE, *_REJECTED)
+        return self.error not in _FINAL
 
 
 class Proposal(NamedTuple):

@@ -20,7 +20,7 @@ import logging
 from collections.abc import Callable
 
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.replication.flusher import Flusher
+from kafka_compat.replication.flusher import Flushing
 from kafka_compat.replication.in_sync import (
     InSyncReplicas,
     IsrAnswer,
@@ -72,7 +72,7 @@ class Partition:
         self,
         log: Log,
         local_id: int,
-        flusher: Flusher,
+        flusher: Flushing,
         call_soon: CallSoon,
         *,
         monotonic_ms: Callable[[], int],

@@ -13,7 +13,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import Turn
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.replication.disk_work import finished
-from kafka_compat.replication.flusher import Flusher
+from kafka_compat.replication.flusher import Flushing
 from kafka_compat.replication.in_sync import IsrProposer
 from kafka_compat.replication.listeners import CallSoon
 from kafka_compat.replication.partition import DEFAULT_LAG_TIME_MAX_MS, Partition
@@ -43,7 +43,7 @@ class ReplicaManager:
         local_id: int,
         log_dirs: LogDirs,
         metadata: MetadataCache,
-        flusher: Flusher,
+        flusher: Flushing,
         call_soon: CallSoon,
         *,
         monotonic_ms: Callable[[], int],

@@ -14,7 +14,8 @@ from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.errors import StorageError
-from kafka_compat.storage.records import ControlRecordType, EndTransactionMarker, build_marker
+from kafka_compat.storage.kinds import ControlRecordType
+from kafka_compat.storage.records import EndTransactionMarker, build_marker
 from kafka_compat.transactions.marker_writer import Marker, MarkerCallback
 from kafka_compat.transactions.model import ProducerIdentity, TopicPartition
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.batch import CompressionType
+from kafka_compat.storage.kinds import CompressionType
 from kafka_compat.storage.records import Record, build_batch, encode_record
 from tests.conformance.batches import (
     ATTRIBUTES_AT,

@@ -20,7 +20,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol import codec, headers
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.produce import ProduceResponse
-from kafka_compat.storage.batch import CompressionType
+from kafka_compat.storage.kinds import CompressionType
 from kafka_compat.storage.records import Record, build_batch
 from tests.conformance.wire import Connection, Plain, encode
 from tests.support.servers import KafkaCompatBroker

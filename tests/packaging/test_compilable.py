@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -42,3 +44,62 @@ def test_the_check_sees_what_it_is_about() -> None:
     assert list(_calls_in_bounds("view = view[os.write(file, view) :]\nhead = view[: len(prefix)]")) == [
         "line 1: os.write(file, view)"
     ]
+
+
+def _compiled() -> list[Path]:
+    """The modules of the list in setup.py."""
+    tree = ast.parse((PROJECT / "setup.py").read_text())
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "COMPILED":
+            return [PROJECT / path for path in ast.literal_eval(node.value)]
+    raise AssertionError("setup.py has no COMPILED")
+
+
+def test_the_list_of_compiled_modules_is_in_order() -> None:
+    found = [str(path.relative_to(PROJECT)) for path in _compiled()]
+    assert found == sorted(set(found), key=lambda path: (path.startswith("storage"), path.count("/"), path))
+    assert all(path.is_file() for path in _compiled())
+
+
+def test_no_enumeration_is_compiled() -> None:
+    """Of an enumeration in a compiled module, mypyc 2.4.1 takes an optional member for true also where its
+    number is 0: an error code NONE would count as an error."""
+    found = [
+        f"{path.relative_to(PROJECT)}: {node.name}"
+        for path in _compiled()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+        for base in node.bases
+        if re.search(r"(Enum|Flag)$", ast.unparse(base))
+    ]
+    assert not found, "put it into a module of its own: " + ", ".join(found)
+
+
+def _dying_at_once(source: str) -> Iterator[str]:
+    """Assignments to `self._file` in functions that do not keep the old value until they return."""
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.FunctionDef) or function.name == "__init__":
+            continue
+        kept = "file = self._file" in map(ast.unparse, ast.walk(function))
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and ast.unparse(node) == "self._file = None" and not kept:
+                yield f"line {node.lineno}: {function.name}"
+
+
+def test_a_file_outlives_its_attribute() -> None:
+    """Compiled, an assignment ends the old value before the new one is there; a file that ends closes its
+    descriptor, lets other threads go on meanwhile, and they would read from it."""
+    broken = "class A:\n    def close(self):\n        self._file = None"
+    assert list(_dying_at_once(broken)) == ["line 3: close"]
+    found = [
+        f"{path.relative_to(PROJECT)}, {place}"
+        for path in _compiled()
+        for place in _dying_at_once(path.read_text())
+    ]
+    assert not found, "keep it in a local first: " + "; ".join(found)
+
+
+def test_nothing_that_is_compiled_has_a_finalizer() -> None:
+    """Where it would run is another matter there."""
+    found = [str(path) for path in _compiled() if "def __del__" in path.read_text()]
+    assert not found

@@ -51,7 +51,7 @@ class Room:
         self.partition = Partition(
             log,
             1,
-            self.flusher,  # type: ignore[arg-type]
+            self.flusher,
             self.soon.append,
             monotonic_ms=SystemClock().monotonic_ms,
         )

@@ -21,7 +21,6 @@ import contextlib
 import heapq
 import random
 from collections.abc import Callable, Generator
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -54,6 +53,7 @@ from tests.simulation.controller import BROKERS, DELAY_MAX_MS, TOPIC, TOPIC_ID, 
 from tests.simulation.producer import IdempotentProducer, Violation
 from tests.simulation.terms import Terms
 from tests.storage.simulated_filesystem import SimulatedFilesystem
+from tests.support.contexts import request_context
 from tests.support.steps import result_of
 
 LAG_TIME_MAX_MS = 200
@@ -100,7 +100,7 @@ class Broker:
             self.broker_id,
             self.log_dirs,
             self.metadata,
-            self,  # type: ignore[arg-type]
+            self,
             lambda action: self.cluster.at(self, 0, action),
             monotonic_ms=self.cluster.now_ms,
             proposer=self,
@@ -233,7 +233,7 @@ class Broker:
             asked = lookup
             self.ask(
                 leader_id,
-                lambda ctx: list_offsets(ctx, asked.request),
+                lambda ctx: list_offsets.function(ctx, asked.request),
                 LIST_OFFSETS_VERSION,
                 lambda answer: follower.looked_up(asked, answer, self.cluster.now_ms()),
             )
@@ -243,7 +243,7 @@ class Broker:
             fetched = sent
             self.ask(
                 leader_id,
-                lambda ctx: _with_bytes(fetch(ctx, fetched.request)),
+                lambda ctx: _with_bytes(fetch.function(ctx, fetched.request)),
                 sent.version,
                 lambda answer: follower.fetched(fetched, answer, self.cluster.now_ms()),
             )
@@ -269,12 +269,7 @@ class Broker:
             cluster.at(self, cluster.random.randint(1, 10), lambda: self.pump(leader_id))
 
         def serve() -> None:
-            ctx = SimpleNamespace(
-                services=leader,
-                api_version=version,
-                connection=SimpleNamespace(closed=False, parked=set()),
-            )
-            answer = handler(ctx)
+            answer = handler(request_context(leader, version))
             if isinstance(answer, Generator):
                 answer = result_of(answer)
             cluster.send(self, lambda: over(lambda: take(answer)))

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from uuid import UUID
 
-from kafka_compat.storage.batch import CompressionType, read_header
+from kafka_compat.storage.batch import read_header
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directory_worker import Worker
 from kafka_compat.storage.filesystem import Filesystem
+from kafka_compat.storage.kinds import CompressionType
 from kafka_compat.storage.log import AppendInfo, Log
 from kafka_compat.storage.log_dirs import LogDirs
 from kafka_compat.storage.records import Record, build_batch

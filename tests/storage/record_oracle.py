@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from kafka_compat.storage.batch import CompressionType, TimestampType
+from kafka_compat.storage.kinds import CompressionType, TimestampType
 from kafka_compat.storage.records import Record
 from tests.support.kafka_jars import class_path
 

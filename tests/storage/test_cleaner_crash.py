@@ -8,15 +8,10 @@ import random
 import pytest
 
 from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.kinds import ControlRecordType
 from kafka_compat.storage.log import Log
 from kafka_compat.storage.log_dirs import LogDirs
-from kafka_compat.storage.records import (
-    ControlRecordType,
-    EndTransactionMarker,
-    Record,
-    build_batch,
-    build_marker,
-)
+from kafka_compat.storage.records import EndTransactionMarker, Record, build_batch, build_marker
 from tests.storage.cleaning_support import clean, records
 from tests.storage.log_support import START_MS, TOPIC_ID
 from tests.storage.simulated_filesystem import Crash, SimulatedFilesystem

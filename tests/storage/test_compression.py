@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.storage.batch import CompressionType
 from kafka_compat.storage.compression import (
     NAMES,
     SIZE_CEILING_BYTES,
@@ -25,6 +24,7 @@ from kafka_compat.storage.compression import (
     limit_bytes,
 )
 from kafka_compat.storage.errors import CorruptRecord, MessageTooLarge
+from kafka_compat.storage.kinds import CompressionType
 from kafka_compat.storage.records import Record
 from tests.storage.record_oracle import RecordOracle
 
@@ -135,7 +135,7 @@ def test_unknown_codecs(codec: int) -> None:
 
 MEASURE = """
 import resource, sys
-from kafka_compat.storage.batch import CompressionType
+from kafka_compat.storage.kinds import CompressionType
 from kafka_compat.storage.compression import compress, decompress
 from kafka_compat.storage.errors import MessageTooLarge
 codec, bomb = int(sys.argv[1]), sys.stdin.buffer.read()

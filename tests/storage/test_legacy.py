@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kafka.record.legacy_records import LegacyRecordBatch, LegacyRecordBatchBuilder
 
-from kafka_compat.storage.batch import CompressionType, TimestampType
 from kafka_compat.storage.errors import CorruptRecord, InvalidRecord, UnsupportedCompressionType
+from kafka_compat.storage.kinds import CompressionType, ControlRecordType, TimestampType
 from kafka_compat.storage.legacy import (
     Message,
     down_convert,
@@ -19,13 +19,7 @@ from kafka_compat.storage.legacy import (
     read_message_set,
     unwrap,
 )
-from kafka_compat.storage.records import (
-    ControlRecordType,
-    EndTransactionMarker,
-    Record,
-    build_batch,
-    build_marker,
-)
+from kafka_compat.storage.records import EndTransactionMarker, Record, build_batch, build_marker
 from tests.storage.conftest import RECORDS
 from tests.storage.record_oracle import RecordOracle
 

@@ -18,7 +18,8 @@ from kafka_compat.storage.errors import (
     OffsetOutOfRange,
     RecordListTooLarge,
 )
-from kafka_compat.storage.records import ControlRecordType, EndTransactionMarker, build_marker
+from kafka_compat.storage.kinds import ControlRecordType
+from kafka_compat.storage.records import EndTransactionMarker, build_marker
 from tests.storage.log_support import START_MS, Harness, append, batch, offsets
 from tests.storage.simulated_filesystem import SimulatedFilesystem
 from tests.support.steps import result_of

@@ -17,14 +17,9 @@ from kafka_compat.storage.errors import (
     TransactionCoordinatorFenced,
 )
 from kafka_compat.storage.filesystem import RealFilesystem
+from kafka_compat.storage.kinds import ControlRecordType
 from kafka_compat.storage.producers import Duplicate, ProducerState
-from kafka_compat.storage.records import (
-    ControlRecordType,
-    EndTransactionMarker,
-    Record,
-    build_batch,
-    build_marker,
-)
+from kafka_compat.storage.records import EndTransactionMarker, Record, build_batch, build_marker
 from kafka_compat.storage.txn_index import AbortedTxn, TransactionIndex
 from tests.storage.record_oracle import RecordOracle
 from tests.support import java

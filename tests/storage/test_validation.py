@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.storage.batch import CompressionType, TimestampType, crc_ok, read_header, seal
+from kafka_compat.storage.batch import crc_ok, read_header, seal
 from kafka_compat.storage.compression import NAMES, compress
 from kafka_compat.storage.errors import (
     CorruptRecord,
@@ -22,6 +22,7 @@ from kafka_compat.storage.errors import (
     StorageError,
     UnsupportedCompressionType,
 )
+from kafka_compat.storage.kinds import CompressionType, TimestampType
 from kafka_compat.storage.legacy import Message, encode_message
 from kafka_compat.storage.records import Record, build_batch, encode_record, iter_records, join_batch
 from kafka_compat.storage.validation import AppendPolicy, ValidatedBatches, validate_batches

@@ -1,0 +1,118 @@
+"""What setup.cfg cannot say: which modules become C extensions, where KAFKA_COMPAT_COMPILE=1 asks for it.
+
+`scripts/compile` and `scripts/build-wheel` do. Everything else installs the Python sources, which behave the
+same, and so does a build that finds no compiler. docs/decisions/0009-compiled.md says what is in the list.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+MYPYC = "mypy == 2.4.1"
+"""Exactly: what it makes of the sources depends on it."""
+
+COMPILED = (
+    "kafka_compat/clock.py",
+    "kafka_compat/error_mapping.py",
+    "kafka_compat/long_work.py",
+    "kafka_compat/cluster/broker_client.py",
+    "kafka_compat/cluster/isr_proposals.py",
+    "kafka_compat/handlers/api_versions.py",
+    "kafka_compat/handlers/fetch.py",
+    "kafka_compat/handlers/list_offsets.py",
+    "kafka_compat/handlers/metadata.py",
+    "kafka_compat/handlers/produce.py",
+    "kafka_compat/handlers/produce_refusals.py",
+    "kafka_compat/metadata/cache.py",
+    "kafka_compat/metadata/topic_names.py",
+    "kafka_compat/network/api.py",
+    "kafka_compat/network/budget.py",
+    "kafka_compat/network/connection.py",
+    "kafka_compat/network/dispatch.py",
+    "kafka_compat/network/framing.py",
+    "kafka_compat/network/output.py",
+    "kafka_compat/network/request.py",
+    "kafka_compat/network/server.py",
+    "kafka_compat/network/stages.py",
+    "kafka_compat/network/turns.py",
+    "kafka_compat/protocol/buffers.py",
+    "kafka_compat/protocol/codec.py",
+    "kafka_compat/protocol/headers.py",
+    "kafka_compat/protocol/versions.py",
+    "kafka_compat/replication/delayed_fetch.py",
+    "kafka_compat/replication/delayed_produce.py",
+    "kafka_compat/replication/fetch_answer.py",
+    "kafka_compat/replication/fetch_context.py",
+    "kafka_compat/replication/fetch_session.py",
+    "kafka_compat/replication/flusher.py",
+    "kafka_compat/replication/follower.py",
+    "kafka_compat/replication/follower_requests.py",
+    "kafka_compat/replication/follower_session.py",
+    "kafka_compat/replication/in_sync.py",
+    "kafka_compat/replication/partition.py",
+    "kafka_compat/replication/replica_fetcher.py",
+    "kafka_compat/replication/replica_manager.py",
+    "kafka_compat/replication/replication_quota.py",
+    "storage/batch.py",
+    "storage/leader_epochs.py",
+    "storage/log.py",
+    "storage/log_flush.py",
+    "storage/log_segments.py",
+    "storage/log_state.py",
+    "storage/offset_index.py",
+    "storage/open_segments.py",
+    "storage/producers.py",
+    "storage/record_keys.py",
+    "storage/record_scan.py",
+    "storage/records.py",
+    "storage/scan.py",
+    "storage/segment.py",
+    "storage/segment_files.py",
+    "storage/segment_indexes.py",
+    "storage/time_index.py",
+    "storage/txn_index.py",
+    "storage/validation.py",
+)
+"""The way of a record: read, checked, stored, replicated, sent (docs/decisions/0009)."""
+
+
+ASKED = os.environ.get("KAFKA_COMPAT_COMPILE", "0") not in ("", "0")
+
+
+def extensions() -> list[Extension]:
+    """The C extensions; none where they are not asked for, or pip has yet to install what makes them."""
+    if not ASKED:
+        return []
+    try:
+        from mypyc.build import mypycify
+    except ImportError:
+        return []
+    for room in ("storage", "coordination"):
+        link = Path("kafka_compat", room)
+        if not link.exists():
+            link.symlink_to(Path("..", room))
+    paths = [path if path.startswith("kafka_compat/") else f"kafka_compat/{path}" for path in COMPILED]
+    return mypycify(paths, opt_level="1", group_name="kafka_compat._compiled")
+
+
+class OptionalExtensions(build_ext):
+    """All extensions or none: half of them would not be importable."""
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except Exception as error:
+            print(f"kafka-compat: not compiled, it will run as Python: {error}", file=sys.stderr)
+            for name in self.get_outputs():
+                Path(name).unlink(missing_ok=True)
+            self.extensions = []
+
+
+setup(
+    ext_modules=extensions(),
+    cmdclass={"build_ext": OptionalExtensions},
+    setup_requires=[MYPYC] if ASKED else [],
+)

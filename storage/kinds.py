@@ -1,0 +1,38 @@
+"""The kinds of batches and records that numbers in them name.
+
+Enumerations lie in modules that are not compiled: mypyc 2.4.1 takes an optional member of a compiled one for
+true even where its number is 0.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class CompressionType(IntEnum):
+    """Codec of a batch, as the lowest three bits of its attributes say."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class TimestampType(IntEnum):
+    """Who set the timestamps of a batch, as message.timestamp.type names it."""
+
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+class ControlRecordType(IntEnum):
+    """What a control record says; its key is (version int16 = 0, type int16)."""
+
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
