@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kafka_compat.storage import log as log_module
 from tests.support import campaign as campaigns
 from tests.support import servers
 from tests.support.servers import GenuineKafka, KafkaCompatBroker
@@ -25,6 +26,8 @@ from tests.support.servers import GenuineKafka, KafkaCompatBroker
 # How fast an example is says something of the machine, and of who else uses it.
 settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("project")
+
+COMPILED = not str(log_module.__file__).endswith(".py")
 
 StartBroker = Callable[..., KafkaCompatBroker]
 
@@ -53,9 +56,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+    parser.addoption(
+        "--expect-compiled",
+        action="store_true",
+        help="fail unless the form that scripts/compile makes is what is tested",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--campaign"):
         os.environ[campaigns.VARIABLE] = "1"
+    config.addinivalue_line(
+        "markers", "interpreted(reason): not for the compiled form, in which functions cannot be replaced"
+    )
+    if config.getoption("--expect-compiled") and not COMPILED:
+        raise pytest.UsageError(f"{log_module.__file__} is not compiled; run scripts/test --compiled")
+
+
+def pytest_report_header() -> str:
+    return f"kafka-compat: {'compiled' if COMPILED else 'as Python'}, {log_module.__file__}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        mark = item.get_closest_marker("interpreted")
+        if COMPILED and mark is not None:
+            item.add_marker(pytest.mark.skip(reason=f"not compiled: {mark.args[0]}"))
 
 
 @pytest.hookimpl(wrapper=True)

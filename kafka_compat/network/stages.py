@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kafka_compat.network.request import RequestContext
+from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.principal import Principal
 
 if TYPE_CHECKING:
     from kafka_compat.errors import KafkaError
     from kafka_compat.network.connection import Connection
-    from kafka_compat.protocol.api_keys import ApiKey
 
 Services = TypeVar("Services", covariant=True)
 

@@ -210,7 +210,9 @@ def _order(pair: int) -> tuple[int, int]:
 
 
 @contextmanager
-def _makers(run: _Run, directory: Path, before: Path | None) -> Iterator[tuple[SideMaker, SideMaker]]:
+def _makers(
+    run: _Run, directory: Path, before: Path | None, compiled: bool
+) -> Iterator[tuple[SideMaker, SideMaker]]:
     """The makers of a run, with one ZooKeeper for both sides where they are clusters."""
     if run.makers is not None:
         yield run.makers
@@ -219,7 +221,7 @@ def _makers(run: _Run, directory: Path, before: Path | None) -> Iterator[tuple[S
     zookeeper.start()
     try:
         yield (
-            lambda folder: sides.our_cluster(folder, zookeeper),
+            lambda folder: sides.our_cluster(folder, zookeeper, compiled=compiled),
             lambda folder: (
                 sides.our_cluster(folder, zookeeper, "before", before)
                 if before is not None
@@ -277,6 +279,11 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="CHECKOUT",
         help="compare with this broker as another checkout has it (with its own .venv), not with Kafka",
     )
+    parser.add_argument(
+        "--compiled",
+        action="store_true",
+        help="this broker in the form that scripts/compile makes (with --before . against the sources)",
+    )
     parser.add_argument("--directory", type=Path, help="where the data folders go (a temporary folder)")
     return parser.parse_args(argv)
 
@@ -298,9 +305,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         return sides.genuine(directory, arguments.genuine_mode)
 
     def without_validation(directory: Path) -> Side:
-        return sides.ours(directory, {_VALIDATION_SETTING: "false"})
+        return sides.ours(directory, {_VALIDATION_SETTING: "false"}, compiled=arguments.compiled)
 
-    runs = [_Run("records validated", (sides.ours, other), single, _START in wanted)]
+    def ours(directory: Path) -> Side:
+        return sides.ours(directory, compiled=arguments.compiled)
+
+    runs = [_Run("records validated", (ours, other), single, _START in wanted)]
     if arguments.without_validation:
         producers = [workload for workload in single if "produce" in workload.name]
         runs.append(_Run("records not validated", (without_validation, other), producers, False))
@@ -312,7 +322,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         tempfile.TemporaryDirectory(prefix="kafka-compat-bench-", dir=arguments.directory) as directory,
     ):
         for number, run in enumerate(runs):
-            with _makers(run, Path(directory), arguments.before) as makers:
+            with _makers(run, Path(directory), arguments.before, arguments.compiled) as makers:
                 benchmark = Benchmark(
                     makers,
                     Path(directory) / str(number),
@@ -332,9 +342,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     compared = f"Apache Kafka 3.9.1 ({arguments.genuine_mode}, clusters: ZooKeeper; 1 GB heap)"
     if arguments.before is not None:
         compared = f"this broker as {arguments.before} has it"
-    conditions = (
-        f"{compared} on the same {os.cpu_count()} cores, {pairs} pairs in the order A B B A{partitions}"
-    )
+    conditions = f"{compared} on the same {os.cpu_count()} cores, {pairs} pairs in the order A B B A{partitions}"
     if arguments.json:
         print(
             json.dumps(

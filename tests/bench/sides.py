@@ -107,9 +107,15 @@ class Side:
         return AdminClient({"bootstrap.servers": self.address, "log_level": 2})
 
 
-def ours(directory: Path, overrides: Mapping[str, str] | None = None) -> Side:
+def _environment(compiled: bool) -> dict[str, str]:
+    """Of a process that runs the form that scripts/compile makes, or the sources."""
+    return {"PYTHONPATH": str(PROJECT / ".compiled"), "PYTHONSAFEPATH": "1"} if compiled else {}
+
+
+def ours(directory: Path, overrides: Mapping[str, str] | None = None, *, compiled: bool = False) -> Side:
     """This broker with its default settings."""
-    return Side("ours", [KafkaCompatBroker(directory, {**_SETTINGS, **(overrides or {})})])
+    settings = {**_SETTINGS, **(overrides or {})}
+    return Side("ours", [KafkaCompatBroker(directory, settings, environment=_environment(compiled))])
 
 
 def genuine(directory: Path, mode: str) -> Side:
@@ -122,13 +128,23 @@ def before(directory: Path, checkout: Path) -> Side:
     return Side("before", [KafkaCompatBroker(directory, _SETTINGS, checkout=checkout)])
 
 
-def our_cluster(directory: Path, zookeeper: ZooKeeper, label: str = "ours", checkout: Path = PROJECT) -> Side:
+def our_cluster(
+    directory: Path,
+    zookeeper: ZooKeeper,
+    label: str = "ours",
+    checkout: Path = PROJECT,
+    *,
+    compiled: bool = False,
+) -> Side:
     """Three processes of this broker, or of another checkout's, on that ZooKeeper."""
     return Side(
         label,
         [
             KafkaCompatBroker(
-                directory / f"{number}", _cluster_settings(number, zookeeper, label), checkout=checkout
+                directory / f"{number}",
+                _cluster_settings(number, zookeeper, label),
+                checkout=checkout,
+                environment=_environment(compiled),
             )
             for number in range(1, CLUSTER_SIZE + 1)
         ],

@@ -133,6 +133,7 @@ async def test_a_stored_setting_that_is_none_costs_its_resource_alone(tmp_path: 
         assert await lives(connection)
 
 
+@pytest.mark.interpreted("replaces Partition.append")
 @pytest.mark.parametrize("acks", [1, -1, 0])
 async def test_a_produce_that_nobody_foresaw_fails_per_partition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, acks: int

@@ -46,7 +46,7 @@ def test_the_check_sees_what_it_is_about() -> None:
     ]
 
 
-def _compiled() -> list[Path]:
+def compiled_modules() -> list[Path]:
     """The modules of the list in setup.py."""
     tree = ast.parse((PROJECT / "setup.py").read_text())
     for node in tree.body:
@@ -56,17 +56,17 @@ def _compiled() -> list[Path]:
 
 
 def test_the_list_of_compiled_modules_is_in_order() -> None:
-    found = [str(path.relative_to(PROJECT)) for path in _compiled()]
+    found = [str(path.relative_to(PROJECT)) for path in compiled_modules()]
     assert found == sorted(set(found), key=lambda path: (path.startswith("storage"), path.count("/"), path))
-    assert all(path.is_file() for path in _compiled())
+    assert all(path.is_file() for path in compiled_modules())
 
 
-def test_no_enumeration_is_compiled() -> None:
+def test_no_enumeration_iscompiled_modules() -> None:
     """Of an enumeration in a compiled module, mypyc 2.4.1 takes an optional member for true also where its
     number is 0: an error code NONE would count as an error."""
     found = [
         f"{path.relative_to(PROJECT)}: {node.name}"
-        for path in _compiled()
+        for path in compiled_modules()
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ClassDef)
         for base in node.bases
@@ -93,7 +93,7 @@ def test_a_file_outlives_its_attribute() -> None:
     assert list(_dying_at_once(broken)) == ["line 3: close"]
     found = [
         f"{path.relative_to(PROJECT)}, {place}"
-        for path in _compiled()
+        for path in compiled_modules()
         for place in _dying_at_once(path.read_text())
     ]
     assert not found, "keep it in a local first: " + "; ".join(found)
@@ -101,5 +101,5 @@ def test_a_file_outlives_its_attribute() -> None:
 
 def test_nothing_that_is_compiled_has_a_finalizer() -> None:
     """Where it would run is another matter there."""
-    found = [str(path) for path in _compiled() if "def __del__" in path.read_text()]
+    found = [str(path) for path in compiled_modules() if "def __del__" in path.read_text()]
     assert not found

@@ -1,0 +1,38 @@
+"""The compiled form is what it says: `scripts/test --compiled`."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import COMPILED
+from tests.packaging.test_compilable import compiled_modules
+from tests.support.servers import PROJECT
+
+pytestmark = pytest.mark.skipif(not COMPILED, reason="of the compiled form")
+
+
+def test_every_module_of_the_list_is_compiled() -> None:
+    names = [
+        ".".join(path.relative_to(PROJECT).with_suffix("").parts).removeprefix("kafka_compat.")
+        for path in compiled_modules()
+    ]
+    found = {name: str(importlib.import_module(f"kafka_compat.{name}").__file__) for name in names}
+    assert {name: file for name, file in found.items() if not file.endswith(".so")} == {}
+
+
+def test_a_process_of_the_tests_runs_compiled() -> None:
+    asked = [sys.executable, "-c", "import kafka_compat.storage.log as log; print(log.__file__)"]
+    printed = subprocess.run(asked, cwd=PROJECT, check=True, capture_output=True, text=True, env=os.environ)
+    assert printed.stdout.strip().endswith(".so")
+
+
+def test_the_python_sources_lie_beside_the_extensions() -> None:
+    """So that tracebacks show lines, and another Python runs them as they are."""
+    log = importlib.import_module("kafka_compat.storage.log")
+    folder = os.path.dirname(str(log.__file__))
+    assert os.path.isfile(os.path.join(folder, "log.py"))
