@@ -342,7 +342,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     compared = f"Apache Kafka 3.9.1 ({arguments.genuine_mode}, clusters: ZooKeeper; 1 GB heap)"
     if arguments.before is not None:
         compared = f"this broker as {arguments.before} has it"
-    conditions = f"{compared} on the same {os.cpu_count()} cores, {pairs} pairs in the order A B B A{partitions}"
+    conditions = (
+        f"{compared} on the same {os.cpu_count()} cores, {pairs} pairs in the order A B B A{partitions}"
+    )
     if arguments.json:
         print(
             json.dumps(
