@@ -23,7 +23,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +33,10 @@ Job = Callable[[], Any]
 Steps = Generator[Job | None, Any, T]
 """Long work with a result of type T; see above."""
 
-AT_ONCE = 500
+AT_ONCE: Final = 500
 """How many items one step goes through where an item costs next to nothing."""
-TURN_S = 0.004
-QUICK_S = 0.0005
+TURN_S: Final = 0.004
+QUICK_S: Final = 0.0005
 """How long `LongWork.run` goes on at once where this pass's turn is taken."""
 
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.storage.crc import crc32c
 from kafka_compat.storage.errors import CorruptRecord
@@ -36,31 +36,31 @@ from kafka_compat.storage.kinds import CompressionType, TimestampType
 
 Buffer = bytes | bytearray | memoryview
 
-HEADER_SIZE = 61
-LEGACY_HEADER_SIZE = 26
+HEADER_SIZE: Final = 61
+LEGACY_HEADER_SIZE: Final = 26
 """The smallest message of formats 0 and 1, and the bytes up to and with the timestamp of format 1."""
-LOG_OVERHEAD = 12
+LOG_OVERHEAD: Final = 12
 """Bytes of base offset and batch length, which batch length itself does not count (all formats)."""
-MAGIC_POSITION = 16
-CRC_START = 21
-MAX_SEQUENCE = 2**31 - 1
+MAGIC_POSITION: Final = 16
+CRC_START: Final = 21
+MAX_SEQUENCE: Final = 2**31 - 1
 
-NO_TIMESTAMP = -1
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
-NO_SEQUENCE = -1
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
 
-COMPRESSION_MASK = 0x07
-TIMESTAMP_TYPE_FLAG = 0x08
-TRANSACTIONAL_FLAG = 0x10
-CONTROL_FLAG = 0x20
-DELETE_HORIZON_FLAG = 0x40
+COMPRESSION_MASK: Final = 0x07
+TIMESTAMP_TYPE_FLAG: Final = 0x08
+TRANSACTIONAL_FLAG: Final = 0x10
+CONTROL_FLAG: Final = 0x20
+DELETE_HORIZON_FLAG: Final = 0x40
 
-HEADER = struct.Struct(">qiibIhiqqqhii")
-_LEGACY_HEADER = struct.Struct(">qiIbbq")
-_BASE_OFFSET = struct.Struct(">q")
-_LEADER_EPOCH = struct.Struct(">i")
-_CRC = struct.Struct(">I")
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_LEGACY_HEADER: Final = struct.Struct(">qiIbbq")
+_BASE_OFFSET: Final = struct.Struct(">q")
+_LEADER_EPOCH: Final = struct.Struct(">i")
+_CRC: Final = struct.Struct(">I")
 
 
 class BatchHeader(NamedTuple):

@@ -7,13 +7,13 @@ log agrees with the leader's.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.storage.errors import CorruptFile
 
-UNDEFINED_EPOCH = -1
-UNDEFINED_OFFSET = -1
-_VERSION = 0
+UNDEFINED_EPOCH: Final = -1
+UNDEFINED_OFFSET: Final = -1
+_VERSION: Final = 0
 
 
 class EpochEntry(NamedTuple):

@@ -11,7 +11,7 @@ log's directory: a flush takes the end offset, syncs what lies before it, and on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from kafka_compat.storage import log_deletion, log_flush
@@ -43,7 +43,7 @@ from kafka_compat.storage.timestamp_lookup import Lookup, first_at_or_after, fir
 from kafka_compat.storage.txn_index import AbortedTransaction, AbortedTxn
 from kafka_compat.storage.validation import AppendPolicy, ValidatedBatches, validate_batches
 
-ATTRIBUTES_LOW_BYTE = 22
+ATTRIBUTES_LOW_BYTE: Final = 22
 
 
 class AppendInfo(NamedTuple):

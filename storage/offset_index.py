@@ -10,10 +10,11 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_right
+from typing import Final
 
 from kafka_compat.storage.errors import CorruptFile
 
-ENTRY_SIZE_BYTES = 8
+ENTRY_SIZE_BYTES: Final = 8
 
 
 class OffsetIndex:

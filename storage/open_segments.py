@@ -22,17 +22,17 @@ import resource
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from kafka_compat.storage.filesystem import Buffer, File, FileLock, Filesystem
 
-SEALED_MAX = 512
-SEALED_MIN = 8
-ACTIVE_MIN = 16
-SPARED_AT_ONCE = 16
+SEALED_MAX: Final = 512
+SEALED_MIN: Final = 8
+ACTIVE_MIN: Final = 16
+SPARED_AT_ONCE: Final = 16
 """How many segments close when a descriptor is refused."""
 
-OUT_OF_DESCRIPTORS = frozenset((errno.EMFILE, errno.ENFILE))
+OUT_OF_DESCRIPTORS: Final = frozenset((errno.EMFILE, errno.ENFILE))
 
 T = TypeVar("T")
 

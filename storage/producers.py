@@ -20,7 +20,7 @@ import struct
 from collections import deque
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.storage.batch import (
     CONTROL_FLAG,
@@ -45,17 +45,17 @@ from kafka_compat.storage.kinds import ControlRecordType
 from kafka_compat.storage.records import EndTransactionMarker, read_marker
 from kafka_compat.storage.txn_index import AbortedTxn
 
-BATCHES_RETAINED = 5
-EXPIRATION_MS = 86_400_000
-_EXPIRATION_CHECK_MS = 600_000
-_COMPLETED_MAX = 1000
-NO_OFFSET = -1
-MAX_OFFSET = 2**63 - 1
+BATCHES_RETAINED: Final = 5
+EXPIRATION_MS: Final = 86_400_000
+_EXPIRATION_CHECK_MS: Final = 600_000
+_COMPLETED_MAX: Final = 1000
+NO_OFFSET: Final = -1
+MAX_OFFSET: Final = 2**63 - 1
 
-_SNAPSHOT_VERSION = 1
-_SNAPSHOT_HEAD = struct.Struct(">hIi")
-_SNAPSHOT_CRC_START = 6
-_SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
+_SNAPSHOT_VERSION: Final = 1
+_SNAPSHOT_HEAD: Final = struct.Struct(">hIi")
+_SNAPSHOT_CRC_START: Final = 6
+_SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
 
 
 class Duplicate(NamedTuple):
@@ -83,7 +83,7 @@ class ProducerBatch(NamedTuple):
         return self.last_offset - self.offset_delta
 
 
-_NO_BATCH = ProducerBatch(NO_SEQUENCE, NO_OFFSET, 0, NO_TIMESTAMP)
+_NO_BATCH: Final = ProducerBatch(NO_SEQUENCE, NO_OFFSET, 0, NO_TIMESTAMP)
 
 
 class ProducerEntry:

@@ -6,7 +6,7 @@ two bytes are read in place, all others by a function that takes ten times as lo
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.storage.batch import BatchHeader
 from kafka_compat.storage.errors import InvalidRecord
@@ -46,7 +46,7 @@ def read_keys(header: BatchHeader, body: bytes) -> RecordKeys:
     return found
 
 
-_ZIGZAG = [(byte >> 1) ^ -(byte & 1) for byte in range(128)]
+_ZIGZAG: Final = [(byte >> 1) ^ -(byte & 1) for byte in range(128)]
 
 
 def _walk(body: bytes, count: int, found: RecordKeys) -> None:

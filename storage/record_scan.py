@@ -10,7 +10,7 @@ irregular records costs a few failed attempts of half a microsecond each.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.storage.errors import InvalidRecord
 from kafka_compat.storage.records import encode_varint, read_varint, read_varlong
@@ -56,9 +56,9 @@ def _scan_many(body: bytes, count: int, state: _State) -> None:
         _walk(body, min(count, attempt_at) if state.index < attempt_at else count, state)
 
 
-_MIN_RECORD_BYTES = 7
-_RUN_MIN = 8
-_FIRST_PAUSE = 8
+_MIN_RECORD_BYTES: Final = 7
+_RUN_MIN: Final = 8
+_FIRST_PAUSE: Final = 8
 
 
 class _State:
@@ -82,7 +82,7 @@ class _State:
 
 _OFFSETS: list[bytes] = [bytes((2 * delta,)) for delta in range(64)]
 """Offset deltas as varints: constants, made when a batch first is that long."""
-_OFFSETS_MAX = 8192
+_OFFSETS_MAX: Final = 8192
 
 
 def _offsets(start: int, stop: int) -> list[bytes]:
@@ -92,9 +92,11 @@ def _offsets(start: int, stop: int) -> list[bytes]:
     return _OFFSETS[start:stop] + [encode_varint(delta) for delta in range(max(start, _OFFSETS_MAX), stop)]
 
 
-BEYOND = 1 << 40
+BEYOND: Final = 1 << 40
 """Where no batch goes on: a negative length leads there, and so to the check of a record's end."""
-STEP = [(1 if byte < 128 else 2) + ((byte & 127) >> 1) if byte % 2 == 0 else BEYOND for byte in range(256)]
+STEP: Final = [
+    (1 if byte < 128 else 2) + ((byte & 127) >> 1) if byte % 2 == 0 else BEYOND for byte in range(256)
+]
 """By the first byte of a length of one or two bytes: the bytes of the number and of what it counts, as far as
 this byte tells."""
 
@@ -197,16 +199,16 @@ def _check_headers(data: bytes, position: int, end: int, index: int) -> int:
     return position
 
 
-_ASCII = bytes(range(128))
-_CONTINUED = bytes(range(128, 256))
-_CONTINUED_EVEN = bytes(range(128, 256, 2))
+_ASCII: Final = bytes(range(128))
+_CONTINUED: Final = bytes(range(128, 256))
+_CONTINUED_EVEN: Final = bytes(range(128, 256, 2))
 
 # The offset deltas 0 to 8,191 as columns. One byte holds the first 64; of two bytes the first comes around
 # every 64 records, and the second steps on then. A third one steps every 8,192 records.
-_ONE_BYTE = bytes(range(0, 128, 2))
-_FIRST_OF_MORE = _CONTINUED_EVEN * 128
-_SECOND_OF_TWO = b"".join([bytes((value,)) * 64 for value in range(128)])
-_SECOND_OF_THREE = b"".join([bytes((value,)) * 64 for value in _CONTINUED])
+_ONE_BYTE: Final = bytes(range(0, 128, 2))
+_FIRST_OF_MORE: Final = _CONTINUED_EVEN * 128
+_SECOND_OF_TWO: Final = b"".join([bytes((value,)) * 64 for value in range(128)])
+_SECOND_OF_THREE: Final = b"".join([bytes((value,)) * 64 for value in _CONTINUED])
 
 
 def _uniform_run(data: bytes, count: int, state: _State) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.storage.batch import (
     CONTROL_FLAG,
@@ -36,8 +36,8 @@ from kafka_compat.storage.kinds import CompressionType, ControlRecordType, Times
 
 Header = tuple[str, bytes | None]
 
-_LENGTH = struct.Struct(">i")
-_LENGTH_POSITION = 8
+_LENGTH: Final = struct.Struct(">i")
+_LENGTH_POSITION: Final = 8
 
 
 class Record(NamedTuple):
@@ -266,8 +266,8 @@ class EndTransactionMarker(NamedTuple):
     coordinator_epoch: int
 
 
-_CONTROL_KEY = struct.Struct(">hh")
-_MARKER_VALUE = struct.Struct(">hi")
+_CONTROL_KEY: Final = struct.Struct(">hh")
+_MARKER_VALUE: Final = struct.Struct(">hi")
 
 
 def build_marker(

@@ -5,7 +5,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kafka_compat.storage.batch import (
     CRC_START,
@@ -20,7 +20,7 @@ from kafka_compat.storage.crc import crc32c
 from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.filesystem import File
 
-CHUNK_SIZE_BYTES = 1024 * 1024
+CHUNK_SIZE_BYTES: Final = 1024 * 1024
 
 
 class ScannedBatch(NamedTuple):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from typing import Final
 
 from kafka_compat.storage.batch import HEADER_SIZE, read_header
 from kafka_compat.storage.config import INT_MAX
@@ -25,13 +26,13 @@ from kafka_compat.storage.segment_indexes import SegmentIndexes
 from kafka_compat.storage.time_index import TimeIndex, TimestampEntry
 from kafka_compat.storage.txn_index import TransactionIndex
 
-TAIL_BATCHES_MAX = 4096
-_NO_OFFSETS = array("q")
-_NO_POSITIONS = array("I")
+TAIL_BATCHES_MAX: Final = 4096
+_NO_OFFSETS: Final = array("q")
+_NO_POSITIONS: Final = array("I")
 """The tail of a segment to which nothing was appended since it was opened; never changed."""
 
-RESERVE_FROM_BYTES = 1024 * 1024
-RESERVE_STEP_BYTES = 32 * 1024 * 1024
+RESERVE_FROM_BYTES: Final = 1024 * 1024
+RESERVE_STEP_BYTES: Final = 32 * 1024 * 1024
 
 
 class FileSlice:

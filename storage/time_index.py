@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.storage.errors import CorruptFile
 from kafka_compat.storage.filesystem import File
 
-ENTRY_SIZE_BYTES = 12
-_ENTRY = struct.Struct(">qi")
+ENTRY_SIZE_BYTES: Final = 12
+_ENTRY: Final = struct.Struct(">qi")
 
 
 class TimestampEntry(NamedTuple):

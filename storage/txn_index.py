@@ -9,14 +9,14 @@ written; it tells a look-up that no later entry concerns it.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.storage.disk import FULL, SHORTAGES
 from kafka_compat.storage.errors import CorruptFile
 from kafka_compat.storage.filesystem import Filesystem
 
-_ENTRY = struct.Struct(">hqqqq")
-_VERSION = 0
+_ENTRY: Final = struct.Struct(">hqqqq")
+_VERSION: Final = 0
 
 
 class AbortedTransaction(NamedTuple):

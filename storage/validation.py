@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.storage.batch import (
     COMPRESSION_MASK,
@@ -41,24 +41,27 @@ from kafka_compat.storage.kinds import CompressionType, TimestampType
 from kafka_compat.storage.record_scan import scan
 from kafka_compat.storage.records import Record, iter_records, join_batch
 
-LONG_MAX = 2**63 - 1
-QUICK_BYTES_MAX = 4 << 20
-QUICK_BODY_BYTES_MAX = 2 << 20
-QUICK_COMPRESSED_BYTES_MAX = 32 << 10
-QUICK_OLD_BYTES_MAX = 4 << 10
-QUICK_SCAN_RECORDS_MAX = 32_768
-QUICK_RECORDS_MAX = 1_000
+LONG_MAX: Final = 2**63 - 1
+QUICK_BYTES_MAX: Final = 4 << 20
+QUICK_BODY_BYTES_MAX: Final = 2 << 20
+QUICK_COMPRESSED_BYTES_MAX: Final = 32 << 10
+QUICK_OLD_BYTES_MAX: Final = 4 << 10
+QUICK_SCAN_RECORDS_MAX: Final = 32_768
+QUICK_RECORDS_MAX: Final = 1_000
 """What `validate_batches` does quickly: bytes to sum up, to decompress to, to compress, to convert from an
 old format; records to scan, to look at one by one.
 """
-_MIN_BATCH_LENGTH = HEADER_SIZE - LOG_OVERHEAD
-_MIN_LEGACY_LENGTH = 14
-_FIRST_VERSION_OF_FORMAT_2 = 3
-_FIRST_VERSION_OF_ZSTD = 7
-_SIZE = struct.Struct(">i")
-_ATTRIBUTES = struct.Struct(">h")
-_MAX_TIMESTAMP = struct.Struct(">q")
-_TIMESTAMP_TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
+_MIN_BATCH_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
+_MIN_LEGACY_LENGTH: Final = 14
+_FIRST_VERSION_OF_FORMAT_2: Final = 3
+_FIRST_VERSION_OF_ZSTD: Final = 7
+_SIZE: Final = struct.Struct(">i")
+_ATTRIBUTES: Final = struct.Struct(">h")
+_MAX_TIMESTAMP: Final = struct.Struct(">q")
+_TIMESTAMP_TYPES: Final = {
+    "CreateTime": TimestampType.CREATE_TIME,
+    "LogAppendTime": TimestampType.LOG_APPEND_TIME,
+}
 
 
 @dataclass(frozen=True, slots=True)

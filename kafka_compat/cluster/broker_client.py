@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from struct import Struct
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from kafka_compat.network.framing import FrameReader, InvalidFrame
 from kafka_compat.protocol import codec, messages
@@ -28,12 +28,12 @@ from kafka_compat.protocol.headers import (
     encode_request_header,
 )
 
-RECONNECT_BACKOFF_MS = 50
-RECONNECT_BACKOFF_MAX_MS = 1000
-CONNECT_TIMEOUT_MS = 10_000
-_READ_BYTES = 64 * 1024
-_ANSWER_MAX_BYTES = 2**31 - 5
-_SIZE = Struct(">i")
+RECONNECT_BACKOFF_MS: Final = 50
+RECONNECT_BACKOFF_MAX_MS: Final = 1000
+CONNECT_TIMEOUT_MS: Final = 10_000
+_READ_BYTES: Final = 64 * 1024
+_ANSWER_MAX_BYTES: Final = 2**31 - 5
+_SIZE: Final = Struct(">i")
 
 Handover = Callable[[Any], None]
 """Takes a response, or the exception in its place."""

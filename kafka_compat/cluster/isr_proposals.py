@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from kafka_compat.cluster.controller_link import ControllerLink
@@ -27,13 +27,13 @@ from kafka_compat.replication.in_sync import IsrAnswer, LedPartition
 
 log = logging.getLogger(__name__)
 
-ALTER_PARTITION_VERSION = 3
-RETRY_S = 0.05
+ALTER_PARTITION_VERSION: Final = 3
+RETRY_S: Final = 0.05
 FAILURE_PAUSE_S = 1.0
 """After a failure that nobody foresaw: it may be there the next time, too, and is logged each time."""
-ANSWERS_AT_ONCE = 100
+ANSWERS_AT_ONCE: Final = 100
 """So many are handed over before others get the event loop."""
-_NO_EPOCH = -1
+_NO_EPOCH: Final = -1
 
 
 class _Proposed(NamedTuple):

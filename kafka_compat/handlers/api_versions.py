@@ -7,7 +7,7 @@ clients name their software; 3 also brings the supported and finalized features 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.network.request import RequestContext, handler
@@ -23,9 +23,9 @@ from kafka_compat.protocol.messages.api_versions import (
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import ApiVersionsServices
 
-_TRANSACTION_VERSION = "transaction.version"
-_LEVEL_MAX = 2
-_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_TRANSACTION_VERSION: Final = "transaction.version"
+_LEVEL_MAX: Final = 2
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @handler(ApiKey.API_VERSIONS, 0, 4)

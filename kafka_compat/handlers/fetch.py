@@ -9,7 +9,7 @@ get formats 0 and 1.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from kafka_compat.errors import KafkaError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kafka_compat.long_work import Steps
     from kafka_compat.protocol.pending import Pending
 
-_PARTITIONS_AT_ONCE = 256
+_PARTITIONS_AT_ONCE: Final = 256
 
 
 @handler(ApiKey.FETCH, 0, 18)

@@ -12,7 +12,7 @@ A look-up by time may decompress and walk whole batches; another thread does it,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasReplicas
     from kafka_compat.replication.partition import Partition
 
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL = -4
-LATEST_TIERED = -5
-READ_COMMITTED = 1
-_CONSUMER = -1
-_DEBUGGER = -2
-_FIRST_VERSION_OF_OFFSET_NOT_AVAILABLE = 5
-_FIRST_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+READ_COMMITTED: Final = 1
+_CONSUMER: Final = -1
+_DEBUGGER: Final = -2
+_FIRST_VERSION_OF_OFFSET_NOT_AVAILABLE: Final = 5
+_FIRST_VERSION: Final = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
 
 @handler(ApiKey.LIST_OFFSETS, 0, 10)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-OPERATIONS_NOT_ASKED = -(2**31)
+OPERATIONS_NOT_ASKED: Final = -(2**31)
 # Bits by Kafka's AclOperation codes. Without an authorizer everyone may do everything.
-TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
-CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
-_NO_TOPIC_ID = UUID(int=0)
-_PARTITIONS_AT_ONCE = 64
+TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
+CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
+_NO_TOPIC_ID: Final = UUID(int=0)
+_PARTITIONS_AT_ONCE: Final = 64
 
 
 Answer = MetadataResponse | Coroutine[Any, Any, MetadataResponse]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.produce_refusals import failure, refused, unverified
@@ -51,18 +51,18 @@ if TYPE_CHECKING:
 Validated = dict[int, ValidatedBatches | StorageError]
 """What other threads found of batches, by the identity of their data in the request."""
 
-QUICK_PARTITIONS_MAX = 32
+QUICK_PARTITIONS_MAX: Final = 32
 """So many small batches are checked and appended sooner than one could ask what time it is."""
 
-ADMIN_CLIENT_ID = "__admin_client"
-_MAGIC_POSITION = 16
-_ATTRIBUTES_LOW_BYTE = 22
-_COUNT_POSITION = 57
-_COUNT = Struct(">i")
-_ACKS = (-1, 0, 1)
-_TRANSACTIONAL_FLAG = 0x10
-_FIRST_VERSION_WITH_ABORTABLE = 11
-_FIRST_VERSION_THAT_ADDS = 12
+ADMIN_CLIENT_ID: Final = "__admin_client"
+_MAGIC_POSITION: Final = 16
+_ATTRIBUTES_LOW_BYTE: Final = 22
+_COUNT_POSITION: Final = 57
+_COUNT: Final = Struct(">i")
+_ACKS: Final = (-1, 0, 1)
+_TRANSACTIONAL_FLAG: Final = 0x10
+_FIRST_VERSION_WITH_ABORTABLE: Final = 11
+_FIRST_VERSION_THAT_ADDS: Final = 12
 
 
 @handler(ApiKey.PRODUCE, 0, 13)

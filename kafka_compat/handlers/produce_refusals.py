@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse
 
-_VERIFY_AGAIN = (
+_VERIFY_AGAIN: Final = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.NOT_COORDINATOR,
 )
-_ERRORS_WITHOUT_LOG_START = (
+_ERRORS_WITHOUT_LOG_START: Final = (
     ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.MESSAGE_TOO_LARGE,

@@ -7,11 +7,12 @@ immutable, so a reader may keep what it got.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from kafka_compat.metadata.topic_names import is_internal
 
-NO_LEADER = -1
+NO_LEADER: Final = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from kafka_compat.errors import ErrorCode, KafkaError
 
-OFFSETS_TOPIC = "__consumer_offsets"
-TRANSACTIONS_TOPIC = "__transaction_state"
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
-NAME_LENGTH_MAX = 249
-_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+NAME_LENGTH_MAX: Final = 249
+_LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def is_internal(topic: str) -> bool:

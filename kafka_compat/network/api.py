@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from kafka_compat.network.codec_thread import ELEMENTS_MAX, ELEMENTS_ON_LOOP_MAX
 from kafka_compat.protocol import codec, messages
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LateAnswer = Callable[[Any, "Slot", Any], None]
 """With the context of the request, its slot, and the response."""
-_SIZE = Struct(">i")
+_SIZE: Final = Struct(">i")
 
 
 class Api:

@@ -20,9 +20,9 @@ Rules of the answer budget
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
-STUCK_S = 0.15
+STUCK_S: Final = 0.15
 """Rule 5: from when on a client that takes nothing of its answers is cut off, if memory is short."""
 
 

@@ -19,7 +19,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from kafka_compat.network.budget import AnswerBudget, RequestBudget
 from kafka_compat.network.framing import FIRST_BYTES, FrameReader, InvalidFrame
@@ -30,8 +30,8 @@ from kafka_compat.protocol.pending import Parked
 
 log = logging.getLogger(__name__)
 
-OUTSTANDING_REQUESTS_MAX = 1024
-UNSENT_BYTES_MAX = 8 * 1024 * 1024
+OUTSTANDING_REQUESTS_MAX: Final = 1024
+UNSENT_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 class Host(Protocol):

@@ -20,7 +20,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine, Generator, Mapping
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kafka_compat.error_mapping import told_as
 from kafka_compat.network.api import Api
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_FIXED_HEADER = Struct(">hhih")
-SIZE_BYTES = 4
+_FIXED_HEADER: Final = Struct(">hhih")
+SIZE_BYTES: Final = 4
 """Of the size before a frame."""
 
 

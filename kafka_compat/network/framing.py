@@ -17,16 +17,17 @@ Rules
 from __future__ import annotations
 
 from struct import Struct
+from typing import Final
 
-_SIZE = Struct(">i")
-SCRATCH_BYTES = 256 * 1024
-SPARE_BYTES_MAX = 4 * 1024 * 1024
-FIRST_BYTES = 4096
+_SIZE: Final = Struct(">i")
+SCRATCH_BYTES: Final = 256 * 1024
+SPARE_BYTES_MAX: Final = 4 * 1024 * 1024
+FIRST_BYTES: Final = 4096
 """What an unfinished frame gets when it begins."""
 
 # One step of growth takes a millisecond or two at most.
-_STEP_BYTES_MAX = 4 * 1024 * 1024
-_ZEROS = memoryview(bytes(_STEP_BYTES_MAX))
+_STEP_BYTES_MAX: Final = 4 * 1024 * 1024
+_ZEROS: Final = memoryview(bytes(_STEP_BYTES_MAX))
 
 
 class InvalidFrame(Exception):

@@ -16,6 +16,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from kafka_compat.network.budget import AnswerBudget
 from kafka_compat.storage.segment import FileSlice
@@ -23,13 +24,13 @@ from kafka_compat.storage.segment import FileSlice
 Part = bytes | bytearray | memoryview | FileSlice
 
 # Below this a pread and one joined write are cheaper than a sendfile call of its own.
-SENDFILE_BYTES_MIN = 32 * 1024
+SENDFILE_BYTES_MIN: Final = 32 * 1024
 # Larger parts in memory are not copied together with their neighbours.
-_JOINED_BYTES_MAX = 64 * 1024
+_JOINED_BYTES_MAX: Final = 64 * 1024
 # Answers to requests that came together leave together, up to this many.
-_BATCH_PARTS_MAX = 64
+_BATCH_PARTS_MAX: Final = 64
 # Then others get a turn, however fast the client reads.
-_DRAIN_BYTES_MAX = 8 * 1024 * 1024
+_DRAIN_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 class Slot:

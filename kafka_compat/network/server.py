@@ -8,7 +8,7 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from kafka_compat.config import Listener
 from kafka_compat.network.accepting import Acceptor, Descriptors
@@ -22,10 +22,10 @@ from kafka_compat.network.turns import Turns
 log = logging.getLogger(__name__)
 
 REAP_INTERVAL_S = 1.0
-QUIET_S = 10.0
+QUIET_S: Final = 10.0
 # How long requests may lie unfinished or unserved while others wait for the memory that they hold.
 STALLED_S = 5.0
-_RELIEF_INTERVAL_S = 0.05
+_RELIEF_INTERVAL_S: Final = 0.05
 
 
 class Server:

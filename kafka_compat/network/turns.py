@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
-SLICE_S = 0.010
-TURN_S = 0.005
-FIRST_IN_A_ROW = 4
+SLICE_S: Final = 0.010
+TURN_S: Final = 0.005
+FIRST_IN_A_ROW: Final = 4
 # While many are in line, their turns take this together.
-_ROUND_S = 0.050
+_ROUND_S: Final = 0.050
 
 
 class TakesTurns(Protocol):

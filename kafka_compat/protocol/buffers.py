@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 from io import BytesIO
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 from uuid import UUID
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
-IN_MEMORY = (bytes, bytearray, memoryview)
+IN_MEMORY: Final = (bytes, bytearray, memoryview)
 
 
 class TooLong(Exception):
@@ -38,7 +38,7 @@ def uuid_from(raw: bytes) -> UUID:
     return UUID(bytes=raw)
 
 
-STEP_BYTES = 1024 * 1024
+STEP_BYTES: Final = 1024 * 1024
 """The interpreter gives no other thread its turn while it copies; so much takes about half a millisecond."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.buffers import IN_MEMORY, STEP_BYTES, Buffer, Records, size_of
@@ -13,17 +13,17 @@ from kafka_compat.protocol.schema import Message, schema_of
 
 M = TypeVar("M")
 
-UNBOUNDED = sys.maxsize
+UNBOUNDED: Final = sys.maxsize
 """As `elements_max`: however long it takes."""
 
-_REFUSALS = (struct.error, IndexError, ValueError, TypeError, AttributeError)
-_VERSION = struct.Struct(">h")
+_REFUSALS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeError)
+_VERSION: Final = struct.Struct(">h")
 
-_EXPLAINED_BYTES_MAX = 16 * 1024
+_EXPLAINED_BYTES_MAX: Final = 16 * 1024
 """What is wrong in longer messages is not looked for: that takes some hundred times as long as decoding."""
 
 # Records in memory that are larger go to the socket by themselves, not copied together with their neighbours.
-_COPY_SIZE_BYTES_MAX = 8192
+_COPY_SIZE_BYTES_MAX: Final = 8192
 
 
 class MalformedRequest(KafkaError):

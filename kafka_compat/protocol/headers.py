@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from functools import cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.buffers import Buffer, skip_tagged_fields, uvarint
@@ -13,11 +13,11 @@ from kafka_compat.protocol.messages import request_class
 from kafka_compat.protocol.schema import schema_of
 from kafka_compat.protocol.versions import HIGHEST
 
-_START = struct.Struct(">hhi")
-_START_AND_CLIENT_ID_LENGTH = struct.Struct(">hhih")
-_RESPONSE = struct.Struct(">i")
-_FLEXIBLE_RESPONSE = struct.Struct(">ix")
-_SHORT = struct.Struct(">h")
+_START: Final = struct.Struct(">hhi")
+_START_AND_CLIENT_ID_LENGTH: Final = struct.Struct(">hhih")
+_RESPONSE: Final = struct.Struct(">i")
+_FLEXIBLE_RESPONSE: Final = struct.Struct(">ix")
+_SHORT: Final = struct.Struct(">h")
 
 
 class RequestHeader(NamedTuple):

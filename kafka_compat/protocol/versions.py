@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-HIGHEST = 0x7FFF
+HIGHEST: Final = 0x7FFF
 
 
 class Versions(NamedTuple):
@@ -29,8 +29,8 @@ class Versions(NamedTuple):
         return f"{self.low}+" if self.high == HIGHEST else f"{self.low}-{self.high}"
 
 
-NONE = Versions(0, -1)
-ALL = Versions(0, HIGHEST)
+NONE: Final = Versions(0, -1)
+ALL: Final = Versions(0, HIGHEST)
 
 
 @cache

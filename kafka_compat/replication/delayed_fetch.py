@@ -25,7 +25,7 @@ from __future__ import annotations
 import asyncio
 from asyncio import TimerHandle
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from kafka_compat.error_mapping import code_of
@@ -58,13 +58,13 @@ if TYPE_CHECKING:
     from kafka_compat.replication.fetch_session import FetchPlan, FetchTarget
     from kafka_compat.replication.partition import Partition
 
-READ_COMMITTED = 1
-CONSUMER = -1
+READ_COMMITTED: Final = 1
+CONSUMER: Final = -1
 """The replica id of consumers; below it are tools that look at the whole log."""
-RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-_FIRST_VERSION_FROM_FOLLOWERS = 11
-_FIRST_VERSION_WITH_REPLICA_STATE = 15
-CONVERTED_BYTES_MAX = 1 << 20
+RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+_FIRST_VERSION_FROM_FOLLOWERS: Final = 11
+_FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
+CONVERTED_BYTES_MAX: Final = 1 << 20
 
 
 class DelayedFetch:

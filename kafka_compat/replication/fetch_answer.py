@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from kafka_compat.error_mapping import code_of
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from kafka_compat.replication.fetch_context import FetchContext
     from kafka_compat.replication.fetch_session import FetchPlan, FetchTarget
 
-NO_RECORDS = b""
-FIRST_VERSION_WITH_FORMAT_2 = 4
-PARTITIONS_AT_ONCE = 128
+NO_RECORDS: Final = b""
+FIRST_VERSION_WITH_FORMAT_2: Final = 4
+PARTITIONS_AT_ONCE: Final = 128
 Found = tuple["FetchTarget", PartitionData, int]
 """A partition, what the answer says of it, and its bytes of records."""
 

@@ -18,7 +18,7 @@ import random
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -26,10 +26,10 @@ from kafka_compat.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kafka_compat.replication.partition import Partition
 
-INITIAL_EPOCH = 0
-FINAL_EPOCH = -1
-NO_SESSION = 0
-_EPOCH_MAX = 2**31 - 1
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+NO_SESSION: Final = 0
+_EPOCH_MAX: Final = 2**31 - 1
 
 PartitionKey = tuple[str | int, int]
 """Topic name (Fetch up to 12) or topic id as a number (from 13), and partition. A number, since the hash of a

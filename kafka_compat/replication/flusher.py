@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from kafka_compat.storage.disk import Disk
 from kafka_compat.storage.errors import RefusedForNow, StorageError
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 Callback = Callable[[Exception | None], None]
 
-RETRY_S = 1.0
+RETRY_S: Final = 1.0
 
 
 class Flushing(Protocol):

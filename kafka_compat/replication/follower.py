@@ -31,6 +31,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -63,9 +64,9 @@ from kafka_compat.storage.errors import LogDirFailure, StorageError
 
 log = logging.getLogger(__name__)
 
-QUOTA_WAIT_MS = 100
+QUOTA_WAIT_MS: Final = 100
 """How long replicas that are throttled wait until their quota is looked at again."""
-_NO_TOPIC_ID = UUID(int=0)
+_NO_TOPIC_ID: Final = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class FollowerSettings:
     backoff_ms: int = 1000
 
 
-_EARLY = (
+_EARLY: Final = (
     ErrorCode.UNKNOWN_LEADER_EPOCH,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from kafka_compat.protocol.buffers import uuid_from
@@ -17,12 +18,12 @@ from kafka_compat.replication.fetch_session import PartitionKey
 from kafka_compat.replication.followed_partition import FollowedPartition, State
 from kafka_compat.replication.follower_session import Wanted
 
-FETCH_VERSION = 17
-FETCH_VERSION_WITH_NAMES = 12
+FETCH_VERSION: Final = 17
+FETCH_VERSION_WITH_NAMES: Final = 12
 """For leaders of topics that have no id, which are older than Kafka 2.8."""
-LIST_OFFSETS_VERSION = 8
-_LATEST = -1
-_EARLIEST = -2
+LIST_OFFSETS_VERSION: Final = 8
+_LATEST: Final = -1
+_EARLIEST: Final = -2
 
 
 @dataclass(frozen=True, slots=True)

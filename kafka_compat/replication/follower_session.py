@@ -10,11 +10,11 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.replication.fetch_session import INITIAL_EPOCH, NO_SESSION, PartitionKey
 
-_EPOCH_MAX = 2**31 - 1
+_EPOCH_MAX: Final = 2**31 - 1
 
 
 class Wanted(NamedTuple):

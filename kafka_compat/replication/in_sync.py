@@ -17,17 +17,17 @@ Rules (KIP-497, and Kafka 3.9's Partition)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.storage.log import Log
 
-UNKNOWN_OFFSET = -1
-_NEVER_MS = -(2**62)
+UNKNOWN_OFFSET: Final = -1
+_NEVER_MS: Final = -(2**62)
 
-_REJECTED = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
+_REJECTED: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
 """The controller did not do what was proposed, and says that our view of the partition is right."""
-_OUT_OF_DATE = (
+_OUT_OF_DATE: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.FENCED_LEADER_EPOCH,
@@ -36,7 +36,7 @@ _OUT_OF_DATE = (
     ErrorCode.NEW_LEADER_ELECTED,
 )
 """The controller knows better, and will say so by LeaderAndIsr; until then both ISRs may be true."""
-_FINAL = (ErrorCode.NONE, *_OUT_OF_DATE, *_REJECTED)
+_FINAL: Final = (ErrorCode.NONE, *_OUT_OF_DATE, *_REJECTED)
 
 
 class IsrAnswer(NamedTuple):

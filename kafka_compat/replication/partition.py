@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Final
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.replication.flusher import Flushing
@@ -36,7 +37,7 @@ from kafka_compat.storage.validation import ValidatedBatches
 
 log = logging.getLogger(__name__)
 
-DEFAULT_LAG_TIME_MAX_MS = 30_000
+DEFAULT_LAG_TIME_MAX_MS: Final = 30_000
 
 
 class Partition:

@@ -16,7 +16,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 from kafka_compat.clock import Clock
@@ -30,8 +30,8 @@ from kafka_compat.tasks import OnFailure, Tasks
 
 log = logging.getLogger(__name__)
 
-_INT_MAX = 2**31 - 1
-_INT_MASK = 2**32 - 1
+_INT_MAX: Final = 2**31 - 1
+_INT_MASK: Final = 2**32 - 1
 
 
 class Client(Protocol):

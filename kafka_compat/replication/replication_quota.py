@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from typing import Final
 
-UNLIMITED = 2**63 - 1
-LEADER_REPLICAS = "leader.replication.throttled.replicas"
-LEADER_RATE = "leader.replication.throttled.rate"
-FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
-FOLLOWER_RATE = "follower.replication.throttled.rate"
-ALL = "*"
+UNLIMITED: Final = 2**63 - 1
+LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
+LEADER_RATE: Final = "leader.replication.throttled.rate"
+FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
+FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
+ALL: Final = "*"
 
 
 class ReplicationQuota:
