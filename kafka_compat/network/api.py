@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from kafka_compat.network.codec_thread import ELEMENTS_MAX, ELEMENTS_ON_LOOP_MAX
 from kafka_compat.protocol import codec, messages
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.buffers import TooLong
+from kafka_compat.protocol.buffers import Records, TooLong
 from kafka_compat.protocol.codec import MalformedRequest
-from kafka_compat.protocol.headers import encode_response_header
+from kafka_compat.protocol.headers import flexible_from, has_flexible_response_header
 
 if TYPE_CHECKING:
     from kafka_compat.errors import KafkaError
@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 LateAnswer = Callable[[Any, "Slot", Any], None]
 """With the context of the request, its slot, and the response."""
-_SIZE: Final = Struct(">i")
+
+SIZE_BYTES: Final = 4
+"""Of the size before a frame."""
+_START: Final = Struct(">ii")
+_FLEXIBLE_START: Final = Struct(">iix")
+"""A response's frame up to its body: the size of what follows, and the header."""
 
 
 class Api:
@@ -32,8 +37,11 @@ class Api:
     """
 
     __slots__ = (
+        "_frame_starts",
         "answer_late",
+        "first_flexible_version",
         "function",
+        "has_short_header",
         "has_slices",
         "key",
         "max_version",
@@ -55,6 +63,14 @@ class Api:
         self.min_version = min_version
         self.max_version = max_version
         self.function = handler.function
+        self.first_flexible_version: int = flexible_from(key)
+        """From which version on the headers of requests have tagged fields."""
+        self.has_short_header = key is ApiKey.CONTROLLED_SHUTDOWN
+        """Whether that of version 0 has no client id."""
+        self._frame_starts = [
+            _FLEXIBLE_START if has_flexible_response_header(key, version) else _START
+            for version in range(max_version + 1)
+        ]
         self.request_class = messages.request_class(key)
         self.response_class: type = messages.response_class(key)
         self.has_slices = key is ApiKey.FETCH
@@ -78,17 +94,18 @@ class Api:
         """The frame of a response, in the parts in which it goes to the connection. Raises TooLong for one
         that would hold the loop, which is for `encode_long`.
         """
-        header = encode_response_header(self.key, version, correlation_id)
         if self.has_slices:
             parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
-            size_bytes = len(header) + codec.parts_size_bytes(parts)
-            return [_SIZE.pack(size_bytes) + header, *cast("list[Part]", parts)]
+            return self._frame(version, correlation_id, parts)
+        start = self._frame_starts[version]
         body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
-        return [b"".join((_SIZE.pack(len(header) + len(body)), header, body))]
+        return [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
 
     def encode_long(self, version: int, correlation_id: int, response: Any) -> list[Part]:
         """As `encode`, in another thread."""
-        header = encode_response_header(self.key, version, correlation_id)
-        parts = codec.encode_long(response, version)
-        size_bytes = len(header) + codec.parts_size_bytes(parts)
-        return [_SIZE.pack(size_bytes) + header, *cast("list[Part]", parts)]
+        return self._frame(version, correlation_id, codec.encode_long(response, version))
+
+    def _frame(self, version: int, correlation_id: int, parts: Sequence[Records]) -> list[Part]:
+        start = self._frame_starts[version]
+        size_bytes = start.size - SIZE_BYTES + codec.parts_size_bytes(parts)
+        return [start.pack(size_bytes, correlation_id), *cast("Sequence[Part]", parts)]

@@ -23,7 +23,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kafka_compat.error_mapping import told_as
-from kafka_compat.network.api import Api
+from kafka_compat.network.api import SIZE_BYTES, Api
 from kafka_compat.network.codec_thread import ELEMENTS_ON_LOOP_MAX, CodecThread
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import SPARE_BYTES_MAX
@@ -33,7 +33,7 @@ from kafka_compat.protocol import codec
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.buffers import TooLong
 from kafka_compat.protocol.codec import MalformedRequest
-from kafka_compat.protocol.headers import decode_request_header
+from kafka_compat.protocol.headers import decode_client_id
 from kafka_compat.protocol.pending import PENDING
 
 if TYPE_CHECKING:
@@ -43,8 +43,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _FIXED_HEADER: Final = Struct(">hhih")
-SIZE_BYTES: Final = 4
-"""Of the size before a frame."""
+HEADER_BYTES: Final = 10
+"""Key, version, correlation id, and the length of the client id, which follows."""
+SHORT_HEADER_BYTES: Final = 8
+"""The same without a client id."""
 
 
 class Serving(HasLongWork, Protocol):
@@ -93,9 +95,9 @@ class Dispatcher:
         return False
 
     def _dispatch(self, connection: Connection, frame: memoryview) -> bool:
-        if len(frame) < _FIXED_HEADER.size:
+        if len(frame) < HEADER_BYTES:
             raise MalformedRequest(f"a header of {len(frame)} bytes")
-        key, version, correlation_id, _ = _FIXED_HEADER.unpack_from(frame)
+        key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
         api = self._apis.get(key) or self.api(key)
         if api is None:
             raise MalformedRequest(f"API key {key} is not served")
@@ -103,11 +105,15 @@ class Dispatcher:
             if key == ApiKey.API_VERSIONS:
                 return self._unsupported_api_versions(connection, api, correlation_id, len(frame))
             raise MalformedRequest(f"{api.key.name} version {version} is not served")
-        header, position = decode_request_header(frame)
+        client_id: str | None = None
+        position = SHORT_HEADER_BYTES
+        if version > 0 or not api.has_short_header:
+            is_flexible = version >= api.first_flexible_version
+            client_id, position = decode_client_id(frame, HEADER_BYTES, client_id_length, is_flexible)
         if self._stages is None:
-            ctx = RequestContext(self._services, connection, api, version, correlation_id, header.client_id)
+            ctx = RequestContext(self._services, connection, api, version, correlation_id, client_id)
         else:
-            ctx = StagedContext(self._services, connection, api, version, correlation_id, header.client_id)
+            ctx = StagedContext(self._services, connection, api, version, correlation_id, client_id)
             ctx.begin(len(frame))
         try:
             request, _ = codec.decode_at(api.request_class, version, frame, position, ELEMENTS_ON_LOOP_MAX)

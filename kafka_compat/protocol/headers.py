@@ -42,29 +42,38 @@ def decode_request_header(buffer: Buffer, position: int = 0) -> tuple[RequestHea
         )
     except struct.error:
         return _short_header(buffer, position)
-    flexible_from = _flexible_from(api_key)
+    is_flexible = api_version >= flexible_from(api_key)
     if api_key == ApiKey.CONTROLLED_SHUTDOWN and api_version == 0:
         return _short_header(buffer, position)
-    start = position + 10
-    body = start
+    client_id, body = decode_client_id(memoryview(buffer), position + 10, length, is_flexible)
+    return RequestHeader(api_key, api_version, correlation_id, client_id), body
+
+
+def decode_client_id(
+    buffer: memoryview, position: int, length: int, is_flexible: bool
+) -> tuple[str | None, int]:
+    """The rest of a header after the `length` of its client id, and the position of the request's body.
+    Raises MalformedRequest.
+    """
     client_id = None
     if length >= 0:
-        body += length
-        if body > len(buffer):
+        start = position
+        position += length
+        if position > len(buffer):
             raise MalformedRequest(f"request header: client id of {length} bytes reaches beyond the end")
         try:
-            client_id = str(memoryview(buffer)[start:body], "utf-8")
+            client_id = str(buffer[start:position], "utf-8")
         except UnicodeDecodeError as error:
             raise MalformedRequest(f"request header: client id is not UTF-8: {error.reason}") from None
-    if api_version >= flexible_from:
+    if is_flexible:
         try:
-            count = buffer[body]
-            body += 1
+            count: int = buffer[position]
+            position += 1
             if count:
-                body = skip_tagged_fields(buffer, body, count)
+                position = skip_tagged_fields(buffer, position, count)
         except (IndexError, ValueError) as error:
             raise MalformedRequest(f"request header: tagged fields: {error}") from None
-    return RequestHeader(api_key, api_version, correlation_id, client_id), body
+    return client_id, position
 
 
 def encode_request_header(header: RequestHeader) -> bytes:
@@ -74,13 +83,13 @@ def encode_request_header(header: RequestHeader) -> bytes:
         return start
     client_id = None if header.client_id is None else header.client_id.encode()
     text = _SHORT.pack(-1) if client_id is None else _SHORT.pack(len(client_id)) + client_id
-    tags = uvarint(0) if header.api_version >= _flexible_from(header.api_key) else b""
+    tags = uvarint(0) if header.api_version >= flexible_from(header.api_key) else b""
     return start + text + tags
 
 
 def encode_response_header(api_key: int, version: int, correlation_id: int) -> bytes:
     """The header before a response's body; `version` is that of the request."""
-    if version >= _flexible_from(api_key) and api_key != ApiKey.API_VERSIONS:
+    if has_flexible_response_header(api_key, version):
         return _FLEXIBLE_RESPONSE.pack(correlation_id)
     return _RESPONSE.pack(correlation_id)
 
@@ -90,7 +99,7 @@ def decode_response_header(api_key: int, version: int, buffer: Buffer, position:
     try:
         (correlation_id,) = _RESPONSE.unpack_from(buffer, position)
         position += 4
-        if version >= _flexible_from(api_key) and api_key != ApiKey.API_VERSIONS:
+        if has_flexible_response_header(api_key, version):
             position = skip_tagged_fields(buffer, position + 1, buffer[position])
     except (struct.error, IndexError, ValueError) as error:
         raise MalformedRequest(f"response header: {error}") from None
@@ -108,8 +117,15 @@ def _short_header(buffer: Buffer, position: int) -> tuple[RequestHeader, int]:
     return RequestHeader(api_key, api_version, correlation_id, None), position + 8
 
 
+def has_flexible_response_header(api_key: int, version: int) -> bool:
+    """Whether tagged fields follow the correlation id of a response. Those of ApiVersions never have them:
+    its client may not know yet what the broker speaks (KIP-511).
+    """
+    return version >= flexible_from(api_key) and api_key != ApiKey.API_VERSIONS
+
+
 @cache
-def _flexible_from(api_key: int) -> int:
+def flexible_from(api_key: int) -> int:
     """The first version of an API whose header has tagged fields."""
     try:
         flexible = schema_of(request_class(api_key)).flexible
