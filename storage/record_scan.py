@@ -6,14 +6,18 @@ column of bytes down the run (all second bytes of the value length, say), and wh
 speed. By induction that is exact: record i + 1 begins where record i ends, has the same bytes wherever its
 structure is written down, and so ends one length later. Benchmarks and sensors write such batches; a batch of
 irregular records costs a few failed attempts of half a microsecond each.
+
+Compiled, `_walk` takes 0.03 microseconds a record, and is all there is to do: 150 equal records take 4
+microseconds by it and 11 by columns, against 78 and 15 in Python.
 """
 
 from __future__ import annotations
 
+from types import BuiltinFunctionType
 from typing import Final, NamedTuple
 
 from kafka_compat.storage.errors import InvalidRecord
-from kafka_compat.storage.records import encode_varint, read_varint, read_varlong
+from kafka_compat.storage.records import read_varint, read_varlong
 
 
 class Scan(NamedTuple):
@@ -33,7 +37,7 @@ def scan(body: bytes, count: int) -> Scan:
         raise InvalidRecord(f"{len(body)} bytes cannot hold {count} records")
     state = _State()
     try:
-        if count < _RUN_MIN:
+        if count < _RUN_MIN or IS_COMPILED:
             _walk(body, count, state)
         else:
             _scan_many(body, count, state)
@@ -55,6 +59,9 @@ def _scan_many(body: bytes, count: int, state: _State) -> None:
             pause *= 4
         _walk(body, min(count, attempt_at) if state.index < attempt_at else count, state)
 
+
+IS_COMPILED: Final = isinstance(_scan_many, BuiltinFunctionType)
+"""Whether this module is an extension."""
 
 _MIN_RECORD_BYTES: Final = 7
 _RUN_MIN: Final = 8
@@ -80,18 +87,6 @@ class _State:
             self.high = high
 
 
-_OFFSETS: list[bytes] = [bytes((2 * delta,)) for delta in range(64)]
-"""Offset deltas as varints: constants, made when a batch first is that long."""
-_OFFSETS_MAX: Final = 8192
-
-
-def _offsets(start: int, stop: int) -> list[bytes]:
-    if stop > len(_OFFSETS):
-        missing = range(len(_OFFSETS), min(stop, _OFFSETS_MAX))
-        _OFFSETS.extend([bytes((2 * delta & 127 | 128, delta >> 6)) for delta in missing])
-    return _OFFSETS[start:stop] + [encode_varint(delta) for delta in range(max(start, _OFFSETS_MAX), stop)]
-
-
 BEYOND: Final = 1 << 40
 """Where no batch goes on: a negative length leads there, and so to the check of a record's end."""
 STEP: Final = [
@@ -111,7 +106,7 @@ def _walk(data: bytes, stop: int, state: _State) -> None:
     position, low, high, null_key = state.position, state.low, state.high, state.has_null_key
     step = STEP
     last_delta_byte = -1
-    for index, offset in enumerate(_offsets(state.index, stop), state.index):
+    for index in range(state.index, stop):
         byte = data[position]
         end = position + step[byte]
         if byte < 128:
@@ -134,13 +129,26 @@ def _walk(data: bytes, stop: int, state: _State) -> None:
                 delta = (byte >> 1) ^ -(byte & 1)
                 position += 1
             else:
-                delta, position = read_varlong(data, position)
+                second = data[position + 1]
+                if second < 128:
+                    number = byte & 127 | second << 7
+                    delta = (number >> 1) ^ -(number & 1)
+                    position += 2
+                else:
+                    delta, position = read_varlong(data, position)
             if delta > high:
                 high = delta
             if delta < low:
                 low = delta
-        if data.startswith(offset, position):
-            position += len(offset)
+        byte = data[position]
+        # The offset delta as a varint; `_check_offset` looks closer.
+        if index < 64:
+            if byte == 2 * index:
+                position += 1
+            else:
+                position = _check_offset(data, position, index)
+        elif index < 8192 and byte == (2 * index & 127 | 128) and data[position + 1] == index >> 6:
+            position += 2
         else:
             position = _check_offset(data, position, index)
         byte = data[position]
