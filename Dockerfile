@@ -6,9 +6,12 @@
 ARG BASE=python:3.12-slim-bookworm
 
 FROM ${BASE} AS build
-COPY . /src
 # What pip installs; scripts/build-image may name a folder of wheels instead.
-ARG INSTALL=/src
+ARG INSTALL=/src[fast]
+# The hot modules become C extensions (docs/decisions/0009), and the compiler stays behind.
+RUN case "$INSTALL" in /src*) apt-get update -qq && apt-get install -qq -y --no-install-recommends gcc libc6-dev >/dev/null ;; esac
+COPY . /src
+ENV KAFKA_COMPAT_COMPILE=1
 RUN python3 -m venv /opt/kafka-compat \
     && /opt/kafka-compat/bin/pip install --no-cache-dir --disable-pip-version-check --quiet ${INSTALL} \
     && /opt/kafka-compat/bin/python -m compileall -q /opt/kafka-compat/lib \

@@ -9,7 +9,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafka_compat.config import BrokerConfig, ConfigFileError, load
@@ -105,8 +105,21 @@ def run(args: argparse.Namespace) -> int:
 
         if config.str("zookeeper.connect"):
             return _refuse("--brokers runs its brokers without ZooKeeper: take zookeeper.connect away")
-        return asyncio.run(serve_local_cluster(config, args.brokers))
-    return asyncio.run(_serve(config))
+        return _run(serve_local_cluster(config, args.brokers))
+    return _run(_serve(config))
+
+
+def _run(serving: Coroutine[Any, Any, int]) -> int:
+    """On uvloop where it is installed (the extra `fast`), which takes a sixth of the CPU time of small
+    requests; else on asyncio's own loop.
+    """
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        new_event_loop = None
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        log.info("Serving on the loop of %s", type(runner.get_loop()).__module__)
+        return runner.run(serving)
 
 
 def _raise_descriptor_limit() -> None:

@@ -19,6 +19,7 @@ import os
 import resource
 import socket
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 log = logging.getLogger(__name__)
@@ -73,7 +74,7 @@ class Descriptors:
     def refused(self, host: str) -> None:
         """Say, once in a while, that connections are refused, and why."""
         self._refused += 1
-        now_s = self._loop.time()
+        now_s = monotonic()
         if now_s - self._told_s < QUIET_S:
             return
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -19,6 +19,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from time import monotonic
 from typing import Any, Final, Protocol
 
 from kafka_compat.network.budget import AnswerBudget, RequestBudget
@@ -62,7 +63,7 @@ class Connection:
         local = accepted.getsockname()
         self.local_host: str = local[0]
         self.local_port: int = local[1]
-        self.last_active_s = server.loop.time()
+        self.last_active_s = monotonic()
         self.frame_started_s = 0.0
         self.closed = False
         self.software: tuple[str, str] = ("unknown", "unknown")
@@ -97,7 +98,7 @@ class Connection:
     # --- requests
 
     def _on_readable(self) -> None:
-        now_s = self._loop.time()
+        now_s = monotonic()
         turns = self._turns
         if now_s >= turns.ends_s and not turns.begin(now_s):
             self._stop_clock(now_s)
@@ -166,7 +167,7 @@ class Connection:
                     output.send_large_batch()
                     if self._serial_running or not self._limits_hold():
                         break
-                    if self._loop.time() >= until_s:
+                    if monotonic() >= until_s:
                         has_more = True
                         break
                     frame = reader.next_frame()
@@ -274,7 +275,7 @@ class Connection:
     def _pause_reading(self) -> None:
         if self._reading:
             self._reading = False
-            self._stop_clock(self._loop.time())
+            self._stop_clock(monotonic())
             self._loop.remove_reader(self._socket.fileno())
 
     def _stop_clock(self, now_s: float) -> None:
@@ -301,7 +302,7 @@ class Connection:
         if not reader.mid_frame and (self._serial_running or not self._limits_hold(2)):
             return
         self._reading = True
-        self._start_clock(self._loop.time())
+        self._start_clock(monotonic())
         self._loop.add_reader(self._socket.fileno(), self._on_readable)
         if reader.unserved:
             self._turns.line_up(self, first=False)

@@ -16,6 +16,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable
+from time import monotonic
 from typing import Final
 
 from kafka_compat.network.budget import AnswerBudget
@@ -203,7 +204,7 @@ class Output:
     def _watch(self) -> None:
         if not self._watching:
             self._watching = True
-            self.taken_s = self._loop.time()
+            self.taken_s = monotonic()
             self._loop.add_writer(self._socket.fileno(), self._drain)
 
     def _enqueue(self, parts: list[Part]) -> None:
@@ -254,7 +255,7 @@ class Output:
             self._watching = False
             self._loop.remove_writer(self._socket.fileno())
         if self.unsent_bytes != unsent_before:
-            self.taken_s = self._loop.time()
+            self.taken_s = monotonic()
             self._on_sent()
 
     def _send_head(self, part: bytes | bytearray | memoryview) -> None:

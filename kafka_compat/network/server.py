@@ -8,6 +8,7 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Callable
+from time import monotonic
 from typing import Any, Final
 
 from kafka_compat.config import Listener
@@ -40,7 +41,7 @@ class Server:
         # macOS has os.sendfile with other limits; reading and writing works everywhere.
         self.use_sendfile = sys.platform.startswith("linux")
         self.loop = asyncio.get_running_loop()
-        self.turns = Turns(self.loop.time, self.loop.call_soon)
+        self.turns = Turns(monotonic, self.loop.call_soon)
         self.request_budget = RequestBudget(limits.request_memory_bytes)
         self.answer_budget = AnswerBudget(limits.answer_memory_bytes, self.loop.call_soon, self._relieve_soon)
         self.connections: set[Connection] = set()
@@ -144,10 +145,10 @@ class Server:
 
     def complain(self, host: str, error: InvalidFrame) -> None:
         """Say in the log what a peer sent that is no request."""
-        self._strangers.complain(host, error, self.limits.request_max_bytes, self.loop.time())
+        self._strangers.complain(host, error, self.limits.request_max_bytes, monotonic())
 
     def _reap(self) -> None:
-        now_s = self.loop.time()
+        now_s = monotonic()
         idle_max_s = self.limits.idle_max_ms / 1000
         deadline_s = self.limits.frame_deadline_ms / 1000
         memory_is_short = self.request_budget.someone_waits
@@ -177,7 +178,7 @@ class Server:
     def _relieve(self) -> None:
         self._relief = None
         budget = self.answer_budget
-        cut_off = budget.relieve(self.connections, self.loop.time())
+        cut_off = budget.relieve(self.connections, monotonic())
         if cut_off:
             log.warning(
                 "Closed %d connections that did not take their answers: more than twice "

@@ -56,7 +56,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> str:
         shutil.copytree(
             PROJECT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
         )
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+    for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(PROJECT / name, source)
     line = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(source)]
     subprocess.run(line, check=True, timeout=200)
@@ -75,8 +75,10 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCompatBrok
     running.stop()
 
 
-def test_the_project_alone_serves_and_takes_no_strange_names(wheel: str, tmp_path: Path) -> None:
-    installed = Installed(tmp_path / "venv", wheel)
+@pytest.mark.parametrize("extra", ["", "[fast]"])
+def test_the_project_serves_and_takes_no_strange_names(wheel: str, tmp_path: Path, extra: str) -> None:
+    """Alone, and with what makes it faster."""
+    installed = Installed(tmp_path / "venv", f"kafka-compat{extra} @ file://{wheel}")
     ask = (
         "import importlib.util as u; import kafka_compat.storage.log, kafka_compat.coordination.zookeeper, "
         "kafka_compat.broker, kafka_compat.cli.local_cluster; "
@@ -90,12 +92,14 @@ def test_the_project_alone_serves_and_takes_no_strange_names(wheel: str, tmp_pat
         "5",
         installed.program,
         "serve",
+        "--verbose",
         "--port",
         "0",
         f"--override=log.dirs={tmp_path / 'data'}",
         exit_code=124,
     )
     assert "Broker 1 ready on PLAINTEXT://127.0.0.1:" in said
+    assert ("on the loop of uvloop" in said) == (extra == "[fast]")
     assert "Traceback" not in said
 
 
