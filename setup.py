@@ -83,13 +83,11 @@ ASKED = os.environ.get("KAFKA_COMPAT_COMPILE", "0") not in ("", "0")
 
 
 def extensions() -> list[Extension]:
-    """The C extensions; none where they are not asked for, or pip has yet to install what makes them."""
-    if not ASKED:
+    """The C extensions; none where they are not asked for, or nothing is built yet."""
+    if not ASKED or not {"bdist_wheel", "build", "build_ext"} & set(sys.argv):
         return []
-    try:
-        from mypyc.build import mypycify
-    except ImportError:
-        return []
+    from mypyc.build import mypycify
+
     for room in ("storage", "coordination"):
         link = Path("kafka_compat", room)
         if not link.exists():
