@@ -19,7 +19,6 @@ COMPILED = (
     "kafka_compat/error_mapping.py",
     "kafka_compat/long_work.py",
     "kafka_compat/cluster/broker_client.py",
-    "kafka_compat/cluster/isr_proposals.py",
     "kafka_compat/handlers/api_versions.py",
     "kafka_compat/handlers/fetch.py",
     "kafka_compat/handlers/list_offsets.py",

@@ -87,5 +87,5 @@ def store_failures_told(expired: ErrorCode = ErrorCode.REQUEST_TIMED_OUT) -> Ite
     except (SessionExpired, ConnectionLost) as error:
         code = expired if isinstance(error, SessionExpired) else ErrorCode.REQUEST_TIMED_OUT
         raise KafkaError(code, f"The metadata store did not answer: {error}") from error
-    except MalformedNode as error:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+    except MalformedNode as malformed:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(malformed)) from malformed

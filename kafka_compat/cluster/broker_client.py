@@ -217,8 +217,8 @@ class _Link(asyncio.BufferedProtocol):
                 self._answered(frame)
                 if self._dropped:
                     return
-        except InvalidFrame as error:
-            self.drop(ConnectionError(f"{self._name}: {error}"))
+        except InvalidFrame as invalid:
+            self.drop(ConnectionError(f"{self._name}: {invalid}"))
         except ConnectionError as error:
             self.drop(error)
 

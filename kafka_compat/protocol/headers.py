@@ -71,8 +71,8 @@ def decode_client_id(
             position += 1
             if count:
                 position = skip_tagged_fields(buffer, position, count)
-        except (IndexError, ValueError) as error:
-            raise MalformedRequest(f"request header: tagged fields: {error}") from None
+        except (IndexError, ValueError) as cut:
+            raise MalformedRequest(f"request header: tagged fields: {cut}") from None
     return client_id, position
 
 

@@ -107,9 +107,9 @@ def _flush_all(logs: list[Log], errors: dict[Log, Exception]) -> None:
     for target in logs:
         try:
             target.flush()
-        except StorageError as error:
+        except StorageError as told:
             # The disk has told of it.
-            errors[target] = error
+            errors[target] = told
         except Exception as error:
             log.exception("flushing %s-%d failed", target.topic, target.partition)
             errors[target] = error

@@ -374,8 +374,8 @@ class Follower:
         except (LogDirFailure, KafkaError) as error:
             log.error("%r: follows no more: %s", item.partition, error)
             self._drop(item)
-        except StorageError as error:
-            log.error("%r: cannot store what its leader sent: %s", item.partition, error)
+        except StorageError as full:
+            log.error("%r: cannot store what its leader sent: %s", item.partition, full)
             self._session.lost()
             self._delay([item], now_ms)
 

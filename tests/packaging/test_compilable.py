@@ -103,3 +103,27 @@ def test_nothing_that_is_compiled_has_a_finalizer() -> None:
     """Where it would run is another matter there."""
     found = [str(path) for path in compiled_modules() if "def __del__" in path.read_text()]
     assert not found
+
+
+def _caught_twice(source: str) -> Iterator[str]:
+    """Names that one function gives to exceptions of different classes."""
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            seen: dict[str, str] = {}
+            for handler in ast.walk(function):
+                if isinstance(handler, ast.ExceptHandler) and handler.name and handler.type:
+                    caught = ast.unparse(handler.type)
+                    if seen.setdefault(handler.name, caught) != caught:
+                        yield f"line {handler.lineno}: {handler.name}"
+
+
+def test_each_exception_has_a_name_of_its_own() -> None:
+    """mypyc 2.4.1 gives a name the type of the first clause, and refuses what the second one catches."""
+    twice = "def f():\n    try:\n        g()\n    except A as e:\n        h(e)\n    except B as e:\n        h(e)"
+    assert list(_caught_twice(twice)) == ["line 6: e"]
+    found = [
+        f"{path.relative_to(PROJECT)}, {place}"
+        for path in compiled_modules()
+        for place in _caught_twice(path.read_text())
+    ]
+    assert not found, "; ".join(found)

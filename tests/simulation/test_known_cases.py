@@ -216,7 +216,10 @@ def no_isr_fence(monkeypatch: pytest.MonkeyPatch) -> None:
         (truncate_to_high_watermark, False),
         (no_truncation_by_epoch, False),
         (no_epoch_check, False),
-        (high_watermark_too_early, False),
+        pytest.param(
+            *(high_watermark_too_early, False),
+            marks=pytest.mark.interpreted("replaces InSyncReplicas.committed_end"),
+        ),
         (no_isr_fence, True),
     ],
 )
