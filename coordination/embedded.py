@@ -147,10 +147,14 @@ class EmbeddedMetadataStore:
         await self.durable()
         return results
 
+    def ephemerals(self, session_id: int) -> list[str]:
+        """The paths of a session's ephemerals."""
+        return self._tree.ephemerals(session_id)
+
     async def end_session(self, session_id: int) -> None:
         """Remove what a session leaves behind."""
         self._sessions.pop(session_id, None)
-        ephemerals = self._tree.ephemerals(session_id)
+        ephemerals = self.ephemerals(session_id)
         if ephemerals:
             await self.multi([Delete(path) for path in ephemerals], session_id)
 
@@ -247,6 +251,11 @@ class EmbeddedSession(MetadataStore):
     @property
     def state(self) -> SessionState:
         return self._state
+
+    @property
+    def holds_ephemerals(self) -> bool:
+        """Whether anything goes with it."""
+        return bool(self._store.ephemerals(self._session_id))
 
     def on_state(self, listener: StateListener) -> None:
         self._listeners.append(listener)

@@ -29,6 +29,9 @@ from .tree import Node, Tree, split
 
 log = logging.getLogger(__name__)
 
+JOURNAL_NAME = "kafka-compat-metadata.journal"
+"""The file, in the first of the log.dirs."""
+
 FORMAT = "kafka-compat metadata journal"
 COMPACT_BYTES_MIN = 4 * 1024 * 1024
 COMPACT_RATIO = 2
@@ -140,7 +143,7 @@ class Journal:
 def encode_transaction(zxid: int, now_ms: int, changes: list[list[Any]], synced: int) -> bytes:
     """The line of one transaction; `changes` as Tree.apply returns them."""
     texts = [
-        [change[0], change[1], _text(change[2]), *change[3:]] if len(change) > 2 else change
+        [change[0], change[1], text_of(change[2]), *change[3:]] if len(change) > 2 else change
         for change in changes
     ]
     return _line([zxid, now_ms, texts, synced])
@@ -155,7 +158,7 @@ def encode_snapshot(tree: Tree) -> bytes:
             _line(
                 [
                     path,
-                    _text(node.data),
+                    text_of(node.data),
                     node.czxid,
                     node.mzxid,
                     node.version,
@@ -208,7 +211,7 @@ def _refuse_if_it_was_on_disk(
 
 def _restore(tree: Tree, values: list[Any]) -> None:
     path, text, czxid, mzxid, version, cversion, owner, ctime_ms, mtime_ms = values
-    node = Node(_bytes(text), czxid, ctime_ms, owner)
+    node = Node(bytes_of(text), czxid, ctime_ms, owner)
     node.mzxid, node.version, node.cversion, node.mtime_ms = mzxid, version, cversion, mtime_ms
     tree.nodes[path] = node
     if path != "/":
@@ -235,13 +238,15 @@ def _line(value: Any) -> bytes:
     return b"%08x %b\n" % (zlib.crc32(text), text)
 
 
-def _text(data: bytes | None) -> str | None:
+def text_of(data: bytes | None) -> str | None:
+    """Data as they stand in a line."""
     return None if data is None else data.decode("iso-8859-1")
 
 
-def _bytes(text: str | None) -> bytes | None:
+def bytes_of(text: str | None) -> bytes | None:
+    """What `text_of` made them of. ValueError for a text that it did not make."""
     return None if text is None else text.encode("iso-8859-1")
 
 
 def _with_bytes(change: list[Any]) -> list[Any]:
-    return [change[0], change[1], _bytes(change[2]), *change[3:]] if len(change) > 2 else change
+    return [change[0], change[1], bytes_of(change[2]), *change[3:]] if len(change) > 2 else change

@@ -3,24 +3,16 @@
 import argparse
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import resource
-import signal
 import sys
-from collections.abc import Coroutine, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
+from kafka_compat.cli import event_loop
 from kafka_compat.config import BrokerConfig, ConfigFileError, load
 
-if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
-    from kafka_compat.membership.membership import Membership
-
-AnyBroker: TypeAlias = "Broker[Membership]"
-
-STOP_TIMEOUT_S = 4.5
+LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 log = logging.getLogger("kafka_compat")
 
@@ -63,10 +55,16 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--brokers",
         type=_count,
-        default=1,
         metavar="N",
         help="run a cluster of N brokers in this process, for tests: broker ids 1 to N, each with a port "
         "(the listener's and those after it) and a data folder of its own",
+    )
+    parser.add_argument(
+        "--processes",
+        type=_count,
+        metavar="N",
+        help="run a cluster of N brokers, each a process that may use a core of its own: broker ids from "
+        "broker.id on, with ports and data folders as of --brokers; one that dies is started again",
     )
     parser.add_argument("--verbose", action="store_true", help="log what the broker does, not only warnings")
 
@@ -87,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     """Serve until told to stop. Returns the exit code."""
     logging.basicConfig(
         level=logging.INFO if args.verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(message)s",
+        format=LOG_FORMAT,
         stream=sys.stderr,
     )
     try:
@@ -98,28 +96,38 @@ def run(args: argparse.Namespace) -> int:
         config = load(args.properties, overrides, os.environ if args.env else None)
     except ConfigFileError as error:
         return _refuse(str(error))
+    contradiction = _contradiction(args, config)
+    if contradiction is not None:
+        return _refuse(contradiction)
     _warn(config)
     _raise_descriptor_limit()
-    if args.brokers > 1:
+    if args.processes is not None:
+        from kafka_compat.cli.processes import serve_processes
+
+        return asyncio.run(serve_processes(config, args.processes, verbose=args.verbose))
+    if args.brokers is not None and args.brokers > 1:
         from kafka_compat.cli.local_cluster import serve_local_cluster
 
-        if config.str("zookeeper.connect"):
-            return _refuse("--brokers runs its brokers without ZooKeeper: take zookeeper.connect away")
-        return _run(serve_local_cluster(config, args.brokers))
-    return _run(_serve(config))
+        return event_loop.run(serve_local_cluster(config, args.brokers))
+    return event_loop.run(_serve(config))
 
 
-def _run(serving: Coroutine[Any, Any, int]) -> int:
-    """On uvloop where it is installed (the extra `fast`), which takes a sixth of the CPU time of small
-    requests; else on asyncio's own loop.
-    """
-    try:
-        from uvloop import new_event_loop
-    except ImportError:
-        new_event_loop = None
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        log.info("Serving on the loop of %s", type(runner.get_loop()).__module__)
-        return runner.run(serving)
+def _contradiction(args: argparse.Namespace, config: BrokerConfig) -> str | None:
+    """What cannot be wanted together."""
+    zookeeper = config.str("zookeeper.connect")
+    if args.brokers is not None and args.processes is not None:
+        return (
+            f"--brokers {args.brokers} and --processes {args.processes} cannot be given together: "
+            "--brokers runs its brokers in one process, --processes each in one of its own"
+        )
+    if args.brokers is not None and args.brokers > 1 and zookeeper:
+        return "--brokers runs its brokers without ZooKeeper: take zookeeper.connect away, or use --processes"
+    if args.processes is not None and zookeeper and not config.has_broker_id:
+        return (
+            f"--processes {args.processes} with zookeeper.connect={zookeeper} needs broker.id, from which on "
+            "its brokers have their ids: for example --override broker.id=1"
+        )
+    return None
 
 
 def _raise_descriptor_limit() -> None:
@@ -136,93 +144,17 @@ def _raise_descriptor_limit() -> None:
 
 
 async def _serve(config: BrokerConfig) -> int:
-    from kafka_compat.broker import StartupError
+    from kafka_compat.cli import foreground
+    from kafka_compat.errors import StartupError
 
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    with _uncollected():
-        broker = _broker(config)
-    failed = False
-
-    def fail() -> None:
-        nonlocal failed
-        failed = True
-        stop.set()
-
-    broker.on_fatal = fail
-    starting = asyncio.ensure_future(_start(broker, config))
-    stopping = asyncio.ensure_future(stop.wait())
-    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+    stop = foreground.Stop()
+    stop.on_signals()
+    with foreground.uncollected():
+        broker = foreground.new_broker(config)
     try:
-        # A broker that is told to stop while it starts finishes its start first: half a start is hard to
-        # undo.
-        await starting
+        return await foreground.serve(broker, stop, lambda: print(foreground.ready_line(broker), flush=True))
     except StartupError as error:
         return _refuse(str(error))
-    if not stop.is_set():
-        print(ready_line(broker, config), flush=True)
-        await stopping
-    if not failed:
-        await _hand_over(broker)
-    try:
-        await asyncio.wait_for(broker.stop(controlled=False), STOP_TIMEOUT_S)
-    except TimeoutError:
-        log.error("The broker did not stop within %s s; the next start will check its logs", STOP_TIMEOUT_S)
-        return 1
-    return 1 if failed else 0
-
-
-async def _hand_over(broker: "AnyBroker") -> None:
-    """Find successors, unless a second signal says that nobody wants to wait for them."""
-    handing_over = asyncio.ensure_future(broker.hand_over())
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, handing_over.cancel)
-    await asyncio.wait([handing_over])
-    if not handing_over.cancelled() and handing_over.exception() is not None:
-        log.error("Handing over failed", exc_info=handing_over.exception())
-
-
-@contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """Import modules without the collector of garbage: what they hold stays as long as the process, and
-    looking through it, now and at the end of the start, would take a tenth of the start's time.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
-def _broker(config: BrokerConfig) -> "AnyBroker":
-    """A broker that is alone, or with zookeeper.connect one of a cluster."""
-    hosts = config.str("zookeeper.connect")
-    if not hosts:
-        from kafka_compat.broker import lone_broker
-
-        return lone_broker(config)
-    from kafka_compat.broker import cluster_broker
-    from kafka_compat.cluster.zookeeper_sessions import zookeeper_sessions
-
-    return cluster_broker(config, zookeeper_sessions(config))
-
-
-async def _start(broker: "AnyBroker", config: BrokerConfig) -> None:
-    await broker.start()
-    if config.create_topics:
-        await broker.create_wanted_topics(config.create_topics)
-
-
-def ready_line(broker: "AnyBroker", config: BrokerConfig) -> str:
-    """What a person wants to know once the broker serves: where, and where its data are."""
-    addresses = ", ".join(
-        f"{name}://{f'[{host}]' if ':' in host else host}:{port}"
-        for name, (host, port) in broker.addresses.items()
-    )
-    return f"Broker {config.broker_id} ready on {addresses}, data in {', '.join(config.log_dirs)}"
 
 
 def _warn(config: BrokerConfig) -> None:

@@ -12,7 +12,7 @@ from kafka_compat.clock import Clock
 from kafka_compat.config import BrokerConfig, TopicToCreate
 from kafka_compat.coordination import znodes
 from kafka_compat.coordination.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.journal import CorruptJournal
+from kafka_compat.coordination.journal import JOURNAL_NAME, CorruptJournal
 from kafka_compat.coordination.malformed_nodes import MalformedNode, MalformedNodes
 from kafka_compat.coordination.model import BrokerInfo
 from kafka_compat.errors import StartupError
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from kafka_compat.membership.lone_controller import Controller
     from kafka_compat.transactions.marker_writer import MarkerWriter
     from kafka_compat.transactions.verification import Coordinators
-
-JOURNAL_NAME = "kafka-compat-metadata.journal"
 
 
 class LoneMembership:

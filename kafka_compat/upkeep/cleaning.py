@@ -16,11 +16,10 @@ import json
 import logging
 import os
 import subprocess
-import sys
 import tempfile
 from typing import Any
 
-import kafka_compat
+from kafka_compat import own_processes
 from kafka_compat.clock import Clock
 from kafka_compat.config import BrokerConfig
 from kafka_compat.replication.leaderships import Leaderships
@@ -157,17 +156,15 @@ class _Child:
         self._closed = False
         self._loop = cleaner.loop
         self._said = b""
-        root = os.path.dirname(next(iter(kafka_compat.__path__)))
         with tempfile.TemporaryFile() as file:
             file.write(job.encode())
             file.seek(0)
-            # -P: no package called `kafka_compat` in the working directory is taken for ours.
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "kafka_compat.storage.cleaner_process", str(file.fileno())],
+                own_processes.command("kafka_compat.storage.cleaner_process", str(file.fileno())),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 pass_fds=[file.fileno()],
-                env={**os.environ, "PYTHONPATH": os.pathsep.join([root, *_python_path()])},
+                env=own_processes.environment(),
             )
         assert self._process.stdout is not None
         self._output = self._process.stdout.fileno()
@@ -248,8 +245,3 @@ class _Child:
             except StorageError as error:
                 logger.error("cleaning of %s-%d: %s", self.log.topic, self.log.partition, error)
         self._cleaner.exited(self)
-
-
-def _python_path() -> list[str]:
-    given = os.environ.get("PYTHONPATH", "")
-    return given.split(os.pathsep) if given else []

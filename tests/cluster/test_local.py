@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.cli.local_cluster import LocalCluster, broker_settings
+from kafka_compat.cli.local_brokers import broker_settings
+from kafka_compat.cli.local_cluster import LocalCluster
 from kafka_compat.cluster.broker_client import BrokerClient
 from kafka_compat.config import BrokerConfig, TopicToCreate
 from kafka_compat.protocol.api_keys import ApiKey

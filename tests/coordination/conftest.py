@@ -1,14 +1,20 @@
-"""A store to test, embedded or on ZooKeeper, behind one small interface."""
+"""A store to test, embedded, in another process's stead over a socket, or on ZooKeeper, behind one small
+interface."""
 
 import itertools
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Self
 
 import pytest
 
 from kafka_compat.coordination.embedded import EmbeddedMetadataStore, EmbeddedSession
+from kafka_compat.coordination.local_link import Link
 from kafka_compat.coordination.metadata_store import MetadataStore
+from kafka_compat.coordination.remote_store import RemoteSession, StoreClient
+from kafka_compat.coordination.store_server import StoreServer
 from kafka_compat.coordination.zookeeper import ZooKeeperMetadataStore
 from tests.support.servers import ZooKeeper
 
@@ -46,6 +52,61 @@ class EmbeddedStores(Stores):
         await session.expire()
 
     async def close(self) -> None:
+        await self._store.close()
+
+
+class Remote:
+    """One process's connection to a store, with both of its ends in this process."""
+
+    server: StoreServer
+    client: StoreClient
+
+    def __init__(self) -> None:
+        self.serving: Link
+        self.asking: Link
+
+    @classmethod
+    async def to(cls, store: EmbeddedMetadataStore, session_timeout_ms: int = 10_000) -> Self:
+        remote = cls()
+        here, there = socket.socketpair()
+        remote.serving = await Link.over(
+            here, lambda message: remote.server.receive(message), lambda: remote.server.end()
+        )
+        remote.asking = await Link.over(
+            there, lambda message: remote.client.receive(message), lambda: remote.client.lost()
+        )
+        remote.server = StoreServer(store, session_timeout_ms, remote.serving.send)
+        remote.client = StoreClient(remote.asking.send, session_timeout_ms)
+        return remote
+
+    async def close(self) -> None:
+        self.asking.close()
+        await self.asking.ended.wait()
+        await self.serving.ended.wait()
+        await self.server.settled()
+
+
+class RemoteStores(Stores):
+    """Each session on a connection of its own, as of another process."""
+
+    def __init__(self, directory: Path) -> None:
+        self._store = EmbeddedMetadataStore(str(directory / "metadata.journal"))
+        self._remotes: list[tuple[RemoteSession, Remote]] = []
+
+    async def connect(self) -> MetadataStore:
+        remote = await Remote.to(self._store)
+        session = await remote.client.connect()
+        self._remotes.append((session, remote))
+        return session
+
+    async def expire(self, session: MetadataStore) -> None:
+        for made, remote in self._remotes:
+            if made is session:
+                await remote.server.expire(session.session_id)
+
+    async def close(self) -> None:
+        for _, remote in self._remotes:
+            await remote.close()
         await self._store.close()
 
 
@@ -87,12 +148,14 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
     server.stop()
 
 
-@pytest.fixture(params=["embedded", "zookeeper"])
+@pytest.fixture(params=["embedded", "remote", "zookeeper"])
 async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stores]:
-    """Either store: a test that takes this is part of the contract of both."""
+    """Each store: a test that takes this is part of the contract of all."""
     made: Stores
     if request.param == "embedded":
         made = EmbeddedStores(tmp_path)
+    elif request.param == "remote":
+        made = RemoteStores(tmp_path)
     else:
         made = ZooKeeperStores(request.getfixturevalue("zookeeper"))
     yield made

@@ -1,4 +1,5 @@
-"""What every metadata store promises: the embedded one and ZooKeeper pass the same tests."""
+"""What every metadata store promises: the embedded one, the same from another process, and ZooKeeper pass the
+same tests."""
 
 import asyncio
 import tempfile
@@ -26,7 +27,7 @@ from kafka_compat.coordination.metadata_store import (
     SetData,
     TransactionFailed,
 )
-from tests.coordination.conftest import EmbeddedStores, Stores, ZooKeeperStores
+from tests.coordination.conftest import EmbeddedStores, RemoteStores, Stores, ZooKeeperStores
 from tests.support.servers import ZooKeeper
 
 
@@ -334,17 +335,26 @@ async def contents(session: MetadataStore) -> dict[str, tuple[bytes | None, int,
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(OPERATIONS, min_size=1, max_size=4), max_size=25))
-def test_both_stores_do_the_same_with_any_transactions(
+def test_all_stores_do_the_same_with_any_transactions(
     zookeeper: ZooKeeper, transactions: list[list[Operation]]
 ) -> None:
     async def run(directory: str) -> None:
-        both: list[Stores] = [EmbeddedStores(Path(directory)), ZooKeeperStores(zookeeper)]
-        embedded, real = [await stores.connect() for stores in both]
+        every: list[Stores] = [
+            EmbeddedStores(Path(directory)),
+            RemoteStores(Path(directory) / "remote"),
+            ZooKeeperStores(zookeeper),
+        ]
+        embedded, remote, real = [await stores.connect() for stores in every]
         for operations in transactions:
-            assert await outcome(embedded, operations) == await outcome(real, operations), operations
-        assert await contents(embedded) == await contents(real)
-        for stores in both:
+            expected = await outcome(real, operations)
+            assert await outcome(embedded, operations) == expected, operations
+            assert await outcome(remote, operations) == expected, operations
+        expected_contents = await contents(real)
+        assert await contents(embedded) == expected_contents
+        assert await contents(remote) == expected_contents
+        for stores in every:
             await stores.close()
 
     with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / "remote").mkdir()
         asyncio.run(run(directory))

@@ -12,8 +12,8 @@ from kazoo.client import KazooClient
 
 from kafka_compat.coordination import znodes
 from kafka_compat.coordination.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.journal import JOURNAL_NAME
 from kafka_compat.errors import ErrorCode
-from kafka_compat.membership.lone import JOURNAL_NAME
 from tests.conformance.wire import Connection
 from tests.interop import dataset
 from tests.interop.conftest import FEW_INTERNAL_PARTITIONS, is_cleaned

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from kafka_compat.coordination.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.journal import JOURNAL_NAME
 from kafka_compat.errors import ErrorCode
-from kafka_compat.membership.lone import JOURNAL_NAME
 from tests.conformance.wire import Connection
 from tests.restart.client import create_topic, delete_topic, produce, topic_of, values_of
 from tests.support.servers import KafkaCompatBroker

@@ -12,8 +12,8 @@ import pytest
 
 from kafka_compat.coordination import znodes
 from kafka_compat.coordination.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.journal import JOURNAL_NAME
 from kafka_compat.errors import ErrorCode
-from kafka_compat.membership.lone import JOURNAL_NAME
 from kafka_compat.storage import checkpoints
 from tests.conformance.wire import Closed, Connection
 from tests.conftest import StartBroker

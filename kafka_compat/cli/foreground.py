@@ -1,0 +1,123 @@
+"""A broker in the foreground of its process: it serves until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import signal
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from kafka_compat.config import BrokerConfig
+
+if TYPE_CHECKING:
+    from kafka_compat.broker import Broker
+    from kafka_compat.membership.membership import Membership
+
+AnyBroker: TypeAlias = "Broker[Membership]"
+
+STOP_TIMEOUT_S = 4.5
+
+log = logging.getLogger("kafka_compat")
+
+
+class Stop:
+    """Whether a broker is to stop; and, told twice, whether nobody wants to wait until others lead."""
+
+    def __init__(self) -> None:
+        self.told = asyncio.Event()
+        self.told_again = asyncio.Event()
+
+    def tell(self) -> None:
+        (self.told_again if self.told.is_set() else self.told).set()
+
+    def on_signals(self) -> None:
+        """Be told by SIGINT and SIGTERM."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self.tell)
+
+
+async def serve(
+    broker: AnyBroker, stop: Stop, on_ready: Callable[[], None], *, hands_over: bool = True
+) -> int:
+    """Start, make the topics that the settings name, serve, and stop. Returns the exit code; raises
+    StartupError. `hands_over`: have others lead first, if there are any.
+    """
+    failed = False
+
+    def fail() -> None:
+        nonlocal failed
+        failed = True
+        stop.told.set()
+
+    broker.on_fatal = fail
+    starting = asyncio.ensure_future(_start(broker))
+    stopping = asyncio.ensure_future(stop.told.wait())
+    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+    # A broker that is told to stop while it starts finishes its start first: half a start is hard to undo.
+    await starting
+    if not stop.told.is_set():
+        on_ready()
+        await stopping
+    if hands_over and not failed:
+        await _hand_over(broker, stop)
+    try:
+        await asyncio.wait_for(broker.stop(controlled=False), STOP_TIMEOUT_S)
+    except TimeoutError:
+        log.error("The broker did not stop within %s s; the next start will check its logs", STOP_TIMEOUT_S)
+        return 1
+    return 1 if failed else 0
+
+
+async def _start(broker: AnyBroker) -> None:
+    await broker.start()
+    if broker.config.create_topics:
+        await broker.create_wanted_topics(broker.config.create_topics)
+
+
+async def _hand_over(broker: AnyBroker, stop: Stop) -> None:
+    """Find successors, unless nobody wants to wait for them."""
+    handing_over = asyncio.ensure_future(broker.hand_over())
+    impatient = asyncio.ensure_future(stop.told_again.wait())
+    await asyncio.wait([handing_over, impatient], return_when=asyncio.FIRST_COMPLETED)
+    impatient.cancel()
+    handing_over.cancel()
+    await asyncio.wait([handing_over])
+    if not handing_over.cancelled() and handing_over.exception() is not None:
+        log.error("Handing over failed", exc_info=handing_over.exception())
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Import modules without the collector of garbage: what they hold stays as long as the process, and
+    looking through it, now and at the end of the start, would take a tenth of the start's time.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def new_broker(config: BrokerConfig) -> AnyBroker:
+    """A broker that is alone, or with zookeeper.connect one of a cluster."""
+    if not config.str("zookeeper.connect"):
+        from kafka_compat.broker import lone_broker
+
+        return lone_broker(config)
+    from kafka_compat.broker import cluster_broker
+    from kafka_compat.cluster.zookeeper_sessions import zookeeper_sessions
+
+    return cluster_broker(config, zookeeper_sessions(config))
+
+
+def ready_line(broker: AnyBroker) -> str:
+    """What a person wants to know once the broker serves: where, and where its data are."""
+    addresses = ", ".join(
+        f"{name}://{f'[{host}]' if ':' in host else host}:{port}"
+        for name, (host, port) in broker.addresses.items()
+    )
+    return f"Broker {broker.broker_id} ready on {addresses}, data in {', '.join(broker.config.log_dirs)}"

@@ -1,0 +1,107 @@
+"""Several brokers by one command (--brokers, --processes): what each gets of its settings, and their tree.
+
+The first broker listens where a single one would, the others on the ports after it (any free ports for port
+0); their folders are `broker-1`, `broker-2`, … under each of log.dirs, and the tree's journal is beside them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from kafka_compat.config import BrokerConfig, ConfigError, Listener
+from kafka_compat.coordination.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.journal import JOURNAL_NAME, CorruptJournal
+from kafka_compat.errors import StartupError
+from kafka_compat.storage.directory_claim import DirectoryClaim
+from kafka_compat.storage.errors import StorageError
+from kafka_compat.storage.filesystem import RealFilesystem
+
+_REPLICATED = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
+_OF_ITS_OWN = ("node.id", "log.dir", "advertised.listeners")
+"""Settings of the command that a broker has under another name, or with other ports."""
+
+
+def broker_configs(config: BrokerConfig, count: int, first_id: int = 1) -> list[BrokerConfig]:
+    """What each of the brokers is given. StartupError when they cannot be."""
+    try:
+        return [
+            BrokerConfig.from_properties(broker_settings(config, number, count, first_id))
+            for number in range(1, count + 1)
+        ]
+    except ConfigError as error:
+        expected = f" ({error.expected})" if error.expected else ""
+        raise StartupError(f"{error}{expected}") from error
+
+
+def broker_settings(config: BrokerConfig, number: int, count: int, first_id: int = 1) -> dict[str, str]:
+    """The settings of broker `number` of 1 to `count`. ConfigError where the listeners leave no port for each
+    of them."""
+    _check_ports(config.listeners, count)
+    broker_id = first_id + number - 1
+    folders = ",".join(os.path.join(folder, f"broker-{broker_id}") for folder in config.log_dirs)
+    settings = {
+        **{name: value for name, value in config.static.items() if name not in _OF_ITS_OWN},
+        "broker.id": str(broker_id),
+        "listeners": listeners_text(
+            (item.name, item.host, item.port + number - 1 if item.port else 0) for item in config.listeners
+        ),
+        "log.dirs": folders,
+    }
+    if config.advertised_listeners:
+        settings["advertised.listeners"] = listeners_text(
+            (name, host, port + number - 1) for name, (host, port) in config.advertised_listeners.items()
+        )
+    if not config.str("zookeeper.connect"):
+        # Nobody will join that is not here yet.
+        settings |= {name: str(min(config.int(name), count)) for name in _REPLICATED}
+    return settings
+
+
+def listeners_text(listeners: Iterable[tuple[str, str, int]]) -> str:
+    """Names, hosts and ports as `listeners` has them."""
+    return ",".join(f"{name}://{address(host, port)}" for name, host, port in listeners)
+
+
+def address(host: str, port: int) -> str:
+    """`host:port`, with the brackets of an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _check_ports(listeners: Sequence[Listener], count: int) -> None:
+    taken: dict[int, str] = {}
+    for item in listeners:
+        for port in range(item.port, item.port + count) if item.port else ():
+            other = taken.setdefault(port, item.name)
+            if other != item.name:
+                raise ConfigError(
+                    "listeners",
+                    listeners_text((each.name, each.host, each.port) for each in listeners),
+                    f"{count} brokers need {count} ports in a row for each listener, and those of "
+                    f"{item.name} and {other} meet at {port}",
+                    f"expected ports at least {count} apart",
+                )
+
+
+class Tree:
+    """The store that brokers without a ZooKeeper share, in a folder that is locked meanwhile."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        """Raises StartupError."""
+        folder = config.log_dirs[0]
+        self._claim = DirectoryClaim(folder, RealFilesystem())
+        try:
+            self._claim.lock()
+        except (StorageError, OSError) as error:
+            raise StartupError(str(error)) from error
+        path = os.path.join(folder, JOURNAL_NAME)
+        try:
+            self.store = EmbeddedMetadataStore(path)
+        except (OSError, CorruptJournal) as error:
+            self._claim.unlock()
+            raise StartupError(f"cannot read the metadata journal {path}: {error}") from error
+
+    async def close(self) -> None:
+        """End every session, and give the folder back."""
+        await self.store.close()
+        self._claim.unlock()

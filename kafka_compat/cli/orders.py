@@ -1,0 +1,35 @@
+"""What the process that has them all tells the process of a broker, and what it hears of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kafka_compat.config import TopicToCreate
+from kafka_compat.coordination.store_wire import Message
+
+READY = "ready"
+"""["ready", [[listener, host, port], …]]: the broker serves, and where it listens."""
+REFUSED = "refused"
+"""["refused", why]: the broker cannot start."""
+SERVE = "serve"
+STOP = "stop"
+"""["stop"]: the broker is to stop; a second one ends its wait for successors."""
+
+EXIT_REFUSED = 2
+
+
+class Orders(NamedTuple):
+    """What the broker is to be: ["serve", settings, topics, log level]."""
+
+    settings: dict[str, str]
+    topics: tuple[TopicToCreate, ...]
+    """Those that it makes when they are not there."""
+    log_level: int
+
+    def encode(self) -> Message:
+        return [SERVE, *self]
+
+    @classmethod
+    def decode(cls, message: list[Any]) -> Orders:
+        _, settings, topics, log_level = message
+        return cls(settings, tuple(TopicToCreate(*topic) for topic in topics), log_level)

@@ -1,0 +1,119 @@
+"""The process of one broker of `kafka-compat serve --processes N`, which starts it.
+
+Its standard input is a socket to the process that started it, over which it hears what it is to be
+(orders.py). Without zookeeper.connect the metadata store is at the other end as well. When the connection
+ends, the other process is gone, and this one stops by itself. Its only argument is for who looks at `ps`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+from typing import Any
+
+from kafka_compat.cli import foreground
+from kafka_compat.cli.orders import EXIT_REFUSED, READY, REFUSED, SERVE, STOP, Orders
+from kafka_compat.config import BrokerConfig
+from kafka_compat.coordination.local_link import Link
+from kafka_compat.coordination.remote_store import StoreClient
+from kafka_compat.errors import StartupError
+
+with foreground.uncollected():
+    # At once, while the other process gets ready, too.
+    from kafka_compat.broker import cluster_broker
+    from kafka_compat.cluster import membership as _membership  # noqa: F401
+
+
+class BrokerProcess:
+    """This process, from its orders to its exit code."""
+
+    def __init__(self) -> None:
+        self._link: Link
+        self._orders: Orders | None = None
+        self._instructed = asyncio.Event()
+        """Set when there are orders, or when none will come any more."""
+        self._store: StoreClient | None = None
+        self._stop = foreground.Stop()
+
+    async def run(self, connected: socket.socket) -> int:
+        """Serve until told to stop. Returns the exit code."""
+        self._link = await Link.over(connected, self._receive, self._ended)
+        self._stop.on_signals()
+        await self._instructed.wait()
+        if self._orders is None:
+            return 0
+        orders = self._orders
+        config = BrokerConfig.from_properties(orders.settings)
+        config.create_topics = orders.topics
+        _configure_log(orders.log_level, config.broker_id)
+        broker = self._broker(config)
+
+        def ready() -> None:
+            listening = [[name, host, port] for name, (host, port) in broker.addresses.items()]
+            print(foreground.ready_line(broker), flush=True)
+            self._link.send([READY, listening])
+
+        try:
+            # Without a ZooKeeper all brokers stop together, and nobody is left to lead.
+            return await foreground.serve(broker, self._stop, ready, hands_over=self._store is None)
+        except StartupError as error:
+            self._link.send([REFUSED, str(error)])
+            return EXIT_REFUSED
+        finally:
+            self._link.close()
+            await self._link.ended.wait()
+
+    def _broker(self, config: BrokerConfig) -> foreground.AnyBroker:
+        if config.str("zookeeper.connect"):
+            return foreground.new_broker(config)
+        self._store = StoreClient(self._link.send, config.int("zookeeper.session.timeout.ms"))
+        return cluster_broker(config, self._store.connect)
+
+    def _receive(self, message: list[Any]) -> None:
+        if message[0] == SERVE:
+            self._orders = Orders.decode(message)
+            self._instructed.set()
+        elif message[0] == STOP:
+            self._tell_to_stop()
+        elif self._store is not None:
+            self._store.receive(message)
+
+    def _ended(self) -> None:
+        self._tell_to_stop()
+        if self._store is not None:
+            self._store.lost()
+
+    def _tell_to_stop(self) -> None:
+        self._stop.tell()
+        self._instructed.set()
+
+
+def _configure_log(level: int, broker_id: int) -> None:
+    logging.basicConfig(
+        level=level, format=f"%(asctime)s %(levelname)s broker {broker_id}: %(message)s", stream=sys.stderr
+    )
+
+
+async def _run(connected: socket.socket) -> int:
+    return await BrokerProcess().run(connected)
+
+
+def main() -> int:
+    """Serve over the socket that is the standard input. Returns the exit code."""
+    try:
+        connected = socket.socket(fileno=os.dup(0))
+    except OSError:
+        print("this is started by `kafka-compat serve --processes N`", file=sys.stderr)
+        return EXIT_REFUSED
+    # No process that this one starts may keep the connection open after its end.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return asyncio.run(_run(connected))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
