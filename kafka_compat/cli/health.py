@@ -1,4 +1,5 @@
-"""kafka-compat health: does the broker of these settings answer? For health checks of containers."""
+"""kafka-compat health: does the broker of these settings answer, and do its companions? For health checks of
+containers."""
 
 import argparse
 import os
@@ -33,11 +34,20 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--env", action="store_true", help="take settings from the environment, as serve does"
     )
-    parser.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help="how long to wait (5)")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="ask all brokers of `serve --processes N`, or --brokers N: also on the N - 1 ports after it",
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=5.0, metavar="SECONDS", help="how long to wait for each (5)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask once. Returns the exit code."""
+    """Ask each once. Returns the exit code."""
     try:
         listeners = load(args.properties, args.override, os.environ if args.env else None).listeners
     except ConfigFileError as error:
@@ -48,16 +58,18 @@ def run(args: argparse.Namespace) -> int:
         (each for each in listeners if each.security_protocol.endswith("PLAINTEXT")), listeners[0]
     )
     host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(listener.host, listener.host)
-    try:
-        _ask(host, listener, args.timeout)
-    except (OSError, EOFError, ValueError) as error:
-        print(f"kafka-compat: no broker answers at {host}:{listener.port}: {error}", file=sys.stderr)
-        return EXIT_UNHEALTHY
-    return 0
+    code = 0
+    for port in range(listener.port, listener.port + args.processes):
+        try:
+            _ask(host, port, listener, args.timeout)
+        except (OSError, EOFError, ValueError) as error:
+            print(f"kafka-compat: no broker answers at {host}:{port}: {error}", file=sys.stderr)
+            code = EXIT_UNHEALTHY
+    return code
 
 
-def _ask(host: str, listener: Listener, timeout_s: float) -> None:
-    with socket.create_connection((host, listener.port), timeout_s) as connection:
+def _ask(host: str, port: int, listener: Listener, timeout_s: float) -> None:
+    with socket.create_connection((host, port), timeout_s) as connection:
         if not listener.security_protocol.endswith("PLAINTEXT"):
             return
         connection.settimeout(timeout_s)

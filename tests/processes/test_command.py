@@ -1,0 +1,279 @@
+"""`serve --processes N` from its start to its end, as a person at a terminal and their clients see it."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.durability.load import ConfluentProducer, Load, check, read_everything
+from tests.processes.command import Command, wait_gone
+from tests.support import campaign
+from tests.support.process import wait_until
+from tests.support.servers import PROJECT, run_kafka_compat
+
+TOPIC = "ledger"
+PARTITIONS = 3
+
+
+def create_topic(command: Command, name: str = TOPIC, replicas: int = 2) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": command.bootstrap_servers, "log_level": 2})
+    admin.create_topics([NewTopic(name, PARTITIONS, replicas)])[name].result(30)
+
+
+def in_sync(command: Command, topic: str = TOPIC) -> dict[int, tuple[int, set[int]]]:
+    """Leader and in-sync replicas of each partition, as the brokers tell clients."""
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": command.bootstrap_servers, "log_level": 2})
+    found = admin.list_topics(topic, timeout=10).topics[topic].partitions
+    return {number: (item.leader, set(item.isrs)) for number, item in found.items()}
+
+
+def fill(command: Command, records: int = 500) -> Load:
+    """Have so many records acknowledged by all in-sync replicas."""
+    with Load(ConfluentProducer(command.bootstrap_servers, TOPIC)) as load:
+        wait_until(lambda: len(load.acknowledged) >= records, 60, "records are acknowledged")
+        load.stop_sending()
+    return load
+
+
+def assert_holds(command: Command, load: Load) -> None:
+    log = read_everything(command.bootstrap_servers, TOPIC)
+    findings = check(log, load.acknowledged, load.sent)
+    assert findings.nothing, findings
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
+    """For tests that leave it as it was."""
+    with Command(tmp_path_factory.mktemp("three"), 3) as command:
+        yield command
+
+
+def test_each_broker_has_a_process_a_port_and_a_folder(three: Command) -> None:
+    assert three.ports == {1: three.port, 2: three.port + 1, 3: three.port + 2}
+    addresses = ",".join(f"127.0.0.1:{three.port + index}" for index in range(3))
+    assert f"3 processes ready: {addresses}\n" in three.said
+    for broker_id in (1, 2, 3):
+        assert f"data in {three.settings['log.dirs']}/broker-{broker_id}\n" in three.said
+    pids = [three.pid_of(broker_id) for broker_id in (1, 2, 3)]
+    assert len({three.pid, *pids}) == 4
+    three.wait_registered({1, 2, 3})
+
+
+def test_clients_write_to_all_and_read_from_all(three: Command) -> None:
+    create_topic(three)
+    assert {leader for leader, _ in in_sync(three).values()} == {1, 2, 3}
+    assert_holds(three, fill(three))
+
+
+def test_a_group_commits_on_them_with_kafka_python(three: Command) -> None:
+    from kafka import KafkaConsumer, KafkaProducer
+
+    servers = three.bootstrap_servers.split(",")
+    create_topic(three, "greetings", replicas=3)
+    producer = KafkaProducer(bootstrap_servers=servers, acks="all")
+    for number in range(30):
+        producer.send("greetings", f"hello {number}".encode(), partition=number % PARTITIONS)
+    producer.flush()
+    producer.close()
+    consumer = KafkaConsumer(
+        "greetings", bootstrap_servers=servers, group_id="readers", auto_offset_reset="earliest"
+    )
+    found: set[bytes] = set()
+    while len(found) < 30:
+        for records in consumer.poll(5000).values():
+            found.update(record.value for record in records)
+    consumer.commit()
+    committed = [consumer.committed(partition) for partition in consumer.assignment()]
+    consumer.close()
+    assert committed == [10, 10, 10]
+    assert len(in_sync(three, "__consumer_offsets")[0][1]) == 3
+
+
+def test_all_are_of_one_rack_and_replicas_are_spread_all_the_same(three: Command) -> None:
+    from kafka_compat.protocol.api_keys import ApiKey
+    from tests.conformance.wire import Connection
+
+    with Connection(f"127.0.0.1:{three.port}") as connection:
+        answer = connection.ask(ApiKey.METADATA, 9, {"topics": []})
+    assert {broker["rack"] for broker in answer["brokers"]} == {socket.gethostname()}
+    create_topic(three, "spread", replicas=2)
+    assert {leader for leader, _ in in_sync(three, "spread").values()} == {1, 2, 3}
+
+
+def test_health_asks_all_of_them(three: Command) -> None:
+    given = f"--override=listeners=PLAINTEXT://127.0.0.1:{three.port}"
+    assert run_kafka_compat("health", given, "--processes=3").returncode == 0
+    one_more = run_kafka_compat("health", given, "--processes=4")
+    assert one_more.returncode == 1
+    assert f"no broker answers at 127.0.0.1:{three.port + 3}" in one_more.stderr
+
+
+def test_the_process_that_has_them_all_is_small(three: Command) -> None:
+    status = Path(f"/proc/{three.pid}/status").read_text()
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert found is not None
+    assert int(found[1]) < 40_000
+    maps = Path(f"/proc/{three.pid}/maps").read_text()
+    assert "crc32c" not in maps
+    assert "lz4" not in maps
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_stops_all_cleanly(tmp_path: Path, number: int) -> None:
+    with Command(tmp_path) as command:
+        pids = command.processes()
+        assert len(pids) == 2
+        create_topic(command)
+        load = fill(command)
+        os.killpg(command.pid, number)
+        assert command.wait() == 0
+        assert wait_gone(pids, 0.5) < 0.5
+        assert command.is_clean
+        assert "Traceback" not in command.said
+        command.start()
+        assert_holds(command, load)
+        assert command.stop() == 0
+
+
+def test_it_may_be_told_to_stop_at_any_moment_of_its_start(tmp_path: Path) -> None:
+    command = Command(tmp_path)
+    chance = random.Random(4)
+    for _ in range(campaign.rounds(8, 60)):
+        with command.launched():
+            wait_until(lambda: _handles_sigterm(command.pid), 10, "the signal is handled", 0.001)
+            time.sleep(chance.uniform(0, 0.6))
+            assert command.stop() == 0, command.said
+            assert command.processes() == []
+            assert "Traceback" not in command.said
+
+
+def _handles_sigterm(pid: int) -> bool:
+    found = re.search(r"SigCgt:\s+(\w+)", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return bool(int(found[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def test_a_folder_goes_from_brokers_to_processes_and_back(tmp_path: Path) -> None:
+    first = Command(tmp_path, option="--brokers")
+    with first:
+        create_topic(first)
+        load = fill(first)
+        assert first.stop() == 0
+    second = Command(tmp_path, port=first.port)
+    with second:
+        assert_holds(second, load)
+        create_topic(second, "added")
+        assert second.stop() == 0
+    with first:
+        assert_holds(first, load)
+        assert set(in_sync(first, "added")) == set(range(PARTITIONS))
+        assert first.stop() == 0
+
+
+def test_one_folder_is_for_one_command_at_a_time(tmp_path: Path) -> None:
+    with Command(tmp_path / "first") as first:
+        folder = first.settings["log.dirs"]
+        for option in ("--brokers", "--processes"):
+            other = Command(tmp_path / "other", settings={"log.dirs": folder}, option=option)
+            with other.launched():
+                assert other.wait() == 2
+                assert f"another broker uses {folder}: stop it" in other.said
+        first.wait_registered({1, 2})
+
+
+def test_ids_begin_with_the_brokers_own(tmp_path: Path) -> None:
+    with Command(tmp_path, settings={"broker.id": "7"}) as command:
+        assert command.ports == {7: command.port, 8: command.port + 1}
+        assert sorted(path.name for path in (tmp_path / "data").glob("broker-*")) == ["broker-7", "broker-8"]
+
+
+def test_topics_of_the_environment_are_made_once(tmp_path: Path) -> None:
+    environment = {"KAFKA_CREATE_TOPICS": "orders:3:2,users:1:1:compact"}
+    with Command(tmp_path, arguments=["--env"], environment=environment) as command:
+        wait_until(lambda: len(in_sync(command, "orders")) == 3, 20, "the topic is made", 0.1)
+        assert all(len(isr) == 2 for _, isr in in_sync(command, "orders").values())
+        wait_until(lambda: len(in_sync(command, "users")) == 1, 20, "the other, too", 0.1)
+
+
+# --- what is refused
+
+
+def refusal(*arguments: str) -> str:
+    """The one message of a serve that exits with 2."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kafka_compat", "serve", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=PROJECT,
+    )
+    assert done.returncode == 2, done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("kafka-compat serve: ")]
+    assert len(lines) == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--brokers=3", "--processes=2"], "--brokers 3 and --processes 2 cannot be given together"),
+        (["--brokers=1", "--processes=2"], "--brokers 1 and --processes 2 cannot be given together"),
+        (
+            ["--processes=2", "--override=zookeeper.connect=127.0.0.1:1"],
+            "needs broker.id, from which on its brokers have their ids",
+        ),
+        (["--processes=3", "--override=broker.id=999"], "Invalid value 1001 for configuration broker.id"),
+        (["--processes=3", "--port=65534"], "65536 is not a port"),
+        (
+            [
+                "--processes=2",
+                "--override=listeners=A://:9092,B://:9093",
+                "--override=listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT",
+            ],
+            "those of B and A meet at 9093 (expected ports at least 2 apart)",
+        ),
+    ],
+)
+def test_what_cannot_be_is_said_and_no_folder_is_made(
+    tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    assert said in refusal(*arguments, f"--override=log.dirs={tmp_path / 'data'}")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_port_that_is_taken_ends_the_command_and_nobody_is_left(tmp_path: Path) -> None:
+    command = Command(tmp_path, 3)
+    with socket.create_server(("127.0.0.1", command.port + 1)), command.launched():
+        assert command.wait() == 2
+        assert f"cannot listen on PLAINTEXT://127.0.0.1:{command.port + 1}" in command.said
+        assert command.said.count("kafka-compat serve: ") == 1
+        assert command.processes() == []
+    with command:
+        assert command.stop() == 0
+
+
+def test_the_process_of_a_broker_says_who_starts_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "kafka_compat.cli.process_broker"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        cwd=PROJECT,
+    )
+    assert (done.returncode, "serve --processes N" in done.stderr) == (2, True)
