@@ -194,6 +194,8 @@ class EmbeddedMetadataStore:
                     self._journal.postpone_compaction()
             for watch, event in batch.calls:
                 loop.call_soon(watch, event)
+            # As long as they were not called, whoever reads waits for this batch.
+            await asyncio.sleep(0)
             batch.done.set_result(None)
             self._current = None
         self._flusher = None

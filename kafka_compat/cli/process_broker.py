@@ -53,7 +53,9 @@ class BrokerProcess:
 
         def ready() -> None:
             listening = [[name, host, port] for name, (host, port) in broker.addresses.items()]
-            print(foreground.ready_line(broker), flush=True)
+            # In one piece: others write to the same place.
+            sys.stdout.write(foreground.ready_line(broker) + "\n")
+            sys.stdout.flush()
             self._link.send([READY, listening])
 
         try:

@@ -125,6 +125,35 @@ async def test_nothing_is_seen_before_it_is_on_disk(path: str, monkeypatch: pyte
     await store.close()
 
 
+async def test_a_reader_in_the_moment_in_which_a_change_gets_to_the_disk_was_told_of_it(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = EmbeddedMetadataStore(path)
+    session = store.connect()
+    await session.create("/a", b"1")
+    told: list[Event] = []
+    await session.get("/a", told.append)
+    writing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    under_way = asyncio.Event()
+
+    async def append(lines: bytes) -> None:
+        under_way.set()
+        await writing
+
+    async def read() -> tuple[bytes | None, list[Event]]:
+        data, _ = await session.get("/a")
+        return data, list(told)
+
+    monkeypatch.setattr(store, "_append", append)
+    change = asyncio.ensure_future(session.set("/a", b"2"))
+    await under_way.wait()
+    # What writes to the disk goes on in the same turn of the event loop as the reader, and before it.
+    writing.set_result(None)
+    assert await asyncio.ensure_future(read()) == (b"2", [Event(EventKind.CHANGED, "/a")])
+    await change
+    await store.close()
+
+
 async def test_changes_that_wait_together_share_an_fsync(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = EmbeddedMetadataStore(path)
     session = store.connect()

@@ -232,6 +232,32 @@ async def test_a_watch_tells_once_and_before_the_change_can_be_read(stores: Stor
     assert events[2:] == [Event(EventKind.DELETED, "/a")] * 2
 
 
+async def test_whoever_reads_a_change_was_told_of_it(stores: Stores) -> None:
+    """Also in the very moment in which it can be read for the first time."""
+    writer, reader = await stores.connect(), await stores.connect()
+    await writer.create("/n", b"0")
+    untold: list[tuple[int, int]] = []
+    last = 300
+
+    async def write() -> None:
+        for number in range(1, last + 1):
+            await writer.set("/n", str(number).encode())
+
+    async def read() -> None:
+        known = 0
+        while known < last:
+            told: list[Event] = []
+            known = int((await reader.get("/n", told.append))[0] or b"")
+            while not told and known < last:
+                now = int((await reader.get("/n"))[0] or b"")
+                if now > known and not told:
+                    untold.append((known, now))
+                await asyncio.sleep(0)
+
+    await asyncio.gather(write(), read(), read(), read())
+    assert untold == []
+
+
 async def test_a_read_that_found_no_node_sets_no_watch(stores: Stores) -> None:
     session = await stores.connect()
     events: list[Event] = []

@@ -235,7 +235,7 @@ def read_everything(address: str, topic: str, partitions: int = PARTITIONS) -> d
 
     consumer = Consumer({"bootstrap.servers": address, "group.id": "durability", "enable.auto.commit": False})
     assignment = [TopicPartition(topic, partition, 0) for partition in range(partitions)]
-    ends = {p.partition: consumer.get_watermark_offsets(p, timeout=30)[1] for p in assignment}
+    ends = {place.partition: _end(consumer, place) for place in assignment}
     consumer.assign(assignment)
     log: dict[Place, bytes] = {}
     waiting = {partition for partition, end in ends.items() if end > 0}
@@ -251,3 +251,18 @@ def read_everything(address: str, topic: str, partitions: int = PARTITIONS) -> d
                 waiting.discard(partition)
     consumer.close()
     return log
+
+
+def _end(consumer: Any, place: Any) -> int:
+    """The end of a partition. A leader that has just begun does not know it before its followers have come
+    (KIP-207), and librdkafka does not ask again by itself."""
+    from confluent_kafka import KafkaException
+
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return int(consumer.get_watermark_offsets(place, timeout=30)[1])
+        except KafkaException as error:
+            if error.args[0].name() != "OFFSET_NOT_AVAILABLE" or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)

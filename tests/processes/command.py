@@ -46,6 +46,8 @@ class Command:
             "group.initial.rebalance.delay.ms": "0",
             "offsets.topic.num.partitions": "3",
             "transaction.state.log.num.partitions": "3",
+            # What was led by one that died is led by others until they die.
+            "auto.leader.rebalance.enable": "false",
             **(settings or {}),
         }
         self._option = option

@@ -1,0 +1,17 @@
+"""When a process that died is started again."""
+
+from __future__ import annotations
+
+from kafka_compat.cli.restarts import CALM_S, WAIT_S_MAX, RestartWaits
+
+
+def test_at_once_and_then_after_waits_that_grow_to_an_end() -> None:
+    waits = RestartWaits()
+    assert [waits.after(1.0) for _ in range(9)] == [0, 0.5, 1, 2, 4, 8, WAIT_S_MAX, WAIT_S_MAX, WAIT_S_MAX]
+
+
+def test_one_that_served_for_a_minute_begins_anew() -> None:
+    waits = RestartWaits()
+    for _ in range(5):
+        waits.after(CALM_S - 0.1)
+    assert [waits.after(CALM_S), waits.after(0), waits.after(0)] == [0, 0.5, 1]

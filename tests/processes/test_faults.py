@@ -1,0 +1,236 @@
+"""What `serve --processes N` does when processes die, stand still, or do not stop."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.durability.load import (
+    ConfluentProducer,
+    KafkaPythonProducer,
+    Load,
+    Producer,
+    check,
+    read_everything,
+)
+from tests.processes.command import Command, wait_gone
+from tests.processes.test_command import PARTITIONS, TOPIC, assert_holds, create_topic, fill, in_sync
+from tests.support import campaign
+from tests.support.process import wait_until
+from tests.support.servers import ZooKeeper
+
+_SESSION_MS = 2000
+_KILLS = campaign.rounds(3, 50)
+
+
+def leaders(command: Command) -> set[int]:
+    return {leader for leader, _ in in_sync(command).values()}
+
+
+def all_in_sync(command: Command, replicas: int = 2) -> bool:
+    return all(leader > 0 and len(isr) == replicas for leader, isr in in_sync(command).values())
+
+
+def test_one_that_is_killed_is_replaced_at_once_and_comes_back(tmp_path: Path) -> None:
+    """The sessions of the default would last for 18 s."""
+    with Command(tmp_path, 3) as command:
+        create_topic(command, replicas=3)
+        load = fill(command)
+        before = command.ports
+        killed = in_sync(command)[0][0]
+        old = command.kill(killed)
+        began = time.monotonic()
+        wait_until(lambda: killed not in leaders(command), 10, "others lead", 0.01)
+        assert time.monotonic() - began < 9
+        command.wait_for(rf"Broker {killed} ready", times=2)
+        assert f"Broker {killed} was ended by SIGKILL" in command.said
+        assert f"Broker {killed} is started again now" in command.said
+        assert command.pid_of(killed) != old
+        assert command.ports == before
+        wait_until(lambda: all_in_sync(command, 3), 30, "all are in sync again", 0.1)
+        assert_holds(command, load)
+        assert command.stop() == 0
+        assert command.is_clean
+
+
+def test_one_that_is_told_to_stop_alone_comes_back(tmp_path: Path) -> None:
+    with Command(tmp_path) as command:
+        os.kill(command.pid_of(2), signal.SIGTERM)
+        command.wait_for("Broker 2 ready", times=2)
+        assert "Broker 2 ended with exit code 0" in command.said
+        command.wait_registered({1, 2})
+        assert command.stop() == 0
+
+
+def test_any_free_ports_are_kept(tmp_path: Path) -> None:
+    with Command(tmp_path, port=0) as command:
+        before = command.ports
+        assert 0 not in before.values()
+        command.kill(1)
+        command.wait_for("Broker 1 ready", times=2)
+        assert command.ports == before
+        command.wait_registered({1, 2})
+
+
+def test_one_that_dies_again_and_again_is_started_less_often(tmp_path: Path) -> None:
+    with Command(tmp_path) as command:
+        for death, wait in enumerate(("now", "in 0.5 s", "in 1 s"), 1):
+            command.kill(2)
+            command.wait_for(f"Broker 2 is started again {wait}")
+            command.wait_for("Broker 2 ready", times=1 + death)
+        command.kill(2)
+        command.wait_for("Broker 2 is started again in 2 s")
+        began = time.monotonic()
+        # Nobody waits for a wait.
+        assert command.stop() == 0
+        assert time.monotonic() - began < 1.5
+
+
+def test_when_the_process_that_has_them_all_is_killed_the_others_stop_cleanly(tmp_path: Path) -> None:
+    with Command(tmp_path, 3) as command:
+        create_topic(command)
+        load = fill(command)
+        pids = command.processes()
+        os.kill(command.pid, signal.SIGKILL)
+        command.wait()
+        wait_gone(pids, 5)
+        assert command.is_clean
+        assert "Traceback" not in command.said
+        assert "registers anew" not in command.said
+        command.start()
+        assert_holds(command, load)
+
+
+def test_one_that_stands_still_loses_its_leaderships_and_learns_it(tmp_path: Path) -> None:
+    settings = {"zookeeper.session.timeout.ms": str(_SESSION_MS)}
+    with Command(tmp_path, 3, settings) as command:
+        create_topic(command, replicas=3)
+        load = fill(command)
+        stopped = in_sync(command)[0][0]
+        others = {1, 2, 3} - {stopped}
+        pid = command.pid_of(stopped)
+        os.kill(pid, signal.SIGSTOP)
+        began = time.monotonic()
+        try:
+            command.wait_registered(others)
+            assert _SESSION_MS / 1000 - 1 < time.monotonic() - began < 10
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        command.wait_for(rf"broker {stopped}: the session with the metadata store expired")
+        command.wait_registered({1, 2, 3})
+        assert command.pid_of(stopped) == pid
+        wait_until(lambda: all_in_sync(command, 3), 30, "all are in sync again", 0.1)
+        assert_holds(command, load)
+
+
+def test_one_that_does_not_stop_is_killed_and_told_of(tmp_path: Path) -> None:
+    with Command(tmp_path) as command:
+        pids = command.processes()
+        os.kill(command.pid_of(2), signal.SIGSTOP)
+        assert command.stop() == 1
+        wait_gone(pids, 1)
+        assert "Broker 2 did not stop in time and was killed" in command.said
+        assert (tmp_path / "data" / "broker-1" / ".kafka_cleanshutdown").exists()
+        assert not (tmp_path / "data" / "broker-2" / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("client", [ConfluentProducer, KafkaPythonProducer])
+def test_nothing_acknowledged_is_lost_over_kills_of_single_processes(
+    tmp_path: Path, client: type[ConfluentProducer] | type[KafkaPythonProducer]
+) -> None:
+    """The next one is killed when the one before is ready again, in sync or not."""
+    chance = random.Random(client.__name__)
+    settings = {"min.insync.replicas": "1", "log.segment.bytes": "262144"}
+    gaps_s: list[float] = []
+    with Command(tmp_path, 3, settings) as command:
+        create_topic(command)
+        producer: Producer = client(command.bootstrap_servers, TOPIC)
+        with Load(producer) as load:
+            deaths = {broker_id: 0 for broker_id in (1, 2, 3)}
+            for _ in range(_KILLS):
+                load.wait_for_acknowledgement()
+                time.sleep(chance.uniform(0, 0.5))
+                killed = chance.choice(sorted(deaths))
+                deaths[killed] += 1
+                command.kill(killed)
+                gaps_s.append(_until_all_are_written_to(load))
+                command.wait_for(rf"Broker {killed} ready", times=1 + deaths[killed])
+            load.stop_sending()
+        log = read_everything(command.bootstrap_servers, TOPIC)
+        findings = check(log, load.acknowledged, load.sent)
+        print(
+            f"{_KILLS} kills, {len(load.acknowledged)} of {load.sent} records acknowledged, "
+            f"{len(load.given_up)} given up, {len(log)} stored: {findings}; "
+            f"until every partition is written to again {sorted(gaps_s)[len(gaps_s) // 2]:.2f} s as a rule, "
+            f"{max(gaps_s):.2f} s at most"
+        )
+        assert findings.nothing, findings
+        assert not load.given_up
+        assert len(load.acknowledged) > 10 * _KILLS
+        wait_until(lambda: all_in_sync(command), 60, "all are in sync in the end", 0.1)
+        assert command.stop() == 0
+
+
+def _until_all_are_written_to(load: Load) -> float:
+    """Wait until every partition takes what is sent from now on; how long that took, in seconds."""
+    began, first = time.monotonic(), load.sent + 1
+    numbers = range(first, first + PARTITIONS)
+    wait_until(
+        lambda: all(number in load.acknowledged for number in numbers), 60, "every partition is written to"
+    )
+    return time.monotonic() - began
+
+
+def test_with_a_zookeeper_they_register_there_and_hand_over(tmp_path: Path) -> None:
+    zookeeper = ZooKeeper(tmp_path / "zookeeper")
+    zookeeper.start()
+    settings = {
+        "zookeeper.connect": f"{zookeeper.address}/cluster",
+        "zookeeper.session.timeout.ms": str(_SESSION_MS),
+        "broker.id": "4",
+        "offsets.topic.replication.factor": "2",
+        "controlled.shutdown.retry.backoff.ms": "200",
+    }
+    try:
+        with Command(tmp_path, 3, settings) as command:
+            command.wait_registered({4, 5, 6})
+            assert not list((tmp_path / "data").glob("*.journal"))
+            create_topic(command)
+            assert leaders(command) == {4, 5, 6}
+            load = fill(command)
+            command.kill(5)
+            # Once the session of its process before has expired, which nobody but ZooKeeper can end.
+            command.wait_for("Broker 5 ready", times=2)
+            wait_until(lambda: all_in_sync(command), 30, "all are in sync again", 0.1)
+            assert_holds(command, load)
+            pids = command.processes()
+            assert command.stop() == 0
+            wait_gone(pids, 1)
+            assert command.is_clean
+            assert "nobody can take over" in command.said
+    finally:
+        zookeeper.stop()
+
+
+def test_without_its_parent_each_hands_over_on_a_zookeeper(tmp_path: Path) -> None:
+    zookeeper = ZooKeeper(tmp_path / "zookeeper")
+    zookeeper.start()
+    settings = {
+        "zookeeper.connect": f"{zookeeper.address}/cluster",
+        "broker.id": "1",
+        "controlled.shutdown.retry.backoff.ms": "200",
+    }
+    try:
+        with Command(tmp_path, 2, settings) as command:
+            pids = command.processes()
+            os.kill(command.pid, signal.SIGKILL)
+            wait_gone(pids)
+            assert command.is_clean
+    finally:
+        zookeeper.stop()
