@@ -253,9 +253,13 @@ def read_everything(address: str, topic: str, partitions: int = PARTITIONS) -> d
     return log
 
 
+_NOT_YET = ("OFFSET_NOT_AVAILABLE", "_UNKNOWN_PARTITION")
+"""A leader that has just begun does not know the end before its followers have come (KIP-207), and a broker
+that has just started not what it was not told yet. librdkafka asks for neither again by itself."""
+
+
 def _end(consumer: Any, place: Any) -> int:
-    """The end of a partition. A leader that has just begun does not know it before its followers have come
-    (KIP-207), and librdkafka does not ask again by itself."""
+    """The end of a partition."""
     from confluent_kafka import KafkaException
 
     deadline = time.monotonic() + 30
@@ -263,6 +267,6 @@ def _end(consumer: Any, place: Any) -> int:
         try:
             return int(consumer.get_watermark_offsets(place, timeout=30)[1])
         except KafkaException as error:
-            if error.args[0].name() != "OFFSET_NOT_AVAILABLE" or time.monotonic() > deadline:
+            if error.args[0].name() not in _NOT_YET or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)

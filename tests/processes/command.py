@@ -256,3 +256,9 @@ def _runs(pid: int) -> bool:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     return False
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far."""
+    after_name = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return sum(map(int, after_name[11:13])) / os.sysconf("SC_CLK_TCK")
