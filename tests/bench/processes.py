@@ -4,9 +4,9 @@
 
 Each broker's process gets `--cores` of a core and no more, so that the brokers are what holds everything up,
 also on a machine of two cores with its clients on it; the process that starts the two is not limited, and its
-CPU time counts. A leg lasts for some seconds and has one client or two, each a process: librdkafka producing
-records of 100 bytes to four partitions (acks=all, one replica), or bare sockets that fetch 64 KiB again and
-again, one for each partition, and look at nothing of it. Legs come in pairs in the order A B B A.
+CPU time counts. A leg lasts for some seconds and has one client or two, processes that cost little: bare
+sockets, one for each of four partitions, which write batches of 50 records of 100 bytes with acks=all, or
+fetch 64 KiB, again and again, and look at nothing of it. Legs come in pairs in the order A B B A.
 """
 
 from __future__ import annotations
@@ -23,17 +23,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.bench.cpu_limit import CpuLimit
 from tests.bench.report import Pairs, cell
 from tests.processes.command import Command, cpu_seconds
 from tests.support.servers import PROJECT, KafkaCompatBroker
 
+if TYPE_CHECKING:
+    from kafka_compat.protocol.api_keys import ApiKey
+
 PARTITIONS = 4
 _SIZE_BYTES = 100
+_BATCH_RECORDS = 50
 _FETCH_BYTES = 64 * 1024
 _FILL_RECORDS = 40_000
+_IDLE_S = 20.0
 _SETTINGS = {"group.initial.rebalance.delay.ms": "0", "auto.create.topics.enable": "false"}
 _METRICS = {"throughput": "throughput", "cpu": "brokers' CPU per record"}
 
@@ -93,11 +98,29 @@ def processes(directory: Path, cores: float, count: int) -> Iterator[Side]:
         yield Side("several", command.bootstrap_servers, [command.pid, *command.processes()], limits)
 
 
-def create_topic(side: Side, name: str) -> None:
+def start_seconds(directory: Path, option: str, count: int) -> float:
+    """From the command to when each broker tells of all of them and of a controller, on an empty folder."""
+    command = Command(directory, count, _SETTINGS, option=option)
+    began = time.monotonic()
+    with command.launched():
+        command.wait_registered(set(range(1, count + 1)), ports=range(command.port, command.port + count))
+        took = time.monotonic() - began
+        command.stop()
+    return took
+
+
+def idle_share(side: Side, seconds: float) -> float:
+    """How much of a core its processes take together while nobody asks for anything."""
+    before = side.cpu_seconds()
+    time.sleep(seconds)
+    return (side.cpu_seconds() - before) / seconds
+
+
+def create_topic(side: Side, name: str, replicas: int) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": side.bootstrap_servers, "log_level": 2})
-    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(60)
+    admin.create_topics([NewTopic(name, PARTITIONS, replicas)])[name].result(60)
 
 
 def leg(side: Side, client: str, clients: int, seconds: float) -> Leg:
@@ -130,100 +153,122 @@ def leg(side: Side, client: str, clients: int, seconds: float) -> Leg:
     )
 
 
+def _checked(side: Side, client: str, clients: int, seconds: float) -> Leg:
+    """A leg of which everything that was acknowledged is there."""
+    before = end_offsets(side)
+    done = leg(side, client, clients, seconds)
+    written = end_offsets(side) - before
+    assert client != "produce" or done.records <= written, (done.records, written)
+    return done
+
+
 # --- clients, each in a process of its own
 
 
 def produce(servers: str, seconds: float) -> dict[str, float]:
-    """As many records as are acknowledged in that time, and what it takes to get the rest acknowledged."""
-    from confluent_kafka import Producer
+    """A batch of records to each partition, and the next one when it is acknowledged (acks=all)."""
+    from kafka_compat.protocol.api_keys import ApiKey
+    from kafka_compat.protocol.messages.produce import (
+        PartitionProduceData,
+        ProduceRequest,
+        TopicProduceData,
+    )
+    from kafka_compat.storage.records import Record, build_batch
 
-    delivered = 0
+    records = [Record(timestamp=1, key=None, value=b"v" * _SIZE_BYTES)] * _BATCH_RECORDS
+    batch = memoryview(build_batch(records))
 
-    def done(error: Any, _: Any) -> None:
-        nonlocal delivered
-        assert error is None, error
-        delivered += 1
+    def request(partition: int) -> bytes:
+        data = PartitionProduceData(index=partition, records=batch)
+        topics = [TopicProduceData(name="written", partition_data=[data])]
+        return _frame(ApiKey.PRODUCE, 9, ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=topics))
 
-    producer = Producer({"bootstrap.servers": servers, "queue.buffering.max.messages": 20_000})
-    value = b"v" * _SIZE_BYTES
-    for partition in range(PARTITIONS):
-        producer.produce("written", value, partition=partition)
-    assert producer.flush(60) == 0
-    _wait_for_go()
-    began = time.monotonic()
-    number = 0
-    while time.monotonic() < began + seconds:
-        try:
-            for _ in range(100):
-                producer.produce("written", value, partition=number % PARTITIONS, on_delivery=done)
-                number += 1
-        except BufferError:
-            producer.poll(0.01)
-        producer.poll(0)
-    assert producer.flush(60) == 0
-    return {"records": delivered, "began": began, "ended": time.monotonic()}
+    done = _again_and_again(servers, "written", request, seconds)
+    return {"records": done.answers * _BATCH_RECORDS, "began": done.began, "ended": done.ended}
 
 
 def consume(servers: str, seconds: float) -> dict[str, float]:
-    """Fetch over a connection for each partition, and count records by the size of what comes."""
-    with ExitStack() as stack, selectors.DefaultSelector() as selector:
-        frames = {}
-        for connection, frame in _fetches(servers):
-            stack.callback(connection.close)
-            selector.register(connection, selectors.EVENT_READ, frame)
-            frames[connection] = frame
-        _wait_for_go()
-        left: dict[socket.socket, int] = {}
-        buffer = bytearray(1 << 20)
-        began = time.monotonic()
-        for connection, frame in frames.items():
-            connection.sendall(frame)
-            left[connection] = 0
-        fetched_bytes = 0
-        while time.monotonic() < began + seconds:
-            for key, _ in selector.select(1):
-                opened = key.fileobj
-                assert isinstance(opened, socket.socket)
-                size_bytes = opened.recv_into(buffer)
-                if left[opened] == 0:
-                    left[opened] = 4 + int.from_bytes(buffer[:4], "big")
-                left[opened] -= size_bytes
-                fetched_bytes += size_bytes
-                if left[opened] == 0:
-                    opened.sendall(key.data)
-        ended = time.monotonic()
-    return {"records": fetched_bytes // _SIZE_BYTES, "began": began, "ended": ended}
-
-
-def _fetches(servers: str) -> Iterator[tuple[socket.socket, bytes]]:
-    """A connection to the leader of each partition, and the frame that fetches its beginning."""
+    """The beginning of each partition, and again when it has come; records are counted by their size."""
     from uuid import UUID
 
-    from confluent_kafka.admin import AdminClient
-
-    from kafka_compat.protocol import codec
     from kafka_compat.protocol.api_keys import ApiKey
-    from kafka_compat.protocol.headers import RequestHeader, encode_request_header
     from kafka_compat.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
-    known = AdminClient({"bootstrap.servers": servers}).list_topics("read", timeout=30)
-    for number, partition in sorted(known.topics["read"].partitions.items()):
+    def request(partition: int) -> bytes:
         wanted = FetchPartition(
-            partition=number, current_leader_epoch=-1, fetch_offset=0, partition_max_bytes=_FETCH_BYTES
+            partition=partition, current_leader_epoch=-1, fetch_offset=0, partition_max_bytes=_FETCH_BYTES
         )
         topics = [FetchTopic(topic="read", topic_id=UUID(int=0), partitions=[wanted])]
-        request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=_FETCH_BYTES, topics=topics)
-        payload = encode_request_header(RequestHeader(ApiKey.FETCH, 11, 1, "bench"))
-        payload += codec.encode(request, 11)
-        broker = known.brokers[partition.leader]
-        connection = socket.create_connection((broker.host, broker.port), 30)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        yield connection, len(payload).to_bytes(4, "big") + payload
+        fetch = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=_FETCH_BYTES, topics=topics)
+        return _frame(ApiKey.FETCH, 11, fetch)
+
+    done = _again_and_again(servers, "read", request, seconds)
+    assert done.answers_bytes > done.answers * _FETCH_BYTES // 2, "the answers are empty"
+    return {"records": done.answers_bytes // _SIZE_BYTES, "began": done.began, "ended": done.ended}
 
 
-def _wait_for_go() -> None:
-    print("ready", flush=True)
-    sys.stdin.readline()
+def _frame(api: ApiKey, version: int, request: Any) -> bytes:
+    from kafka_compat.protocol import codec
+    from kafka_compat.protocol.headers import RequestHeader, encode_request_header
+
+    payload = encode_request_header(RequestHeader(api, version, 1, "bench")) + codec.encode(request, version)
+    return len(payload).to_bytes(4, "big") + payload
+
+
+class _Done(NamedTuple):
+    """What came back, and when, by a clock that all processes share."""
+
+    answers: int
+    answers_bytes: int
+    began: float
+    ended: float
+
+
+def _again_and_again(servers: str, topic: str, request: Callable[[int], bytes], seconds: float) -> _Done:
+    """A connection to the leader of each partition, with one request under way on each."""
+    from confluent_kafka.admin import AdminClient
+
+    known = AdminClient({"bootstrap.servers": servers}).list_topics(topic, timeout=30)
+    with ExitStack() as stack, selectors.DefaultSelector() as selector:
+        asked: dict[socket.socket, bytes] = {}
+        for number, partition in sorted(known.topics[topic].partitions.items()):
+            broker = known.brokers[partition.leader]
+            opened = stack.enter_context(socket.create_connection((broker.host, broker.port), 30))
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            selector.register(opened, selectors.EVENT_READ)
+            asked[opened] = request(number)
+        print("ready", flush=True)
+        sys.stdin.readline()
+        left_bytes = dict.fromkeys(asked, 0)
+        buffer = bytearray(1 << 20)
+        answers = answers_bytes = 0
+        began = time.monotonic()
+        for opened, frame in asked.items():
+            opened.sendall(frame)
+        while time.monotonic() < began + seconds:
+            for key, _ in selector.select(1):
+                come = key.fileobj
+                assert isinstance(come, socket.socket)
+                size_bytes = come.recv_into(buffer)
+                if left_bytes[come] == 0:
+                    left_bytes[come] = 4 + int.from_bytes(buffer[:4], "big")
+                left_bytes[come] -= size_bytes
+                answers_bytes += size_bytes
+                if left_bytes[come] == 0:
+                    answers += 1
+                    come.sendall(asked[come])
+        return _Done(answers, answers_bytes, began, time.monotonic())
+
+
+def end_offsets(side: Side) -> int:
+    """How many records the brokers hold of what was written."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": side.bootstrap_servers, "group.id": "bench"})
+    places = [TopicPartition("written", partition) for partition in range(PARTITIONS)]
+    found = sum(consumer.get_watermark_offsets(place, timeout=30)[1] for place in places)
+    consumer.close()
+    return int(found)
 
 
 def _fill(side: Side) -> None:
@@ -238,20 +283,34 @@ def _fill(side: Side) -> None:
 CLIENTS: Mapping[str, Callable[[str, float], dict[str, float]]] = {"produce": produce, "consume": consume}
 
 
-def compare(pairs: int, cores: float, seconds: float, count: int, tell: Callable[[str], None]) -> str:
-    """The table: several processes / one, median and range of the pairs."""
+def compare(
+    pairs: int, cores: float, seconds: float, count: int, replicas: int, tell: Callable[[str], None]
+) -> str:
+    """The table: several processes / one, median and range of the pairs. `replicas`: of what is written to
+    the several."""
     results: dict[str, Pairs] = {}
     held: dict[str, list[float]] = {}
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="processes-")))
+        starts = Pairs()
+        for pair in range(pairs):
+            took = {
+                option: start_seconds(directory / f"start{option}-{pair}", option, count)
+                for option in (
+                    ("--processes", "--brokers") if pair % 2 == 0 else ("--brokers", "--processes")
+                )
+            }
+            starts.add({"seconds": took["--processes"]}, {"seconds": took["--brokers"]})
+            tell(f"start, pair {pair + 1}: {cell(starts.ratios('seconds')[-1:])}")
         sides = [
             stack.enter_context(processes(directory, cores, count)),
             stack.enter_context(one_process(directory, cores)),
         ]
         for side in sides:
-            create_topic(side, "written")
-            create_topic(side, "read")
+            create_topic(side, "written", replicas if side is sides[0] else 1)
+            create_topic(side, "read", 1)
             _fill(side)
+        idle = [idle_share(side, _IDLE_S) for side in sides]
         for client in CLIENTS:
             for clients in (2, 1):
                 name = f"{client}, {clients} client{'s' * (clients > 1)}"
@@ -260,13 +319,15 @@ def compare(pairs: int, cores: float, seconds: float, count: int, tell: Callable
                     leg(side, client, clients, seconds / 2)
                 for pair in range(pairs):
                     order = (0, 1) if pair % 2 == 0 else (1, 0)
-                    legs = {position: leg(sides[position], client, clients, seconds) for position in order}
+                    legs = {
+                        position: _checked(sides[position], client, clients, seconds) for position in order
+                    }
                     results[name].add(legs[0].figures(), legs[1].figures())
                     held[name] += [each.held_back for each in legs.values()]
                     tell(f"{name}, pair {pair + 1}: {cell(results[name].ratios('throughput')[-1:])}")
     lines = [
-        f"{count} processes / one, each with {cores:g} of a core, {pairs} pairs of {seconds:g} s: "
-        "median (lowest–highest)",
+        f"{count} processes ({replicas} replica{'s' * (replicas > 1)}) / one, each with {cores:g} of a core, "
+        f"{pairs} pairs of {seconds:g} s: median (lowest–highest)",
         "",
         "| Clients | " + " | ".join(_METRICS.values()) + " | held back by the limit |",
         "|---|---|---|---|",
@@ -274,6 +335,11 @@ def compare(pairs: int, cores: float, seconds: float, count: int, tell: Callable
     for name, found in results.items():
         cells = " | ".join(cell(found.ratios(metric)) for metric in _METRICS)
         lines.append(f"| {name} | {cells} | {min(held[name]):.0%} of the time at least |")
+    lines += [
+        "",
+        f"start, against --brokers {count}: {cell(starts.ratios('seconds'))} of the time",
+        f"idle: {idle[0]:.2%} of a core for all processes, {idle[1]:.2%} for one",
+    ]
     return "\n".join(lines)
 
 
@@ -283,6 +349,7 @@ def main() -> None:
     parser.add_argument("--cores", type=float, default=0.15, help="of a core, for each broker (0.15)")
     parser.add_argument("--seconds", type=float, default=4.0, help="of a leg (4)")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--replicas", type=int, default=1, help="of each partition on several processes (1)")
     parser.add_argument("--client", choices=CLIENTS, help=argparse.SUPPRESS)
     parser.add_argument("--servers", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -293,7 +360,7 @@ def main() -> None:
     def tell(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    print(compare(options.pairs, options.cores, options.seconds, options.processes, tell))
+    print(compare(options.pairs, options.cores, options.seconds, options.processes, options.replicas, tell))
 
 
 if __name__ == "__main__":

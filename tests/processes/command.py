@@ -226,19 +226,20 @@ class Command:
 
     # --- its cluster
 
-    def wait_registered(self, ids: set[int], timeout_s: float = START_S) -> None:
-        """Wait until each of these brokers tells of these brokers alone, and of a controller among them."""
+    def wait_registered(self, ids: set[int], ports: Sequence[int] = ()) -> None:
+        """Wait until each of these brokers tells of these brokers alone, and of a controller among them.
+        `ports`: theirs, where they did not say yet where they listen."""
 
         def complete() -> bool:
-            for broker_id in ids:
-                known = metadata(self.ports[broker_id])
+            for port in ports or [self.ports[broker_id] for broker_id in ids]:
+                known = metadata(port)
                 if known is None or {broker.node_id for broker in known.brokers} != ids:
                     return False
                 if known.controller_id not in ids:
                     return False
             return True
 
-        wait_until(complete, timeout_s, f"brokers {ids} know each other", 0.05)
+        wait_until(complete, START_S, f"brokers {ids} know each other", 0.01)
 
 
 def wait_gone(pids: Sequence[int], timeout_s: float = 20) -> float:
