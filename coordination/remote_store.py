@@ -185,8 +185,8 @@ class RemoteSession(MetadataStore):
         self._state = SessionState.CLOSED
         try:
             await self._client.close(self)
-        except ConnectionLost:
-            # The session ended with the connection.
+        except (ConnectionLost, SessionExpired):
+            # It was over already.
             pass
         finally:
             self._tell(SessionState.CLOSED)

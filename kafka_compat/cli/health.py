@@ -8,6 +8,7 @@ import struct
 import sys
 from typing import Any
 
+from kafka_compat.cli import arguments
 from kafka_compat.config import ConfigFileError, load
 from kafka_compat.config.listeners import Listener
 
@@ -36,7 +37,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--processes",
-        type=int,
+        type=arguments.count,
         default=1,
         metavar="N",
         help="ask all brokers of `serve --processes N`, or --brokers N: also on the N - 1 ports after it",

@@ -67,15 +67,18 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop)
-        await asyncio.gather(*(broker.launch() for broker in self._brokers))
+        launched: list[SupervisedBroker] = []
         try:
+            for broker in self._brokers:
+                await broker.launch()
+                launched.append(broker)
             # While the processes import what they need.
             self._tree = None if self._config.str("zookeeper.connect") else Tree(self._config)
-        except StartupError:
-            for broker in self._brokers:
+        except (StartupError, OSError) as error:
+            for broker in launched:
                 broker.tell_to_stop()
-            await asyncio.gather(*(broker.end() for broker in self._brokers))
-            raise
+            await asyncio.gather(*(broker.end() for broker in launched))
+            raise StartupError(str(error)) from error
         for index, broker in enumerate(self._brokers):
             broker.instruct(self._store, () if index else self._config.create_topics)
         if self._stopping.is_set():

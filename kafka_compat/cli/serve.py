@@ -9,7 +9,7 @@ import resource
 import sys
 from typing import Any
 
-from kafka_compat.cli import event_loop
+from kafka_compat.cli import arguments, event_loop
 from kafka_compat.config import BrokerConfig, ConfigFileError, load
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
@@ -47,38 +47,26 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--port",
-        type=_port,
+        type=arguments.port,
         metavar="N",
         help="listen on 127.0.0.1:N (0 for any free port): "
         "short for --override listeners=PLAINTEXT://127.0.0.1:N",
     )
     parser.add_argument(
         "--brokers",
-        type=_count,
+        type=arguments.count,
         metavar="N",
         help="run a cluster of N brokers in this process, for tests: broker ids 1 to N, each with a port "
         "(the listener's and those after it) and a data folder of its own",
     )
     parser.add_argument(
         "--processes",
-        type=_count,
+        type=arguments.count,
         metavar="N",
         help="run a cluster of N brokers, each a process that may use a core of its own: broker ids from "
         "broker.id on, with ports and data folders as of --brokers; one that dies is started again",
     )
     parser.add_argument("--verbose", action="store_true", help="log what the broker does, not only warnings")
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text} is not a port; expected a number from 0 to 65535")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of brokers; expected 1 or more")
-    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -182,6 +182,16 @@ async def test_after_an_expiry_another_session_begins_on_the_same_connection(
     assert await watcher.children("/") == []
 
 
+async def test_a_session_that_expires_while_it_is_closed_is_closed(store: EmbeddedMetadataStore) -> None:
+    remote = await Remote.to(store)
+    session = await remote.client.connect()
+    expiring = asyncio.ensure_future(remote.server.expire(session.session_id))
+    closing = asyncio.ensure_future(session.close())
+    await asyncio.gather(expiring, closing)
+    assert session.state is SessionState.CLOSED
+    await remote.close()
+
+
 async def test_a_session_is_of_its_connection_alone(store: EmbeddedMetadataStore) -> None:
     one, two = await Remote.to(store), await Remote.to(store)
     session = await one.client.connect()

@@ -6,18 +6,16 @@ import os
 import random
 import signal
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.durability.load import (
-    ConfluentProducer,
-    KafkaPythonProducer,
-    Load,
-    Producer,
-    check,
-    read_everything,
-)
+from tests.durability.load import read_everything
+from tests.faults import evidence
+from tests.faults.producers import Producer, now_ms
 from tests.processes.command import Command, wait_gone
 from tests.processes.test_command import PARTITIONS, TOPIC, assert_holds, create_topic, fill, in_sync
 from tests.support import campaign
@@ -25,6 +23,7 @@ from tests.support.process import wait_until
 from tests.support.servers import ZooKeeper
 
 _SESSION_MS = 2000
+_CLIENTS = ("confluent", "kafka-python")
 _KILLS = campaign.rounds(3, 50)
 
 
@@ -140,55 +139,66 @@ def test_one_that_does_not_stop_is_killed_and_told_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("client", [ConfluentProducer, KafkaPythonProducer])
-def test_nothing_acknowledged_is_lost_over_kills_of_single_processes(
-    tmp_path: Path, client: type[ConfluentProducer] | type[KafkaPythonProducer]
-) -> None:
+def test_nothing_acknowledged_is_lost_over_kills_of_single_processes(tmp_path: Path) -> None:
     """The next one is killed when the one before is ready again, in sync or not."""
-    chance = random.Random(client.__name__)
-    # A batch of all that waited for a leader must have room in a segment.
-    settings = {"min.insync.replicas": "1", "log.segment.bytes": "1048576"}
-    gaps_s: list[float] = []
-    with Command(tmp_path, 3, settings) as command:
+    chance = random.Random(7)
+    settings = {"min.insync.replicas": "1"}
+    kills: list[tuple[int, int]] = []
+    with Command(tmp_path, 3, settings) as command, ExitStack() as stack:
         create_topic(command)
-        producer: Producer = client(command.bootstrap_servers, TOPIC)
-        with Load(producer) as load:
-            deaths = {broker_id: 0 for broker_id in (1, 2, 3)}
-            for _ in range(_KILLS):
-                load.wait_for_acknowledgement()
-                time.sleep(chance.uniform(0, 0.5))
-                killed = chance.choice(sorted(deaths))
-                deaths[killed] += 1
-                command.kill(killed)
-                gaps_s.append(_until_all_are_written_to(load))
-                command.wait_for(rf"Broker {killed} ready", times=1 + deaths[killed])
-            load.stop_sending()
+        producers = [_producer(client, command, tmp_path) for client in _CLIENTS]
+        for producer in producers:
+            stack.callback(producer.kill)
+        _wait_acknowledged(producers)
+        deaths = {broker_id: 0 for broker_id in (1, 2, 3)}
+        for _ in range(_KILLS):
+            time.sleep(chance.uniform(0, 0.5))
+            killed = chance.choice(sorted(deaths))
+            deaths[killed] += 1
+            began_ms = now_ms()
+            command.kill(killed)
+            _wait_acknowledged(producers)
+            kills.append((began_ms, now_ms()))
+            command.wait_for(rf"Broker {killed} ready", times=1 + deaths[killed])
+        for producer in producers:
+            producer.stop()
+        found = {producer.client: producer.outcomes() for producer in producers}
+        acknowledged = {client: items for client, (items, _) in found.items()}
         log = read_everything(command.bootstrap_servers, TOPIC)
-        findings = check(log, load.acknowledged, load.sent)
-        print(
-            f"{_KILLS} kills, {len(load.acknowledged)} of {load.sent} records acknowledged, "
-            f"{len(load.given_up)} given up, {len(log)} stored: {findings}; "
-            f"until every partition is written to again {sorted(gaps_s)[len(gaps_s) // 2]:.2f} s as a rule, "
-            f"{max(gaps_s):.2f} s at most"
-        )
+        findings = evidence.check(log, acknowledged)
+        for client, items in acknowledged.items():
+            gaps_s = sorted(evidence.longest_gap_s(items, *kill) for kill in kills)
+            usual, worst = gaps_s[len(gaps_s) // 2], gaps_s[-1]
+            print(
+                f"{client}: {len(items)} acknowledged over {len(kills)} kills; longest time without an "
+                f"acknowledgement of one partition {usual:.2f} s as a rule, {worst:.2f} s at most"
+            )
+        print(f"stored {len(log)}, {findings}")
         assert findings.nothing, findings
-        assert not load.given_up
-        assert len(load.acknowledged) > 10 * _KILLS
+        assert not any(given_up for _, given_up in found.values()), found
+        assert min(map(len, acknowledged.values())) > 20 * _KILLS
         wait_until(lambda: all_in_sync(command), 60, "all are in sync in the end", 0.1)
         assert command.stop() == 0
 
 
-def _until_all_are_written_to(load: Load) -> float:
-    """Wait until every partition takes what is sent from now on; how long that took, in seconds."""
-    began, first = time.monotonic(), load.sent + 1
-    numbers = range(first, first + PARTITIONS)
+def _producer(client: str, command: Command, directory: Path) -> Producer:
+    return Producer(
+        client,
+        command.bootstrap_servers,
+        TOPIC,
+        PARTITIONS,
+        pause_ms=5,
+        request_timeout_ms=5000,
+        directory=directory,
+    )
 
-    def written_to() -> bool:
-        assert not load.given_up, f"{len(load.given_up)} records were given up"
-        return all(number in load.acknowledged for number in numbers)
 
-    wait_until(written_to, 60, "every partition is written to")
-    return time.monotonic() - began
+def _wait_acknowledged(producers: Sequence[Producer]) -> None:
+    """Wait until every client has an acknowledgement of now for every partition."""
+    since_ms = now_ms()
+    for producer in producers:
+        acknowledged = partial(producer.acknowledged_since, since_ms)
+        wait_until(acknowledged, 60, f"acknowledgements for {producer.client}")
 
 
 def test_with_a_zookeeper_they_register_there_and_hand_over(tmp_path: Path) -> None:
@@ -218,6 +228,25 @@ def test_with_a_zookeeper_they_register_there_and_hand_over(tmp_path: Path) -> N
             wait_gone(pids, 1)
             assert command.is_clean
             assert "nobody can take over" in command.said
+    finally:
+        zookeeper.stop()
+
+
+def test_a_second_signal_ends_the_wait_for_successors(tmp_path: Path) -> None:
+    """The last broker asks for one three times, 5 s apart."""
+    zookeeper = ZooKeeper(tmp_path / "zookeeper")
+    zookeeper.start()
+    settings = {"zookeeper.connect": f"{zookeeper.address}/cluster", "broker.id": "1"}
+    try:
+        with Command(tmp_path, 2, settings) as command:
+            create_topic(command)
+            command.interrupt()
+            command.wait_for("nobody can take over")
+            began = time.monotonic()
+            command.interrupt()
+            assert command.wait() == 0
+            assert time.monotonic() - began < 4
+            assert command.is_clean
     finally:
         zookeeper.stop()
 
