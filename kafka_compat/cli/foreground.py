@@ -31,6 +31,7 @@ class Stop:
         self.told_again = asyncio.Event()
 
     def tell(self) -> None:
+        """By a signal: the second one says that nobody waits."""
         (self.told_again if self.told.is_set() else self.told).set()
 
     def on_signals(self) -> None:

@@ -13,7 +13,7 @@ REFUSED = "refused"
 """["refused", why]: the broker cannot start."""
 SERVE = "serve"
 STOP = "stop"
-"""["stop"]: the broker is to stop; a second one ends its wait for successors."""
+"""["stop", at once]: the broker is to stop, and whether without waiting for successors."""
 
 EXIT_REFUSED = 2
 

@@ -158,7 +158,7 @@ class Supervisor:
         is_again = self._stopping.is_set()
         self._stopping.set()
         for broker in self._brokers:
-            broker.tell_to_stop()
+            broker.tell_to_stop(at_once=is_again)
         if self._patience is not None:
             self._patience.cancel()
         patience_s = STOP_TIMEOUT_S if is_again else self._stop_timeout_s()

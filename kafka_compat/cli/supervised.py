@@ -49,6 +49,7 @@ class SupervisedBroker:
         self.listening: list[tuple[str, str, int]] = []
         """Listener, host and port where it listens, or did; empty before it first served."""
         self._settings = dict(config.static)
+        self._hosts = [(listener.name, listener.host) for listener in config.listeners]
         self._session_timeout_ms = config.int("zookeeper.session.timeout.ms")
         self._log_level = log_level
         self._on_ready = on_ready
@@ -84,10 +85,10 @@ class SupervisedBroker:
             self._server = StoreServer(store, self._session_timeout_ms, self._link.send)
         self._link.send(Orders(self._settings, topics, self._log_level).encode())
 
-    def tell_to_stop(self) -> None:
-        """Have it stop, if there is a process; told again, not to wait for successors."""
+    def tell_to_stop(self, *, at_once: bool = False) -> None:
+        """Have it stop, if there is a process; `at_once`: not to wait for successors."""
         if self._link is not None:
-            self._link.send([STOP])
+            self._link.send([STOP, at_once])
 
     def kill(self) -> bool:
         """SIGKILL. Whether there was a process."""
@@ -112,8 +113,12 @@ class SupervisedBroker:
             case [str(kind), list(listening)] if kind == READY:
                 self._ready_s = asyncio.get_running_loop().time()
                 self.listening = [(name, host, port) for name, host, port in listening]
-                # Where it listened on any free port, it will be looked for there.
-                self._settings["listeners"] = listeners_text(self.listening)
+                # Where it listened on any free port, it will be looked for there. The hosts stay as given:
+                # every interface is more than the address that it is bound as.
+                ports = {name: port for name, _, port in self.listening}
+                self._settings["listeners"] = listeners_text(
+                    (name, host, ports[name]) for name, host in self._hosts
+                )
                 self._on_ready()
             case [str(kind), str(why)] if kind == REFUSED:
                 self._refusal = why

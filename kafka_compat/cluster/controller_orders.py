@@ -19,6 +19,8 @@ from kafka_compat.replication.leaderships import Leaderships
 from kafka_compat.replication.replica_manager import ReplicaManager
 
 UNKNOWN_EPOCH = -1
+FIRST_TOPICS_S = 2.0
+"""How long a broker that starts waits to be told of topics after it was told of brokers."""
 
 
 class Fence:
@@ -65,6 +67,9 @@ class ControllerOrders:
         self._long_work = long_work
         self.has_metadata = asyncio.Event()
         """Set once a controller has sent metadata."""
+        self.expects_topics = False
+        """Whether there are topics. A controller begins by telling who lives, and of topics thereafter; who
+        asks in between would hear that there are none."""
         self.on_metadata: list[Callable[[], None]] = []
         """Called when metadata came."""
 
@@ -100,5 +105,9 @@ class ControllerOrders:
             self._replicas.peers_changed()
         for changed in self.on_metadata:
             changed()
-        self.has_metadata.set()
+        if self._metadata.topics or not self.expects_topics:
+            self.has_metadata.set()
+        else:
+            # Those that there are may all be about to be deleted, or their nodes broken.
+            asyncio.get_running_loop().call_later(FIRST_TOPICS_S, self.has_metadata.set)
         return ErrorCode.NONE

@@ -246,6 +246,7 @@ class ClusterMembership:
         self._apply_replication_settings()
 
     async def register(self, broker: BrokerInfo) -> None:
+        self.orders.expects_topics = bool(await self.store.children(znodes.TOPICS))
         try:
             await self._enrolment.enter(broker)
         except NodeExists as error:

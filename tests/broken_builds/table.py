@@ -11,6 +11,7 @@ TRANSACTIONS = (
 )
 FENCES = "tests/cluster/test_fences.py::"
 IN_SYNC = "tests/replication/test_in_sync.py::"
+STORE_SERVER = "tests/coordination/test_store_server.py::"
 KNOWN_CASES = "tests/simulation/test_known_cases.py::"
 
 
@@ -220,5 +221,35 @@ BROKEN_BUILDS = (
         "        for record in write.records:\n"
         "            self._replay(shard, record, append.end_offset, NO_PRODUCER_ID)\n",
         TRANSACTIONS,
+    ),
+    BrokenBuild(
+        "the end of a process is not the end of its sessions",
+        "coordination/store_server.py",
+        "        self._next_look.cancel()\n",
+        "        self._next_look.cancel()\n        return\n",
+        STORE_SERVER + "test_what_a_killed_process_held_goes_at_once",
+    ),
+    BrokenBuild(
+        "a process that stands still keeps its sessions",
+        "coordination/store_server.py",
+        "if not self._silence.is_too_long(self._loop.time()):",
+        "if True:",
+        STORE_SERVER + "test_a_process_that_stands_still_loses_its_session_and_learns_it",
+    ),
+    BrokenBuild(
+        "answers of another process's store overtake its events",
+        "coordination/remote_store.py",
+        "self._loop.call_soon(_call, *told, event)",
+        "self._loop.call_later(0.01, _call, *told, event)",
+        "tests/coordination/test_metadata_store.py::"
+        "test_a_watch_tells_once_and_before_the_change_can_be_read[remote]",
+    ),
+    BrokenBuild(
+        "a change can be read in the moment before its watches are called",
+        "coordination/embedded.py",
+        "            await asyncio.sleep(0)\n            batch.done",
+        "            batch.done",
+        "tests/coordination/test_embedded.py::"
+        "test_a_reader_in_the_moment_in_which_a_change_gets_to_the_disk_was_told_of_it",
     ),
 )

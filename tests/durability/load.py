@@ -270,3 +270,5 @@ def _end(consumer: Any, place: Any) -> int:
             if error.args[0].name() not in _NOT_YET or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
+            # What it once heard, such as that nobody leads, it believes for minutes unless it is told to ask.
+            consumer.list_topics(timeout=30)

@@ -19,7 +19,7 @@ from tests.support.process import wait_until
 from tests.support.servers import PROJECT, metadata
 
 START_S = 60.0
-_READY = r"Broker (\d+) ready on PLAINTEXT://127\.0\.0\.1:(\d+)"
+_READY = r"Broker (\d+) ready on PLAINTEXT://\S*:(\d+)"
 
 
 class Command:

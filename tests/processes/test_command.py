@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from kafka_compat.protocol.api_keys import ApiKey
+from tests.conformance.wire import Connection
 from tests.durability.load import ConfluentProducer, Load, check, read_everything
 from tests.processes.command import Command, wait_gone
 from tests.support import campaign
@@ -104,9 +106,6 @@ def test_a_group_commits_on_them_with_kafka_python(three: Command) -> None:
 
 
 def test_all_are_of_one_rack_and_replicas_are_spread_all_the_same(three: Command) -> None:
-    from kafka_compat.protocol.api_keys import ApiKey
-    from tests.conformance.wire import Connection
-
     with Connection(f"127.0.0.1:{three.port}") as connection:
         answer = connection.ask(ApiKey.METADATA, 9, {"topics": []})
     assert {broker["rack"] for broker in answer["brokers"]} == {socket.gethostname()}
@@ -147,6 +146,19 @@ def test_ctrl_c_stops_all_cleanly(tmp_path: Path, number: int) -> None:
         command.start()
         assert_holds(command, load)
         assert command.stop() == 0
+
+
+def test_who_is_ready_knows_the_topics(tmp_path: Path) -> None:
+    """A controller that begins tells brokers of each other first, and of topics then."""
+    command = Command(tmp_path, 3)
+    with command:
+        create_topic(command)
+    for _ in range(campaign.rounds(4, 20)):
+        with command:
+            for port in command.ports.values():
+                with Connection(f"127.0.0.1:{port}") as connection:
+                    answer = connection.ask(ApiKey.METADATA, 9, {"topics": None})
+                assert [(item["name"], len(item["partitions"])) for item in answer["topics"]] == [(TOPIC, 3)]
 
 
 def test_it_may_be_told_to_stop_at_any_moment_of_its_start(tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ from tests.faults.producers import Producer, now_ms
 from tests.processes.command import Command, wait_gone
 from tests.processes.test_command import PARTITIONS, TOPIC, assert_holds, create_topic, fill, in_sync
 from tests.support import campaign
+from tests.support.ports import adjacent_ports
 from tests.support.process import wait_until
-from tests.support.servers import ZooKeeper
+from tests.support.servers import ZooKeeper, metadata
 
 _SESSION_MS = 2000
 _CLIENTS = ("confluent", "kafka-python")
@@ -74,6 +75,22 @@ def test_any_free_ports_are_kept(tmp_path: Path) -> None:
         command.wait_for("Broker 1 ready", times=2)
         assert command.ports == before
         command.wait_registered({1, 2})
+
+
+def test_all_interfaces_are_listened_on_again(tmp_path: Path) -> None:
+    port = adjacent_ports(2)
+    settings = {
+        "listeners": f"PLAINTEXT://:{port}",
+        "advertised.listeners": f"PLAINTEXT://localhost:{port}",
+    }
+    with Command(tmp_path, 2, settings, port=port) as command:
+        command.kill(2)
+        command.wait_for("Broker 2 ready", times=2)
+        command.wait_registered({1, 2})
+        known = metadata(port + 1)
+        assert known is not None
+        addresses = [(broker.host, broker.port) for broker in known.brokers]
+        assert sorted(addresses) == [("localhost", port), ("localhost", port + 1)]
 
 
 def test_one_that_dies_again_and_again_is_started_less_often(tmp_path: Path) -> None:
@@ -246,6 +263,27 @@ def test_a_second_signal_ends_the_wait_for_successors(tmp_path: Path) -> None:
             command.interrupt()
             assert command.wait() == 0
             assert time.monotonic() - began < 4
+            assert command.is_clean
+    finally:
+        zookeeper.stop()
+
+
+def test_a_signal_to_all_processes_at_once_is_one_signal(tmp_path: Path) -> None:
+    """As a service manager sends it; the last broker asks for a successor as often as without."""
+    zookeeper = ZooKeeper(tmp_path / "zookeeper")
+    zookeeper.start()
+    settings = {
+        "zookeeper.connect": f"{zookeeper.address}/cluster",
+        "broker.id": "1",
+        "controlled.shutdown.retry.backoff.ms": "300",
+    }
+    try:
+        with Command(tmp_path, 2, settings) as command:
+            create_topic(command)
+            for pid in (*command.processes(), command.pid):
+                os.kill(pid, signal.SIGTERM)
+            assert command.wait() == 0
+            assert command.said.count("nobody can take over") >= 3
             assert command.is_clean
     finally:
         zookeeper.stop()
