@@ -5,7 +5,7 @@
 Each broker's process gets `--cores` of a core and no more, so that the brokers are what holds everything up,
 also on a machine of two cores with its clients on it; the process that starts the two is not limited, and its
 CPU time counts. A leg lasts for some seconds and has one client or two, processes that cost little: bare
-sockets, one for each of four partitions, which write batches of 50 records of 100 bytes with acks=all, or
+sockets, one for each of four partitions, which write batches of records of 100 bytes with acks=all, or
 fetch 64 KiB, again and again, and look at nothing of it. Legs come in pairs in the order A B B A.
 """
 
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.bench.cpu_limit import CpuLimit
 from tests.bench.report import Pairs, cell
+from tests.bench.sides import compile_sources
 from tests.processes.command import Command, cpu_seconds
 from tests.support.servers import PROJECT, KafkaCompatBroker
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 PARTITIONS = 4
 _SIZE_BYTES = 100
-_BATCH_RECORDS = 50
 _FETCH_BYTES = 64 * 1024
 _FILL_RECORDS = 40_000
 _IDLE_S = 20.0
@@ -123,9 +123,10 @@ def create_topic(side: Side, name: str, replicas: int) -> None:
     admin.create_topics([NewTopic(name, PARTITIONS, replicas)])[name].result(60)
 
 
-def leg(side: Side, client: str, clients: int, seconds: float) -> Leg:
+def leg(side: Side, client: str, clients: int, seconds: float, batch_records: int) -> Leg:
     """Some clients at once, from a common start on."""
     command = [sys.executable, "-m", "tests.bench.processes", "--client", client]
+    command += ["--batch-records", str(batch_records)]
     started = [
         subprocess.Popen(
             [*command, "--servers", side.bootstrap_servers, "--seconds", str(seconds)],
@@ -153,10 +154,10 @@ def leg(side: Side, client: str, clients: int, seconds: float) -> Leg:
     )
 
 
-def _checked(side: Side, client: str, clients: int, seconds: float) -> Leg:
+def _checked(side: Side, client: str, clients: int, seconds: float, batch_records: int) -> Leg:
     """A leg of which everything that was acknowledged is there."""
     before = end_offsets(side)
-    done = leg(side, client, clients, seconds)
+    done = leg(side, client, clients, seconds, batch_records)
     written = end_offsets(side) - before
     assert client != "produce" or done.records <= written, (done.records, written)
     return done
@@ -165,7 +166,7 @@ def _checked(side: Side, client: str, clients: int, seconds: float) -> Leg:
 # --- clients, each in a process of its own
 
 
-def produce(servers: str, seconds: float) -> dict[str, float]:
+def produce(servers: str, seconds: float, batch_records: int) -> dict[str, float]:
     """A batch of records to each partition, and the next one when it is acknowledged (acks=all)."""
     from kafka_compat.protocol.api_keys import ApiKey
     from kafka_compat.protocol.messages.produce import (
@@ -175,7 +176,7 @@ def produce(servers: str, seconds: float) -> dict[str, float]:
     )
     from kafka_compat.storage.records import Record, build_batch
 
-    records = [Record(timestamp=1, key=None, value=b"v" * _SIZE_BYTES)] * _BATCH_RECORDS
+    records = [Record(timestamp=1, key=None, value=b"v" * _SIZE_BYTES)] * batch_records
     batch = memoryview(build_batch(records))
 
     def request(partition: int) -> bytes:
@@ -184,10 +185,10 @@ def produce(servers: str, seconds: float) -> dict[str, float]:
         return _frame(ApiKey.PRODUCE, 9, ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=topics))
 
     done = _again_and_again(servers, "written", request, seconds)
-    return {"records": done.answers * _BATCH_RECORDS, "began": done.began, "ended": done.ended}
+    return {"records": done.answers * batch_records, "began": done.began, "ended": done.ended}
 
 
-def consume(servers: str, seconds: float) -> dict[str, float]:
+def consume(servers: str, seconds: float, _: int) -> dict[str, float]:
     """The beginning of each partition, and again when it has come; records are counted by their size."""
     from uuid import UUID
 
@@ -280,14 +281,16 @@ def _fill(side: Side) -> None:
     assert producer.flush(120) == 0
 
 
-CLIENTS: Mapping[str, Callable[[str, float], dict[str, float]]] = {"produce": produce, "consume": consume}
+CLIENTS: Mapping[str, Callable[[str, float, int], dict[str, float]]] = {
+    "produce": produce,
+    "consume": consume,
+}
 
 
-def compare(
-    pairs: int, cores: float, seconds: float, count: int, replicas: int, tell: Callable[[str], None]
-) -> str:
-    """The table: several processes / one, median and range of the pairs. `replicas`: of what is written to
-    the several."""
+def compare(options: argparse.Namespace, tell: Callable[[str], None]) -> str:
+    """The table: several processes / one, median and range of the pairs."""
+    pairs, cores, seconds, count = options.pairs, options.cores, options.seconds, options.processes
+    replicas, batch_records = options.replicas, options.batch_records
     results: dict[str, Pairs] = {}
     held: dict[str, list[float]] = {}
     with ExitStack() as stack:
@@ -311,16 +314,17 @@ def compare(
             create_topic(side, "read", 1)
             _fill(side)
         idle = [idle_share(side, _IDLE_S) for side in sides]
-        for client in CLIENTS:
+        for client in [options.only] if options.only else CLIENTS:
             for clients in (2, 1):
                 name = f"{client}, {clients} client{'s' * (clients > 1)}"
                 results[name], held[name] = Pairs(), []
                 for side in sides:
-                    leg(side, client, clients, seconds / 2)
+                    leg(side, client, clients, seconds / 2, batch_records)
                 for pair in range(pairs):
                     order = (0, 1) if pair % 2 == 0 else (1, 0)
                     legs = {
-                        position: _checked(sides[position], client, clients, seconds) for position in order
+                        position: _checked(sides[position], client, clients, seconds, batch_records)
+                        for position in order
                     }
                     results[name].add(legs[0].figures(), legs[1].figures())
                     held[name] += [each.held_back for each in legs.values()]
@@ -350,17 +354,21 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0, help="of a leg (4)")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--replicas", type=int, default=1, help="of each partition on several processes (1)")
+    parser.add_argument("--batch-records", type=int, default=50, help="of 100 bytes in each Produce (50)")
+    parser.add_argument("--only", choices=CLIENTS, help="this kind of client alone")
     parser.add_argument("--client", choices=CLIENTS, help=argparse.SUPPRESS)
     parser.add_argument("--servers", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.client:
-        print(json.dumps(CLIENTS[options.client](options.servers, options.seconds)))
+        client = CLIENTS[options.client]
+        print(json.dumps(client(options.servers, options.seconds, options.batch_records)))
         return
 
     def tell(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    print(compare(options.pairs, options.cores, options.seconds, options.processes, options.replicas, tell))
+    compile_sources(PROJECT)
+    print(compare(options, tell))
 
 
 if __name__ == "__main__":
