@@ -30,9 +30,9 @@ class Link(asyncio.Protocol):
     async def over(
         cls, connected: socket.socket, on_message: Callable[[list[Any]], None], on_end: Callable[[], None]
     ) -> Self:
-        """An end on a connected stream socket, which is the link's from now on."""
+        """An end on one of a `socket.socketpair`, which is the link's from now on."""
         link = cls(on_message, on_end)
-        await asyncio.get_running_loop().create_connection(lambda: link, sock=connected)
+        await asyncio.get_running_loop().create_unix_connection(lambda: link, sock=connected)
         return link
 
     def send(self, message: Message) -> None:

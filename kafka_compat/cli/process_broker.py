@@ -14,7 +14,7 @@ import socket
 import sys
 from typing import Any
 
-from kafka_compat.cli import foreground
+from kafka_compat.cli import event_loop, foreground
 from kafka_compat.cli.orders import EXIT_REFUSED, READY, REFUSED, SERVE, STOP, Orders
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.local_link import Link
@@ -117,7 +117,7 @@ def main() -> int:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    return asyncio.run(_run(connected))
+    return event_loop.run(_run(connected))
 
 
 if __name__ == "__main__":
