@@ -253,9 +253,14 @@ def read_everything(address: str, topic: str, partitions: int = PARTITIONS) -> d
     return log
 
 
-_NOT_YET = ("OFFSET_NOT_AVAILABLE", "_UNKNOWN_PARTITION")
-"""A leader that has just begun does not know the end before its followers have come (KIP-207), and a broker
-that has just started not what it was not told yet. librdkafka asks for neither again by itself."""
+_NOT_YET = (
+    "OFFSET_NOT_AVAILABLE",
+    "LEADER_NOT_AVAILABLE",
+    "NOT_LEADER_FOR_PARTITION",
+    "_UNKNOWN_PARTITION",
+)
+"""A leader that has just begun does not know the end before its followers have come (KIP-207), and brokers
+that have just started not yet who leads. librdkafka does not ask again by itself."""
 
 
 def _end(consumer: Any, place: Any) -> int:
