@@ -56,6 +56,10 @@ _MIN_LEGACY_LENGTH: Final = 14
 _FIRST_VERSION_OF_FORMAT_2: Final = 3
 _FIRST_VERSION_OF_ZSTD: Final = 7
 _SIZE: Final = struct.Struct(">i")
+# At hand: a member of an enumeration takes two look-ups by name.
+_ZSTD: Final = int(CompressionType.ZSTD)
+_CREATE_TIME: Final = TimestampType.CREATE_TIME
+_LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
 _ATTRIBUTES: Final = struct.Struct(">h")
 _MAX_TIMESTAMP: Final = struct.Struct(">q")
 _TIMESTAMP_TYPES: Final = {
@@ -139,7 +143,7 @@ def validate_batches(
     attributes = header.attributes
     codec = attributes & COMPRESSION_MASK
     if (
-        codec == CompressionType.ZSTD
+        codec == _ZSTD
         and produce_version is not None
         and produce_version < _FIRST_VERSION_OF_ZSTD
     ):
@@ -157,7 +161,7 @@ def validate_batches(
         raise InvalidRecord("clients must not write control records")
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise InvalidRecord(f"producer {header.producer_id} gave the sequence {header.base_sequence}")
-    if codec > CompressionType.ZSTD:
+    if codec > _ZSTD:
         raise InvalidRecord(f"there is no codec {codec}")
 
     max_timestamp = header.max_timestamp
@@ -166,7 +170,7 @@ def validate_batches(
         body = bytes(data[HEADER_SIZE:]) if codec == 0 else _decompressed(codec, data, quick)
         least, greatest, has_null_key = scan(body, count)
         max_timestamp = header.base_timestamp + greatest
-        if policy.timestamp_type is TimestampType.CREATE_TIME:
+        if policy.timestamp_type is _CREATE_TIME:
             out_of_range = (
                 now_ms - header.base_timestamp - least > policy.before_max_ms
                 or max_timestamp - now_ms > policy.after_max_ms
@@ -184,7 +188,7 @@ def validate_batches(
             )
 
     log_append_time = NO_TIMESTAMP
-    if policy.timestamp_type is TimestampType.LOG_APPEND_TIME:
+    if policy.timestamp_type is _LOG_APPEND_TIME:
         log_append_time = max_timestamp = now_ms
         attributes |= TIMESTAMP_TYPE_FLAG
     else:
@@ -273,7 +277,7 @@ def _timestamp_error(
     record: Record, policy: AppendPolicy, now_ms: int, is_log_append_time: bool
 ) -> str | None:
     timestamp = record.timestamp
-    if policy.timestamp_type is TimestampType.LOG_APPEND_TIME:
+    if policy.timestamp_type is _LOG_APPEND_TIME:
         if not is_log_append_time:
             return None
         return (
@@ -362,7 +366,7 @@ def _convert(data: memoryview, sizes: list[int], policy: AppendPolicy, now_ms: i
     _check_records(records, policy, now_ms, is_log_append_time=is_log_append_time)
     if policy.compression_type != "producer":
         codec = NAMES[policy.compression_type]
-    stamped = policy.timestamp_type is TimestampType.LOG_APPEND_TIME
+    stamped = policy.timestamp_type is _LOG_APPEND_TIME
     batch = up_convert(
         records, codec, log_append_time=now_ms if stamped else None, level=policy.compression_level
     )

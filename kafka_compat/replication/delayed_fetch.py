@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from kafka_compat.replication.fetch_session import FetchPlan, FetchTarget
     from kafka_compat.replication.partition import Partition
 
+_NONE: Final = ErrorCode.NONE
+"""At hand: a member of an enumeration takes two look-ups by name."""
 READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
 """The replica id of consumers; below it are tools that look at the whole log."""
@@ -330,13 +332,13 @@ class DelayedFetch:
         """(the answer, its bytes of records, whether it is urgent)."""
         code = partition.check_leader_epoch(target.current_leader_epoch, leader_only=self._leader_only)
         replica_id = self._replica_id
-        if code == ErrorCode.NONE and replica_id >= 0 and not partition.has_follower(replica_id):
+        if code == _NONE and replica_id >= 0 and not partition.has_follower(replica_id):
             code = (
                 ErrorCode.UNKNOWN_LEADER_EPOCH
                 if target.current_leader_epoch >= 0
                 else ErrorCode.NOT_LEADER_OR_FOLLOWER
             )
-        if code != ErrorCode.NONE:
+        if code != _NONE:
             return failed_read(target.partition, code), 0, True
         log = partition.log
         high_watermark = partition.high_watermark

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import TimerHandle
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
@@ -12,6 +12,10 @@ from kafka_compat.protocol.messages.produce import PartitionProduceResponse, Pro
 if TYPE_CHECKING:
     from kafka_compat.replication.fetch_context import FetchConnection
     from kafka_compat.replication.partition import Partition
+
+
+_NONE: Final = ErrorCode.NONE
+"""At hand: a member of an enumeration takes two look-ups by name."""
 
 
 class ProduceContext(Protocol):
@@ -44,7 +48,7 @@ class DelayedProduce:
         def reached(code: ErrorCode) -> None:
             if self._waiting.pop(key, None) is None:
                 return
-            if code != ErrorCode.NONE:
+            if code != _NONE:
                 answer.error_code = code
                 answer.base_offset = -1
             if not self._waiting:

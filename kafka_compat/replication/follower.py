@@ -62,6 +62,8 @@ from kafka_compat.replication.replication_quota import ReplicationQuota
 from kafka_compat.replication.truncation import truncation_offset
 from kafka_compat.storage.errors import LogDirFailure, StorageError
 
+_NONE: Final = ErrorCode.NONE
+"""At hand: a member of an enumeration takes two look-ups by name."""
 log = logging.getLogger(__name__)
 
 QUOTA_WAIT_MS: Final = 100
@@ -232,7 +234,7 @@ class Follower:
 
     def fetched(self, sent: SentFetch, response: FetchResponse, now_ms: int) -> None:
         """Take over what the leader answered."""
-        if response.error_code != ErrorCode.NONE:
+        if response.error_code != _NONE:
             self._session.lost(unknown=response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             if response.error_code not in (
                 ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -260,7 +262,7 @@ class Follower:
 
     def _take(self, item: FollowedPartition, data: PartitionData, now_ms: int) -> None:
         partition = item.partition
-        if data.error_code != ErrorCode.NONE:
+        if data.error_code != _NONE:
             self._refused(item, data.error_code, now_ms)
             return
         if data.diverging_epoch.end_offset >= 0:
@@ -290,7 +292,7 @@ class Follower:
             item.partition.when_durable(end, lambda code: self._flushed(item, code))
 
     def _flushed(self, item: FollowedPartition, code: ErrorCode) -> None:
-        if code == ErrorCode.NONE:
+        if code == _NONE:
             self._wake()
         else:
             self._drop(item)
@@ -321,7 +323,7 @@ class Follower:
 
     def _place(self, item: FollowedPartition, answer: ListOffsetsPartitionResponse, now_ms: int) -> None:
         partition = item.partition
-        if answer.error_code != ErrorCode.NONE:
+        if answer.error_code != _NONE:
             self._refused(item, answer.error_code, now_ms)
         elif item.state is State.END:
             if answer.offset < partition.log.log_end_offset:

@@ -35,6 +35,8 @@ from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.log import AppendInfo, Log
 from kafka_compat.storage.validation import ValidatedBatches
 
+_NONE: Final = ErrorCode.NONE
+"""At hand: a member of an enumeration takes two look-ups by name."""
 log = logging.getLogger(__name__)
 
 DEFAULT_LAG_TIME_MAX_MS: Final = 30_000
@@ -213,7 +215,7 @@ class Partition:
             return ErrorCode.FENCED_LEADER_EPOCH if is_past else ErrorCode.UNKNOWN_LEADER_EPOCH
         if leader_only and not self.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return ErrorCode.NONE
+        return _NONE
 
     # --- writing
 
@@ -255,7 +257,7 @@ class Partition:
     def when_durable(self, offset: int, callback: CommitCallback) -> None:
         """The same for this replica alone (acks=1)."""
         if self.durable_end_offset >= offset:
-            callback(ErrorCode.NONE)
+            callback(_NONE)
         else:
             self._durable_waiters.push(offset, callback)
 
@@ -264,7 +266,7 @@ class Partition:
         an error when leadership ends first.
         """
         if self.low_watermark() >= offset:
-            callback(ErrorCode.NONE)
+            callback(_NONE)
         else:
             self._deletion_waiters.push(offset, callback)
 
@@ -347,7 +349,7 @@ class Partition:
         if moved:
             self._advance_high_watermark(now_ms)
         if self._deletion_waiters:
-            self._deletion_waiters.release(self.low_watermark(), ErrorCode.NONE)
+            self._deletion_waiters.release(self.low_watermark(), _NONE)
 
     def maybe_shrink_isr(self, now_ms: int) -> None:
         """Propose an ISR without the followers that lag; to be called every half replica.lag.time.max.ms."""
@@ -365,7 +367,7 @@ class Partition:
         if self.is_leader and not self._alone:
             self._advance_high_watermark(self._monotonic_ms())
             if self._deletion_waiters:
-                self._deletion_waiters.release(self.low_watermark(), ErrorCode.NONE)
+                self._deletion_waiters.release(self.low_watermark(), _NONE)
 
     def low_watermark(self) -> int:
         """The log start that all living replicas have reached (DeleteRecords)."""
@@ -408,7 +410,7 @@ class Partition:
             end = max(self.durable_end_offset, log.flushed_end_offset)
         self.durable_end_offset = end
         if self._durable_waiters:
-            self._durable_waiters.release(end, ErrorCode.NONE)
+            self._durable_waiters.release(end, _NONE)
         if self._alone:
             if end > self.high_watermark:
                 self._set_high_watermark(end)
@@ -438,4 +440,4 @@ class Partition:
     def _commit_code(self) -> ErrorCode:
         if self._under_min_isr and len(self.in_sync.maximal) < self.min_insync_replicas:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        return ErrorCode.NONE
+        return _NONE
