@@ -34,7 +34,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from uuid import UUID
 
-from kafka_compat.storage import checkpoints
+from kafka_compat.storage import checkpoints, log_summaries
 from kafka_compat.storage.checkpoints import TopicPartition
 from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.config import LogConfig
@@ -60,7 +60,13 @@ from kafka_compat.storage.open_segments import OpenSegments
 
 logger = logging.getLogger(__name__)
 
-_REPLACED = (*checkpoints.OFFSETS, checkpoints.META_PROPERTIES, checkpoints.CLEAN_SHUTDOWN, BOOT_MARKER)
+_REPLACED = (
+    *checkpoints.OFFSETS,
+    checkpoints.META_PROPERTIES,
+    checkpoints.CLEAN_SHUTDOWN,
+    BOOT_MARKER,
+    log_summaries.LOG_SUMMARIES,
+)
 
 
 class _PendingCut:
@@ -144,8 +150,18 @@ class LogDirectory:
         self.checkpoints.write_log_start_offsets()
         self.checkpoints.write_high_watermarks(high_watermarks)
         self._filesystem.write_file_atomically(
+            f"{self.path}/{log_summaries.LOG_SUMMARIES}", log_summaries.encode(self._summaries())
+        )
+        self._filesystem.write_file_atomically(
             f"{self.path}/{checkpoints.CLEAN_SHUTDOWN}", checkpoints.encode_clean_shutdown()
         )
+
+    def _summaries(self) -> Iterator[str]:
+        """Of all logs but those in whose folders files wait for their removal: a start must look for these."""
+        unsettled = self.deletions.folders()
+        for key, log in self.logs.items():
+            if log.directory not in unsettled:
+                yield log_summaries.encode_line(key, log_summaries.summarize(log, log.topic_id))
 
     def settle_at_end(self) -> None:
         """Do what was refused once more. Raises RefusedForNow when a truncation is."""

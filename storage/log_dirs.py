@@ -31,11 +31,11 @@ from kafka_compat.storage.errors import (
 from kafka_compat.storage.filesystem import Filesystem, RealFilesystem
 from kafka_compat.storage.folder_names import DELETE_SUFFIX, STRAY_SUFFIX
 from kafka_compat.storage.found_logs import FoundLogs, find_logs, on_threads
-from kafka_compat.storage.loader import RecoveryProgress
 from kafka_compat.storage.log import Log
 from kafka_compat.storage.log_directory import LogDirectory
 from kafka_compat.storage.log_moves import LogMoves
 from kafka_compat.storage.open_segments import OpenSegments, SparingFilesystem
+from kafka_compat.storage.opening import RecoveryProgress
 
 logger = logging.getLogger(__name__)
 

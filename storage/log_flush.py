@@ -46,6 +46,9 @@ def flush(log: LogState) -> None:
 def close(log: LogState) -> None:
     """Flush, and write all that a clean start trusts: indexes, producer snapshot, leader epochs."""
     log.disk.check()
+    if log.is_as_closed:
+        log.let_go()
+        return
     try:
         active = log.segments.active
         active.complete()
@@ -53,7 +56,9 @@ def close(log: LogState) -> None:
             active.sync(sealed=True)
         log.folder.store_snapshot(log.log_end_offset, log.producers)
         flush(log)
-        if log.leader_epochs_changed:
+        # Epochs without a record are forgotten by the next start anyway.
+        log.leader_epochs.truncate_from_end(log.log_end_offset)
+        if log.leader_epochs_changed and log.leader_epochs.entries:
             _store_leader_epochs(log)
     except OSError as error:
         raise log.disk.fail(error, f"close of {log.name}") from error

@@ -55,6 +55,8 @@ class LogState:
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
         self.flushed_end_offset = log_end_offset
+        self.opened_end_offset = -1
+        """Where the log ended when it was opened, if it was closed cleanly before; -1 otherwise."""
         self.last_flush_ms = clock.monotonic_ms()
         self.truncations = 0
         """How often records were taken from the end; who copies the log begins again then."""
@@ -82,6 +84,15 @@ class LogState:
     def first_base_offset(self) -> int:
         """Base offset of the oldest segment."""
         return self.segments.base_offsets[0]
+
+    @property
+    def is_as_closed(self) -> bool:
+        """Whether its files are as a clean stop left them: nothing was written or taken out since."""
+        return (
+            self.log_end_offset == self.opened_end_offset
+            and not self.truncations
+            and not self.folder.has_changed
+        )
 
     def epochs_changed(self) -> None:
         """Entries of `leader_epochs` came or went."""

@@ -192,6 +192,9 @@ class SparingFilesystem:
     def modified_ms(self, path: str) -> int:
         return self._filesystem.modified_ms(path)
 
+    def stamp(self, path: str) -> tuple[int, int]:
+        return self._filesystem.stamp(path)
+
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         self._filesystem.set_modified_ms(path, modified_ms)
 

@@ -57,6 +57,8 @@ class Growth:
         self._groups: int = arguments.groups
         self._idle_s: float = arguments.idle
         self._repeats: int = arguments.repeats
+        self._members: dict[Server, tuple[str, int]] = {}
+        self._made = 0
         self._parts: Sequence[str] = arguments.only
         self._topics = [f"topic-{number:06}" for number in range(self._partitions // PARTITIONS_PER_TOPIC)]
         self._progress = Progress(10)
@@ -117,6 +119,9 @@ class Growth:
                 self._grown.kill()
                 figures["killed_start_s"], figures["killed_start_all_s"] = self._start(self._grown)
                 self._check_ends(sample, 2)
+        except Exception:
+            print(f"what was measured before: {figures}", file=sys.stderr)
+            raise
         finally:
             self._progress.close()
             self._empty.stop()
@@ -149,8 +154,6 @@ class Growth:
                 if time.perf_counter() > began_s + START_WITHIN_S:
                     raise RuntimeError(f"{without_leader} of {known} partitions have no leader")
                 time.sleep(0.05)
-
-    _made = 0
 
     @contextlib.contextmanager
     def _wire(self, server: Server) -> Iterator[Wire]:
@@ -188,7 +191,7 @@ class Growth:
     def _join_probe(self, server: Server) -> None:
         with self._wire(server) as wire:
             client.await_coordinators(wire)
-            self._members = {**getattr(self, "_members", {}), server: client.join(wire, [PROBE_GROUP])[0]}
+            self._members[server] = client.join(wire, [PROBE_GROUP])[0]
 
     def _make_groups(self) -> None:
         groups = [f"group-{number:06}" for number in range(self._groups)]
@@ -234,14 +237,15 @@ class Growth:
                 self.figures[f"{name}_{label}_cpu_ms"] = cpu_s[server] / len(ordered) * 1000
 
     def _ask(self, server: Server, name: str) -> tuple[list[float], float]:
+        member = self._members[server]
         request = {
-            "api_versions": client.api_versions,
-            "metadata": lambda: client.metadata(PROBE_TOPIC),
-            "produce": lambda: client.produce(PROBE_TOPIC),
-            "fetch": lambda: client.fetch(PROBE_TOPIC),
-            "offset_commit": lambda: client.offset_commit(PROBE_GROUP, PROBE_TOPIC, *self._members[server]),
-            "heartbeat": lambda: client.heartbeat(PROBE_GROUP, *self._members[server]),
-        }[name]()
+            "api_versions": client.api_versions(),
+            "metadata": client.metadata(PROBE_TOPIC),
+            "produce": client.produce(PROBE_TOPIC),
+            "fetch": client.fetch(PROBE_TOPIC),
+            "offset_commit": client.offset_commit(PROBE_GROUP, PROBE_TOPIC, *member),
+            "heartbeat": client.heartbeat(PROBE_GROUP, *member),
+        }[name]
         with self._wire(server) as wire:
             wire.ask(request)
             before_s = _cpu_s(server)
