@@ -216,7 +216,7 @@ def _restore(tree: Tree, values: list[Any]) -> None:
     tree.nodes[path] = node
     if path != "/":
         parent, name = split(path)
-        tree.nodes[parent].children[name] = node
+        tree.nodes[parent].adopt(name, node)
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, Any]]:

@@ -10,6 +10,7 @@ import base64
 import json
 import time
 from collections.abc import Mapping
+from sys import intern
 from uuid import UUID
 
 from kafka_compat.storage.errors import CorruptFile
@@ -47,7 +48,7 @@ def decode_offsets(content: bytes) -> dict[TopicPartition, int]:
         offsets = {}
         for line in lines:
             topic, partition, offset = line.split()
-            offsets[topic, int(partition)] = int(offset)
+            offsets[intern(topic), int(partition)] = int(offset)
         if len(lines) != int(count):
             raise CorruptFile(f"offset checkpoint announces {count} entries and has {len(lines)}")
     except ValueError as error:

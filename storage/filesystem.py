@@ -95,8 +95,8 @@ class Filesystem(Protocol):
     def modified_ms(self, path: str) -> int: ...
 
     def stamp(self, path: str) -> tuple[int, int]:
-        """The size in bytes of a file or folder, and the time in ns at which it last changed: another one after
-        a file was written to, or a name in a folder came or went.
+        """The size in bytes of a file or folder, and the time in ns at which it last changed: another one
+        after a file was written to, or a name in a folder came or went.
         """
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None: ...

@@ -140,9 +140,7 @@ def _reopen(
     # A truncation takes the recovery point back before it touches a file.
     if not clean and recovery_points.get(key) != summary.end_offset:
         return None
-    return directory.loader.reopen(
-        directory.disk, path, key, config, summary, start_offsets.get(key, 0)
-    )
+    return directory.loader.reopen(directory.disk, path, key, config, summary, start_offsets.get(key, 0))
 
 
 def on_threads(action: Callable[[S], T], items: Sequence[S], *, waits: bool) -> list[T]:

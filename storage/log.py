@@ -61,6 +61,8 @@ class AppendInfo(NamedTuple):
 class Log(LogState):
     """See the module. Built by `kafka_compat.storage.loader`, owned by `kafka_compat.storage.log_dirs`."""
 
+    __slots__ = ("_codec", "_policy", "_roll_ms", "_segment_bytes", "partition", "topic", "topic_id")
+
     def __init__(
         self,
         *,

@@ -107,6 +107,8 @@ class LogDirectory:
         self.claim = DirectoryClaim(path, filesystem)
         self._removals = FolderRemovals(filesystem, self.disk, self.checkpoints, self.deletions, self.worker)
         self._cuts: deque[_PendingCut] = deque()
+        # One for all logs: each mention of a method makes another object.
+        self._take_cut = self._on_cut
         self._settle_submitted = False
         self._log_start_waiters: deque[Done] = deque()
 
@@ -157,7 +159,7 @@ class LogDirectory:
         )
 
     def _summaries(self) -> Iterator[str]:
-        """Of all logs but those in whose folders files wait for their removal: a start must look for these."""
+        """Of all logs but those in whose folders files wait for their removal: a start looks for these."""
         unsettled = self.deletions.folders()
         for key, log in self.logs.items():
             if log.directory not in unsettled:
@@ -204,21 +206,22 @@ class LogDirectory:
 
     def adopt(self, key: TopicPartition, log: Log) -> None:
         """`log` is in this directory from now on, and its checkpoints speak of it."""
-        self.follow_cuts(key, log)
+        self.follow_cuts(log)
         self.logs[key] = log
 
-    def follow_cuts(self, key: TopicPartition, log: Log) -> None:
+    def follow_cuts(self, log: Log) -> None:
         """Do the second half of the log's truncations."""
+        log.cuts.follow(self._take_cut, log)
 
-        def on_cut(cut: Cut) -> None:
-            offset = log.log_end_offset
-            if self._clean_offsets.get(key, -1) > offset and self.logs.get(key) is log:
-                # What comes in the place of the lost records was never cleaned.
-                self._clean_offsets[key] = min(log.segments.active.base_offset, offset)
-            self._cuts.append(_PendingCut(key, log, offset, cut))
-            self._submit_settle()
-
-        log.cuts.on_cut = on_cut
+    def _on_cut(self, log: object, cut: Cut) -> None:
+        assert isinstance(log, Log)
+        key = log.topic, log.partition
+        offset = log.log_end_offset
+        if self._clean_offsets.get(key, -1) > offset and self.logs.get(key) is log:
+            # What comes in the place of the lost records was never cleaned.
+            self._clean_offsets[key] = min(log.segments.active.base_offset, offset)
+        self._cuts.append(_PendingCut(key, log, offset, cut))
+        self._submit_settle()
 
     def release(self, key: TopicPartition) -> None:
         """The log is not here any more, but for its folder: `remove` must follow at once."""

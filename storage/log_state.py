@@ -26,6 +26,28 @@ from kafka_compat.storage.producers import ProducerState
 class LogState:
     """See the module."""
 
+    __slots__ = (
+        "_clock",
+        "closed",
+        "config",
+        "cuts",
+        "disk",
+        "flushed_end_offset",
+        "folder",
+        "last_flush_ms",
+        "latest_leader_epoch",
+        "leader_epochs",
+        "leader_epochs_changed",
+        "log_end_offset",
+        "log_start_offset",
+        "name",
+        "opened_end_offset",
+        "position_lock",
+        "producers",
+        "segments",
+        "truncations",
+    )
+
     def __init__(
         self,
         *,
@@ -67,8 +89,13 @@ class LogState:
         I/O that waits.
         """
         self.closed = False
-        self.now_ms = clock.now_ms
-        self.monotonic_ms = clock.monotonic_ms
+        self._clock = clock
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def monotonic_ms(self) -> int:
+        return self._clock.monotonic_ms()
 
     @property
     def is_settling(self) -> bool:

@@ -1,5 +1,5 @@
-"""What a clean stop knows of its logs, in one file of their directory, so that the next start need not look into
-each folder: with 100,000 of them that is the difference between seconds and minutes.
+"""What a clean stop knows of its logs, in one file of their directory, so that the next start need not look
+into each folder: with 100,000 of them that is the difference between seconds and minutes.
 
 A summary is believed as long as folder and newest log file are as the stop left them, by their sizes and the
 times of their last changes: whoever adds, removes or renames a file changes the folder's, whoever appends or
@@ -7,14 +7,15 @@ truncates changes the file's. So one that is out of date, since this broker was 
 Kafka had the folder, does no harm: such a log is opened file by file. After an end of the machine none is
 believed unless the stop was clean.
 
-What Kafka has a file for is not in here: where logs start, and up to where they are durable or clean, is in its
-checkpoints.
+What Kafka has a file for is not in here: where logs start, and up to where they are durable or clean, is in
+its checkpoints.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
+from sys import intern
 from typing import NamedTuple
 from uuid import UUID
 
@@ -81,7 +82,7 @@ def read_lines(content: bytes) -> dict[TopicPartition, str]:
     found: dict[TopicPartition, str] = {}
     for line in rest.decode().splitlines():
         topic, partition, summary = line.split(" ", 2)
-        found[topic, int(partition)] = summary
+        found[intern(topic), int(partition)] = summary
     return found
 
 

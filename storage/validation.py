@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kafka_compat.storage.batch import (
@@ -80,22 +81,27 @@ class AppendPolicy:
     validate_records: bool = True
     """Ours: False trusts the producer with everything behind the batch header."""
     partition: str = ""
-    """Topic and number of the partition, for what is told of records without a key."""
+    """Topic and number of the partition, for what is told of records without a key; else empty."""
 
     @classmethod
     def of(cls, config: LogConfig, partition: str) -> AppendPolicy:
-        """The rules that a topic's settings make."""
-        return cls(
-            partition=partition,
-            max_message_bytes=config.max_message_bytes,
-            segment_bytes=config.segment_bytes,
-            timestamp_type=_TIMESTAMP_TYPES[config.message_timestamp_type],
-            before_max_ms=config.message_timestamp_before_max_ms,
-            after_max_ms=config.message_timestamp_after_max_ms,
-            compact=config.compact,
-            compression_type=config.compression_type,
-            validate_records=config.validate_records,
-        )
+        """The rules that a topic's settings make. Most partitions share theirs."""
+        return _policy(config, partition if config.compact else "")
+
+
+@lru_cache(256)
+def _policy(config: LogConfig, partition: str) -> AppendPolicy:
+    return AppendPolicy(
+        partition=partition,
+        max_message_bytes=config.max_message_bytes,
+        segment_bytes=config.segment_bytes,
+        timestamp_type=_TIMESTAMP_TYPES[config.message_timestamp_type],
+        before_max_ms=config.message_timestamp_before_max_ms,
+        after_max_ms=config.message_timestamp_after_max_ms,
+        compact=config.compact,
+        compression_type=config.compression_type,
+        validate_records=config.validate_records,
+    )
 
 
 class ValidatedBatches(NamedTuple):

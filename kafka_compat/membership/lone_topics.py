@@ -5,10 +5,10 @@ The store is the truth. A topic exists once its nodes do (one multi); its logs a
 the next start. A deletion is first noted in /admin/delete_topics, so that one cut short by a crash is
 finished at the next start.
 
-With one broker there is nothing to elect: it leads every partition it holds, with itself in sync. A start raises
-the leader epochs, as a controller does that finds the broker back, so that readers can tell records of before
-from records of after. Where a clean stop left a log without a record of its last epoch, and it is as it was,
-there is nothing to tell apart and the epoch goes on: of very many partitions most are of this kind.
+With one broker there is nothing to elect: it leads every partition it holds, with itself in sync. A start
+raises the leader epochs, as a controller does that finds the broker back, so that readers can tell records of
+before from records of after. Where a clean stop left a log without a record of its last epoch, and it is as
+it was, there is nothing to tell apart and the epoch goes on: of very many partitions most are of this kind.
 """
 
 from __future__ import annotations

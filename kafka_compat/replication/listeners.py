@@ -19,6 +19,11 @@ class CommitListener(Protocol[P_contra]):
     def on_committed(self, partition: P_contra) -> None: ...
 
 
+def made(listeners: Listeners[P] | None, partition: P, call_soon: CallSoon) -> Listeners[P]:
+    """The listeners of a partition, made for the first: of very many partitions most have none."""
+    return Listeners(partition, call_soon) if listeners is None else listeners
+
+
 class Listeners(set[CommitListener[P]], Generic[P]):
     """The listeners of one partition. True while there are any, as quickly as of any set."""
 

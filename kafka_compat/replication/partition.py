@@ -23,14 +23,14 @@ from typing import Final
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.replication.flusher import Flushing
 from kafka_compat.replication.in_sync import (
+    NO_PEERS,
     InSyncReplicas,
     IsrAnswer,
     IsrProposer,
-    NoPeers,
     Proposal,
 )
-from kafka_compat.replication.listeners import CallSoon, Listeners
-from kafka_compat.replication.waiters import CommitCallback, OffsetWaiters, dismiss
+from kafka_compat.replication.listeners import CallSoon, Listeners, made
+from kafka_compat.replication.waiters import CommitCallback, OffsetWaiters, dismiss, pushed
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.log import AppendInfo, Log
 from kafka_compat.storage.validation import ValidatedBatches
@@ -45,15 +45,17 @@ class Partition:
 
     __slots__ = (
         "_alone",
+        "_append_listeners",
+        "_call_soon",
         "_commit_waiters",
         "_deletion_waiters",
         "_durable_waiters",
         "_flush_messages",
         "_flusher",
+        "_listeners",
         "_monotonic_ms",
         "_proposer",
         "_under_min_isr",
-        "append_listeners",
         "durable_end_offset",
         "epoch_start_offset",
         "high_watermark",
@@ -61,7 +63,6 @@ class Partition:
         "is_leader",
         "leader_epoch",
         "leader_id",
-        "listeners",
         "local_id",
         "log",
         "partition",
@@ -94,27 +95,38 @@ class Partition:
         """Where the log ended when this broker began to lead."""
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
         self.durable_end_offset = log.log_end_offset
-        self.listeners: Listeners[Partition] = Listeners(self, call_soon)
-        """Those who wait for committed records: consumers."""
-        self.append_listeners: Listeners[Partition] = Listeners(self, call_soon)
-        """Those who wait for any records: followers."""
-        self._proposer = proposer if proposer is not None else NoPeers()
-        self.in_sync = InSyncReplicas(local_id, lag_time_max_ms, self._proposer.is_alive)
+        self._listeners: Listeners[Partition] | None = None
+        self._append_listeners: Listeners[Partition] | None = None
+        self._commit_waiters: OffsetWaiters | None = None
+        self._durable_waiters: OffsetWaiters | None = None
+        self._deletion_waiters: OffsetWaiters | None = None
+        self._call_soon = call_soon
+        self._proposer = proposer if proposer is not None else NO_PEERS
+        self.in_sync = InSyncReplicas(local_id, lag_time_max_ms, self._proposer)
         self._under_min_isr = False
         self._alone = False
         """This broker leads, has no followers, and may commit: the shortest way for an append."""
         self._flusher = flusher
         self._monotonic_ms = monotonic_ms
         self._flush_messages = log.config.flush_messages
-        self._commit_waiters = OffsetWaiters()
-        self._durable_waiters = OffsetWaiters()
-        self._deletion_waiters = OffsetWaiters()
 
     def __repr__(self) -> str:
         return f"Partition({self})"
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def listeners(self) -> Listeners[Partition]:
+        """Those who wait for committed records: consumers."""
+        found = self._listeners = made(self._listeners, self, self._call_soon)
+        return found
+
+    @property
+    def append_listeners(self) -> Listeners[Partition]:
+        """Those who wait for any records: followers."""
+        found = self._append_listeners = made(self._append_listeners, self, self._call_soon)
+        return found
 
     @property
     def isr(self) -> tuple[int, ...]:
@@ -201,8 +213,10 @@ class Partition:
 
     def _dismiss(self, code: ErrorCode) -> None:
         dismiss((self._commit_waiters, self._durable_waiters, self._deletion_waiters), code)
-        self.listeners.tell()
-        self.append_listeners.tell()
+        if self._listeners:
+            self._listeners.tell()
+        if self._append_listeners:
+            self._append_listeners.tell()
 
     def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
         """Compare the epoch a client believes in (-1: it does not say) with ours (KIP-320). A follower
@@ -239,8 +253,8 @@ class Partition:
             validated=validated,
         )
         self._advance()
-        if self.append_listeners:
-            self.append_listeners.tell_soon()
+        if self._append_listeners:
+            self._append_listeners.tell_soon()
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
@@ -250,23 +264,21 @@ class Partition:
         if self.high_watermark >= offset:
             callback(self._commit_code())
         else:
-            self._commit_waiters.push(offset, callback)
+            self._commit_waiters = pushed(self._commit_waiters, offset, callback)
 
     def when_durable(self, offset: int, callback: CommitCallback) -> None:
         """The same for this replica alone (acks=1)."""
         if self.durable_end_offset >= offset:
             callback(ErrorCode.NONE)
         else:
-            self._durable_waiters.push(offset, callback)
+            self._durable_waiters = pushed(self._durable_waiters, offset, callback)
 
     def when_deleted(self, offset: int, callback: CommitCallback) -> None:
-        """Call back once the log starts at `offset` or later in every living replica (DeleteRecords), or with
-        an error when leadership ends first.
-        """
+        """The same once the log starts there or later in every living replica (DeleteRecords)."""
         if self.low_watermark() >= offset:
             callback(ErrorCode.NONE)
         else:
-            self._deletion_waiters.push(offset, callback)
+            self._deletion_waiters = pushed(self._deletion_waiters, offset, callback)
 
     def configure(self, config: LogConfig, min_insync_replicas: int) -> None:
         """Take over changed settings of the topic."""
@@ -335,9 +347,7 @@ class Partition:
     def follower_fetched(
         self, follower_id: int, fetch_offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int
     ) -> None:
-        """A follower has everything below `fetch_offset`, it says; `leader_end_offset` was the log end at its
-        fetch.
-        """
+        """A follower says that it has all below `fetch_offset`; `leader_end_offset` was the end at its fetch."""
         state = self.in_sync.followers[follower_id]
         moved = state.log_end_offset != fetch_offset
         state.fetched(fetch_offset, log_start_offset, leader_end_offset, now_ms)
@@ -432,8 +442,8 @@ class Partition:
         self.high_watermark = high_watermark
         if self._commit_waiters:
             self._commit_waiters.release(high_watermark, self._commit_code())
-        if self.listeners:
-            self.listeners.tell_soon()
+        if self._listeners:
+            self._listeners.tell_soon()
 
     def _commit_code(self) -> ErrorCode:
         if self._under_min_isr and len(self.in_sync.maximal) < self.min_insync_replicas:

@@ -2,12 +2,12 @@
 
     python -m tests.bench.growth [--partitions 100000] [--connections 10000] [--groups 10000] [--json]
 
-Everything is made through real clients: CreateTopics of 5,000 partitions each, connections that have asked for
-ApiVersions, groups with a member and a committed offset. The order: an empty broker and one to be grown; its
-memory with partitions, after a clean start, with groups, with connections; idle CPU time; one small request at
-a time to the empty and to the grown broker in turns; a clean start; a start after kill -9 with some partitions
-written to. `--only` takes some of: start, memory, idle, requests, kill. `--genuine` does the same with Apache
-Kafka 3.9.1.
+Everything is made through real clients: CreateTopics of 5,000 partitions each, connections that have asked
+for ApiVersions, groups with a member and a committed offset. The order: an empty broker and one to be
+grown; its memory with partitions, after a clean start, with groups, with connections; idle CPU time; one
+small request at a time to the empty and to the grown broker in turns; a clean start; a start after kill -9
+with some partitions written to. `--only` takes some of: start, memory, idle, requests, kill. `--genuine`
+does the same with Apache Kafka 3.9.1.
 """
 
 from __future__ import annotations

@@ -206,9 +206,7 @@ def join(wire: Wire, groups: Sequence[str]) -> list[tuple[str, int]]:
                 group_id=group,
                 generation_id=answer.generation_id,
                 member_id=answer.member_id,
-                assignments=[
-                    SyncGroupRequestAssignment(member_id=answer.member_id, assignment=b"\0" * 16)
-                ],
+                assignments=[SyncGroupRequestAssignment(member_id=answer.member_id, assignment=b"\0" * 16)],
             ),
         )
         for group, answer in zip(groups, joined, strict=True)
