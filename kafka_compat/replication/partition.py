@@ -29,7 +29,7 @@ from kafka_compat.replication.in_sync import (
     IsrProposer,
     Proposal,
 )
-from kafka_compat.replication.listeners import CallSoon, Listeners, made
+from kafka_compat.replication.listeners import CallSoon, Listened
 from kafka_compat.replication.waiters import CommitCallback, OffsetWaiters, dismiss, pushed
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.log import AppendInfo, Log
@@ -40,19 +40,16 @@ log = logging.getLogger(__name__)
 DEFAULT_LAG_TIME_MAX_MS: Final = 30_000
 
 
-class Partition:
+class Partition(Listened):
     """See the rules above."""
 
     __slots__ = (
         "_alone",
-        "_append_listeners",
-        "_call_soon",
         "_commit_waiters",
         "_deletion_waiters",
         "_durable_waiters",
         "_flush_messages",
         "_flusher",
-        "_listeners",
         "_monotonic_ms",
         "_proposer",
         "_under_min_isr",
@@ -83,6 +80,7 @@ class Partition:
         high_watermark: int = 0,
     ) -> None:
         """`high_watermark` is the one that was checkpointed; `monotonic_ms` is a clock that never jumps."""
+        super().__init__(call_soon)
         self.topic = log.topic
         self.partition = log.partition
         self.log = log
@@ -95,12 +93,9 @@ class Partition:
         """Where the log ended when this broker began to lead."""
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
         self.durable_end_offset = log.log_end_offset
-        self._listeners: Listeners[Partition] | None = None
-        self._append_listeners: Listeners[Partition] | None = None
         self._commit_waiters: OffsetWaiters | None = None
         self._durable_waiters: OffsetWaiters | None = None
         self._deletion_waiters: OffsetWaiters | None = None
-        self._call_soon = call_soon
         self._proposer = proposer if proposer is not None else NO_PEERS
         self.in_sync = InSyncReplicas(local_id, lag_time_max_ms, self._proposer)
         self._under_min_isr = False
@@ -115,18 +110,6 @@ class Partition:
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
-
-    @property
-    def listeners(self) -> Listeners[Partition]:
-        """Those who wait for committed records: consumers."""
-        found = self._listeners = made(self._listeners, self, self._call_soon)
-        return found
-
-    @property
-    def append_listeners(self) -> Listeners[Partition]:
-        """Those who wait for any records: followers."""
-        found = self._append_listeners = made(self._append_listeners, self, self._call_soon)
-        return found
 
     @property
     def isr(self) -> tuple[int, ...]:
@@ -213,10 +196,7 @@ class Partition:
 
     def _dismiss(self, code: ErrorCode) -> None:
         dismiss((self._commit_waiters, self._durable_waiters, self._deletion_waiters), code)
-        if self._listeners:
-            self._listeners.tell()
-        if self._append_listeners:
-            self._append_listeners.tell()
+        self.tell_listeners()
 
     def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
         """Compare the epoch a client believes in (-1: it does not say) with ours (KIP-320). A follower
@@ -347,7 +327,7 @@ class Partition:
     def follower_fetched(
         self, follower_id: int, fetch_offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int
     ) -> None:
-        """A follower says that it has all below `fetch_offset`; `leader_end_offset` was the end at its fetch."""
+        """A follower says it has all below `fetch_offset`; `leader_end_offset` was the end at its fetch."""
         state = self.in_sync.followers[follower_id]
         moved = state.log_end_offset != fetch_offset
         state.fetched(fetch_offset, log_start_offset, leader_end_offset, now_ms)
