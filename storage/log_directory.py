@@ -124,7 +124,7 @@ class LogDirectory:
         """
         filesystem = self._filesystem
         for name in filesystem.listdir(self.path):
-            if any(is_temporary(name, of) for of in _REPLACED):
+            if is_temporary(name) and any(is_temporary(name, of) for of in _REPLACED):
                 filesystem.unlink(f"{self.path}/{name}")
         mark_boot(filesystem, self.path)
         self.checkpoints.keep(self.logs)

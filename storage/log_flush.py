@@ -54,11 +54,14 @@ def close(log: LogState) -> None:
         active.complete()
         if active.size_bytes:
             active.sync(sealed=True)
-        log.folder.store_snapshot(log.log_end_offset, log.producers)
-        flush(log)
-        # Epochs without a record are forgotten by the next start anyway.
+        # Very many logs never had a record: these need neither of the two files, as with Kafka. Epochs with
+        # no record are forgotten by the next start anyway.
+        if log.log_end_offset or log.producers.entries:
+            log.folder.store_snapshot(log.log_end_offset, log.producers)
         log.leader_epochs.truncate_from_end(log.log_end_offset)
-        if log.leader_epochs_changed and log.leader_epochs.entries:
+        log.leader_epochs_changed = log.leader_epochs_changed and bool(log.leader_epochs.entries)
+        flush(log)
+        if log.leader_epochs_changed:
             _store_leader_epochs(log)
     except OSError as error:
         raise log.disk.fail(error, f"close of {log.name}") from error

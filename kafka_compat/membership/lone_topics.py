@@ -78,6 +78,8 @@ class LoneTopics:
         self._settings = settings
         self._replicas = replicas
         self._lock = asyncio.Lock()
+        self._known_states: dict[bytes, PartitionState] = {}
+        """By what their nodes hold, during the start: very many partitions are in the same state."""
 
     # --- start
 
@@ -103,6 +105,7 @@ class LoneTopics:
             operations += changes
         if operations:
             await self._store.multi(operations)
+        self._known_states.clear()
         self._set_strays_aside(found, left_alone)
         for metadata in found:
             await self._lead_all(metadata, is_new=False)
@@ -175,7 +178,10 @@ class LoneTopics:
                 operations += partition_nodes(name, {index: replicas}, {index: epoch + 1})
                 partitions.append(PartitionMetadata(index, local, epoch + 1, replicas, (local,), 0))
                 continue
-            old = znodes.decode_partition_state(name, index, data, stat.version)
+            old = self._known_states.get(data or b"")
+            if old is None:
+                old = znodes.decode_partition_state(name, index, data, stat.version)
+                self._known_states[data or b""] = old
             if (
                 held is not None
                 and held.is_as_closed
