@@ -30,7 +30,7 @@ LOCK = ".lock"
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
     """An offset checkpoint: version 0, the number of entries, then `topic partition offset` lines."""
-    lines = [f"{topic} {partition} {offset}\n" for (topic, partition), offset in sorted(offsets.items())]
+    lines = [f"{topic} {partition} {offset}\n" for (topic, partition), offset in offsets.items()]
     return f"0\n{len(lines)}\n{''.join(lines)}".encode()
 
 

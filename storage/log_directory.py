@@ -208,6 +208,7 @@ class LogDirectory:
         """`log` is in this directory from now on, and its checkpoints speak of it."""
         self.follow_cuts(log)
         self.logs[key] = log
+        self.disk.recovery_points_moved = self.disk.log_starts_moved = True
 
     def follow_cuts(self, log: Log) -> None:
         """Do the second half of the log's truncations."""
@@ -354,8 +355,9 @@ class LogDirectory:
         self.worker.hand_back(tell)
 
     def store_recovery_points(self) -> None:
-        """Note up to where each log is durable, so that a recovery starts there."""
-        self._submit(self.checkpoints.write_recovery_points)
+        """Note up to where each log is durable, so that a recovery starts there, if that has changed."""
+        if self.disk.recovery_points_moved:
+            self._submit(self.checkpoints.write_recovery_points)
 
     def store_clean_offsets(self, flush_before: Log | None = None) -> None:
         """Note up to where logs are clean, after the files of one of them are durable."""
@@ -367,9 +369,9 @@ class LogDirectory:
 
         self._submit(store)
 
-    def store_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Note the high watermarks that the caller knows, who does not change the mapping any more."""
-        self._submit(lambda: self.checkpoints.write_high_watermarks(high_watermarks))
+    def store_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
+        """Note the high watermarks that moved; the caller does not change the mapping any more."""
+        self._submit(lambda: self.checkpoints.update_high_watermarks(moved))
 
     def tick(self, now_ms: int) -> None:
         """Remove files and folders whose delay is over, and try again what was refused."""

@@ -83,6 +83,7 @@ class LogDirs:
         """
         self.logs: dict[TopicPartition, Log] = {}
         open_segments = OpenSegments()
+        self.spare_descriptors = open_segments.spare_all_but
         self._filesystem: Filesystem = SparingFilesystem(filesystem or RealFilesystem(), open_segments.spare)
         self.clean_offsets: dict[TopicPartition, int] = {}
         """The partitions that were compacted, with the offsets up to which they are clean."""
@@ -350,14 +351,15 @@ class LogDirs:
             directory.store_recovery_points()
 
     def checkpoint_log_start_offsets(self) -> None:
-        """Note where logs start, so that neither DeleteRecords nor retention is undone."""
+        """Note where logs start, if that moved, so that neither DeleteRecords nor retention is undone."""
         for directory in self._online():
-            directory.store_log_starts(lambda _: None)
+            if directory.disk.log_starts_moved:
+                directory.store_log_starts(lambda _: None)
 
-    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Note the high watermarks that the caller knows, who does not change the mapping any more."""
+    def checkpoint_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
+        """Note the high watermarks that moved; the caller does not change the mapping any more."""
         for directory in self._online():
-            directory.store_high_watermarks(high_watermarks)
+            directory.store_high_watermarks(moved)
 
     def checkpoint_clean_offsets(self, flush_before: Log | None = None) -> None:
         """Note up to where logs are clean, for the files of one after those are durable."""

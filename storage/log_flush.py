@@ -40,6 +40,7 @@ def flush(log: LogState) -> None:
     with log.position_lock:
         if log.truncations == truncations:
             log.flushed_end_offset = max(log.flushed_end_offset, end_offset)
+            log.disk.recovery_points_moved = True
     log.last_flush_ms = log.monotonic_ms()
 
 

@@ -134,6 +134,7 @@ class LogState:
             raise OffsetOutOfRange(f"offset {offset} is behind the end {self.log_end_offset}")
         if offset > self.log_start_offset:
             self.log_start_offset = offset
+            self.disk.log_starts_moved = True
             self.leader_epochs.truncate_from_start(offset)
             self.leader_epochs_changed = True
 

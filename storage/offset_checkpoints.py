@@ -33,6 +33,8 @@ class OffsetCheckpoints:
         self._logs = logs
         self._clean_offsets = clean_offsets
         self._stored: dict[str, Mapping[TopicPartition, int]] = {}
+        self._moved_high_watermarks: dict[TopicPartition, int] = {}
+        """Those that are not written yet."""
 
     def read(self, name: str) -> dict[TopicPartition, int]:
         """The entries of a file; none when it is absent or malformed."""
@@ -62,6 +64,7 @@ class OffsetCheckpoints:
 
     def write_recovery_points(self) -> None:
         """Up to where each log is durable."""
+        self._disk.recovery_points_moved = False
         self.write(
             checkpoints.RECOVERY_POINTS,
             {key: log.flushed_end_offset for key, log in list(self._logs.items())},
@@ -73,6 +76,7 @@ class OffsetCheckpoints:
         Kafka notes only starts inside a segment. Ours says it also when a start is that of the oldest
         segment, since a crash may bring back the names of segments that were deleted before it.
         """
+        self._disk.log_starts_moved = False
         starts = {key: log.log_start_offset for key, log in list(self._logs.items())}
         self.write(
             checkpoints.LOG_START_OFFSETS, {key: offset for key, offset in starts.items() if offset > 0}
@@ -85,6 +89,16 @@ class OffsetCheckpoints:
             checkpoints.CLEANER_OFFSETS,
             {key: clean_offsets[key] for key in list(self._logs) if key in clean_offsets},
         )
+
+    def update_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
+        """The high watermarks that moved since the caller knew them last."""
+        logs = self._logs
+        waiting = self._moved_high_watermarks
+        waiting.update((key, offset) for key, offset in moved.items() if key in logs)
+        if waiting:
+            stored = self._stored.get(checkpoints.HIGH_WATERMARKS, {})
+            self.write(checkpoints.HIGH_WATERMARKS, {**stored, **waiting})
+            waiting.clear()
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """The high watermarks that the caller knows."""

@@ -105,6 +105,7 @@ class Broker(Generic[M_co]):
 
         overrides = TopicOverrides(config)
         log_dirs = self._open_log_dirs(overrides)
+        server.descriptors.make_room = log_dirs.spare_descriptors
         stored_cluster_id = data_folders.claim(log_dirs, config)
         first = log_dirs.directories[0]
         opened = await membership.open_store(config, self._clock, first, stored_cluster_id)
@@ -144,6 +145,7 @@ class Broker(Generic[M_co]):
             foundation.flusher,
             foundation.leaderships,
             foundation.long_work,
+            foundation.topic_overrides,
         )
         maintenance.start(self._tasks)
         if log_dirs.futures:

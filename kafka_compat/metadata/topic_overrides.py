@@ -19,6 +19,8 @@ class TopicOverrides:
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
         self._overrides: dict[str, Mapping[str, str]] = {}
+        self._overriding: dict[str, set[str]] = {}
+        """The topics that have a setting of their own, by its name."""
         self._made: dict[frozenset[tuple[str, str]], LogConfig] = {}
         """What was made of the same settings before: very many topics have none of their own."""
         self._made_of_revision = -1
@@ -33,17 +35,33 @@ class TopicOverrides:
 
     def put(self, topic: str, overrides: Mapping[str, str]) -> None:
         """These are all of them."""
+        self.forget(topic)
         self._overrides[topic] = dict(overrides) if overrides else _NONE
+        for name in overrides:
+            self._overriding.setdefault(name, set()).add(topic)
 
     def forget(self, topic: str) -> None:
         """The topic is gone."""
-        self._overrides.pop(topic, None)
+        for name in self._overrides.pop(topic, _NONE):
+            self._overriding[name].discard(topic)
+
+    def topics_with(self, setting: str) -> list[str]:
+        """The topics that have this setting of their own."""
+        return list(self._overriding.get(setting, ()))
+
+    @property
+    def defaults(self) -> LogConfig:
+        """What the logs of topics without settings of their own obey."""
+        return self._log_config(_NONE)
 
     def log_config(self, topic: str) -> LogConfig:
         """What the logs of a topic obey: its overrides over the broker's settings over Kafka's defaults."""
         overrides = self._overrides.get(topic)
         if overrides is None:
             overrides = topic_rules.internal_configs(self._config, topic)
+        return self._log_config(overrides)
+
+    def _log_config(self, overrides: Mapping[str, str]) -> LogConfig:
         if self._made_of_revision != self._config.revision or len(self._made) >= _MADE_MAX:
             self._made_of_revision = self._config.revision
             self._made.clear()

@@ -51,6 +51,7 @@ class Partition(Listened):
         "_flush_messages",
         "_flusher",
         "_monotonic_ms",
+        "_moved",
         "_proposer",
         "_under_min_isr",
         "durable_end_offset",
@@ -78,8 +79,11 @@ class Partition(Listened):
         proposer: IsrProposer | None = None,
         lag_time_max_ms: int = DEFAULT_LAG_TIME_MAX_MS,
         high_watermark: int = 0,
+        moved: set[Partition] | None = None,
     ) -> None:
-        """`high_watermark` is the one that was checkpointed; `monotonic_ms` is a clock that never jumps."""
+        """`high_watermark` is the one that was checkpointed; `monotonic_ms` is a clock that never jumps. This
+        adds itself to `moved` whenever its high watermark has moved.
+        """
         super().__init__(call_soon)
         self.topic = log.topic
         self.partition = log.partition
@@ -103,6 +107,7 @@ class Partition(Listened):
         """This broker leads, has no followers, and may commit: the shortest way for an append."""
         self._flusher = flusher
         self._monotonic_ms = monotonic_ms
+        self._moved: set[Partition] = moved if moved is not None else set()
         self._flush_messages = log.config.flush_messages
 
     def __repr__(self) -> str:
@@ -271,6 +276,8 @@ class Partition(Listened):
         """Go on with a log that holds the same, all of it durable, in another directory."""
         self.log = log
         self._flush_messages = log.config.flush_messages
+        # The checkpoint of that directory does not know it yet.
+        self._moved.add(self)
         self._advance()
 
     # --- following
@@ -317,6 +324,7 @@ class Partition(Listened):
         end = self.log.log_end_offset
         self.durable_end_offset = min(self.durable_end_offset, end)
         self.high_watermark = max(min(self.high_watermark, end), self.log.log_start_offset)
+        self._moved.add(self)
 
     # --- followers, as the leader sees them
 
@@ -341,7 +349,7 @@ class Partition(Listened):
 
     def maybe_shrink_isr(self, now_ms: int) -> None:
         """Propose an ISR without the followers that lag; to be called every half replica.lag.time.max.ms."""
-        if not self.is_leader:
+        if not self.is_leader or self._alone:
             return
         isr = self.in_sync.shrunk(self.log.log_end_offset, now_ms)
         if isr is not None:
@@ -420,6 +428,7 @@ class Partition(Listened):
 
     def _set_high_watermark(self, high_watermark: int) -> None:
         self.high_watermark = high_watermark
+        self._moved.add(self)
         if self._commit_waiters:
             self._commit_waiters.release(high_watermark, self._commit_code())
         if self._listeners:
