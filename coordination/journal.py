@@ -172,7 +172,8 @@ def encode_snapshot(tree: Tree) -> bytes:
     return b"".join(lines)
 
 
-_decode = json.JSONDecoder().decode
+_decode = json.JSONDecoder().raw_decode
+"""In two thirds of the time that `json.loads` takes."""
 
 
 def decode(data: bytes, name: str) -> tuple[Tree, int, int]:
@@ -240,7 +241,7 @@ def _lines(data: bytes) -> Iterator[tuple[int, Any]]:
         text = data[start + 9 : end]
         start_of_line, start = start, end + 1
         crc = data[start_of_line : start_of_line + 9]
-        yield start, _decode(text.decode()) if crc == b"%08x " % zlib.crc32(text) else None
+        yield start, _decode(text.decode())[0] if crc == b"%08x " % zlib.crc32(text) else None
 
 
 def _line(value: Any) -> bytes:

@@ -41,7 +41,7 @@ from kafka_compat.storage.records import read_marker
 from kafka_compat.storage.segment import FileSlice, Segment
 from kafka_compat.storage.timestamp_lookup import Lookup, first_at_or_after, first_with_max
 from kafka_compat.storage.txn_index import AbortedTransaction, AbortedTxn
-from kafka_compat.storage.validation import AppendPolicy, ValidatedBatches, validate_batches
+from kafka_compat.storage.validation import ValidatedBatches, policy_of, validate_batches
 
 ATTRIBUTES_LOW_BYTE: Final = 22
 
@@ -107,7 +107,7 @@ class Log(LogState):
         self.config = config
         self._segment_bytes = config.segment_bytes
         self._roll_ms = config.roll_ms
-        self._policy = AppendPolicy.of(config, self.name)
+        self._policy = policy_of(config, self.name)
         self._codec = None if config.compression_type == "producer" else NAMES[config.compression_type]
         for segment in self.segments.all:
             segment.index_interval_bytes = config.index_interval_bytes

@@ -401,5 +401,11 @@ class LogDirs:
             logger.warning("%s has no clean end: %s", directory.path, error)
             return
         futures = [log for log in self.futures.values() if log.disk is directory.disk]
-        on_threads(Log.close, [*directory.logs.values(), *futures], waits=True)
+        changed = []
+        for log in (*directory.logs.values(), *futures):
+            if log.is_as_closed:
+                log.close()
+            else:
+                changed.append(log)
+        on_threads(Log.close, changed, waits=True)
         directory.finish(high_watermarks)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
+from functools import lru_cache
 from sys import intern
 from typing import NamedTuple
 from uuid import UUID
@@ -94,10 +95,28 @@ def decode(line: str) -> LogSummary:
         int(log_changed_ns),
         int(end_offset),
         has_producers == "1",
-        None if topic_id == _NONE else UUID(hex=topic_id),
-        tuple([EpochEntry(*pair) for pair in _split(epochs)]),
-        tuple(_split(segments)),
+        _topic_id(topic_id),
+        _epochs(epochs),
+        _segments(segments),
     )
+
+
+# Very many logs have the same in these.
+
+
+@lru_cache(256)
+def _topic_id(text: str) -> UUID | None:
+    return None if text == _NONE else UUID(hex=text)
+
+
+@lru_cache(256)
+def _epochs(text: str) -> tuple[EpochEntry, ...]:
+    return tuple([EpochEntry(*pair) for pair in _split(text)])
+
+
+@lru_cache(256)
+def _segments(text: str) -> tuple[tuple[int, int], ...]:
+    return tuple(_split(text))
 
 
 def _pairs(pairs: Iterable[tuple[int, int]]) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kafka_compat.storage.batch import (
@@ -85,23 +84,34 @@ class AppendPolicy:
 
     @classmethod
     def of(cls, config: LogConfig, partition: str) -> AppendPolicy:
-        """The rules that a topic's settings make. Most partitions share theirs."""
-        return _policy(config, partition if config.compact else "")
+        """The rules that a topic's settings make."""
+        return cls(
+            partition=partition,
+            max_message_bytes=config.max_message_bytes,
+            segment_bytes=config.segment_bytes,
+            timestamp_type=_TIMESTAMP_TYPES[config.message_timestamp_type],
+            before_max_ms=config.message_timestamp_before_max_ms,
+            after_max_ms=config.message_timestamp_after_max_ms,
+            compact=config.compact,
+            compression_type=config.compression_type,
+            validate_records=config.validate_records,
+        )
 
 
-@lru_cache(256)
-def _policy(config: LogConfig, partition: str) -> AppendPolicy:
-    return AppendPolicy(
-        partition=partition,
-        max_message_bytes=config.max_message_bytes,
-        segment_bytes=config.segment_bytes,
-        timestamp_type=_TIMESTAMP_TYPES[config.message_timestamp_type],
-        before_max_ms=config.message_timestamp_before_max_ms,
-        after_max_ms=config.message_timestamp_after_max_ms,
-        compact=config.compact,
-        compression_type=config.compression_type,
-        validate_records=config.validate_records,
-    )
+_shared: list[tuple[LogConfig, AppendPolicy]] = []
+"""Those of the settings that were asked for last: very many topics have the same."""
+
+
+def policy_of(config: LogConfig, partition: str) -> AppendPolicy:
+    """The rules for a partition; one object for all that have these settings, where none of it is said."""
+    if config.compact:
+        return AppendPolicy.of(config, partition)
+    for known, policy in _shared:
+        if known is config:
+            return policy
+    policy = AppendPolicy.of(config, "")
+    _shared[:] = [(config, policy)]
+    return policy
 
 
 class ValidatedBatches(NamedTuple):

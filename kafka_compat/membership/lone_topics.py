@@ -351,16 +351,15 @@ class LoneTopics:
         turn = await self._long_work.begin()
         for partition in topic.partitions[first:]:
             await turn.pause_if_due()
-            held = self._replicas.lead(
+            self._replicas.lead(
                 topic.name,
                 partition.partition,
                 topic.topic_id,
                 partition.leader_epoch,
                 partition.isr,
                 is_new=is_new,
+                min_insync_replicas=self._overrides.min_isr(topic.name, partition),
             )
-            if held is not None:
-                held.min_insync_replicas = self._overrides.min_isr(topic.name, partition)
         self._metadata.put_topic(topic)
 
     async def _tell_leading(self, topic: TopicMetadata, first: int = 0) -> None:

@@ -48,10 +48,12 @@ Server = KafkaCompatBroker | GenuineKafka
 class Growth:
     """One kind of broker, empty and grown."""
 
-    def __init__(self, empty: Server, grown: Server, arguments: argparse.Namespace) -> None:
+    def __init__(self, empty: Server, grown: Server, crowded: Server, arguments: argparse.Namespace) -> None:
+        """`crowded` is only for the memory of connections and groups."""
         self.figures: dict[str, float] = {}
         self._empty = empty
         self._grown = grown
+        self._crowded = crowded
         self._partitions: int = arguments.partitions
         self._connections: int = arguments.connections
         self._groups: int = arguments.groups
@@ -91,19 +93,15 @@ class Growth:
                 figures["empty_bytes"] = base = float(self._empty.resident_bytes())
                 now = self._grown.resident_bytes()
                 figures["bytes_per_partition"] = (now - base) / max(self._partitions, 1)
+                self._measure_crowd()
             step(f"{self._groups} groups")
             for server in (self._empty, self._grown):
                 self._join_probe(server)
-            before = self._grown.resident_bytes()
-            self._make_groups()
-            time.sleep(SETTLE_S)
-            figures["bytes_per_group"] = (self._grown.resident_bytes() - before) / max(self._groups, 1)
+            self._make_groups(self._grown)
             step(f"{self._connections} connections")
-            before = self._grown.resident_bytes()
             with self._crowd(self._grown, self._connections):
                 time.sleep(SETTLE_S)
-                grown_bytes = self._grown.resident_bytes() - before
-                figures["bytes_per_connection"] = grown_bytes / max(self._connections, 1)
+                figures["grown_bytes"] = float(self._grown.resident_bytes())
                 if "idle" in self._parts:
                     step(f"idle for {self._idle_s:.0f} s")
                     self._measure_idle()
@@ -149,7 +147,7 @@ class Growth:
         with self._wire(server) as wire:
             while True:
                 known, without_leader, _ = client.leaderless(wire)
-                if not without_leader and (server is self._empty or known >= self._made):
+                if not without_leader and (server is not self._grown or known >= self._made):
                     return first_s, time.perf_counter() - began_s
                 if time.perf_counter() > began_s + START_WITHIN_S:
                     raise RuntimeError(f"{without_leader} of {known} partitions have no leader")
@@ -193,11 +191,36 @@ class Growth:
             client.await_coordinators(wire)
             self._members[server] = client.join(wire, [PROBE_GROUP])[0]
 
-    def _make_groups(self) -> None:
+    def _make_groups(self, server: Server) -> None:
         groups = [f"group-{number:06}" for number in range(self._groups)]
-        with self._wire(self._grown) as wire:
+        topics = self._topics if server is self._grown and self._topics else [PROBE_TOPIC]
+        with self._wire(server) as wire:
             members = client.join(wire, groups)
-            client.commit_all(wire, groups, members, self._topics or [PROBE_TOPIC])
+            client.commit_all(wire, groups, members, topics)
+
+    def _measure_crowd(self) -> None:
+        """Memory of connections and groups, on a broker that has no freed memory to use for them."""
+        server = self._crowded
+        try:
+            self._start(server)
+            self._make_probe(server)
+            time.sleep(SETTLE_S)
+            before = server.resident_bytes()
+            with self._crowd(server, self._connections):
+                time.sleep(SETTLE_S)
+                by_bytes = server.resident_bytes() - before
+                self.figures["bytes_per_connection"] = by_bytes / max(self._connections, 1)
+            server.stop()
+            self._start(server)
+            with self._wire(server) as wire:
+                client.await_coordinators(wire)
+            time.sleep(SETTLE_S)
+            before = server.resident_bytes()
+            self._make_groups(server)
+            time.sleep(SETTLE_S)
+            self.figures["bytes_per_group"] = (server.resident_bytes() - before) / max(self._groups, 1)
+        finally:
+            server.stop()
 
     @contextlib.contextmanager
     def _crowd(self, server: Server, count: int) -> Iterator[None]:
@@ -309,7 +332,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(prefix="kafka-compat-growth-", dir=arguments.directory) as name:
         directory = Path(name)
         make = genuine if arguments.genuine else ours
-        growth = Growth(make(directory / "empty"), make(directory / "grown"), arguments)
+        servers = [make(directory / name) for name in ("empty", "grown", "crowded")]
+        growth = Growth(*servers, arguments)
         growth.run()
     found: dict[str, Any] = {
         "partitions": arguments.partitions,
