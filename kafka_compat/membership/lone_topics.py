@@ -293,7 +293,7 @@ class LoneTopics:
         validate_only: bool = False,
     ) -> TopicMetadata:
         """As `create`, with the lock held."""
-        topic_rules.check_new_name(name, self._metadata.topics)
+        topic_rules.check_new_name(name, self._metadata)
         replicas = topic_rules.replicas_for(
             self._config, self._metadata.brokers, partitions, replication_factor, assignments
         )
@@ -410,9 +410,16 @@ class LoneTopics:
 
     async def _remove(self, name: str) -> None:
         known = self._metadata.topics.get(name)
-        indexes = {item.partition for item in known.partitions} if known else set()
-        indexes.update(index for topic, index in self._log_dirs.logs if topic == name)
-        partitions = sorted(indexes)
+        logs = self._log_dirs.logs
+        if known is None:
+            # A deletion that a crash cut short.
+            partitions = sorted(index for topic, index in logs if topic == name)
+        else:
+            # One more may have been made, and not become known.
+            count = len(known.partitions)
+            while (name, count) in logs:
+                count += 1
+            partitions = list(range(count))
         for index in partitions:
             self._leaderships.stopping(name, index)
         # From here on clients are told that there is no such topic, though some of it is still served.

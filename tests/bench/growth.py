@@ -332,8 +332,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(prefix="kafka-compat-growth-", dir=arguments.directory) as name:
         directory = Path(name)
         make = genuine if arguments.genuine else ours
-        servers = [make(directory / name) for name in ("empty", "grown", "crowded")]
-        growth = Growth(*servers, arguments)
+        growth = Growth(
+            make(directory / "empty"), make(directory / "grown"), make(directory / "crowded"), arguments
+        )
         growth.run()
     found: dict[str, Any] = {
         "partitions": arguments.partitions,
