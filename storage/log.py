@@ -331,6 +331,8 @@ class Log(LogState):
         """Know the epochs of the log that this one is a copy of, those without a record included."""
         self.leader_epochs = leader_epochs
         self.epochs_changed()
+        # Its own file does not have them.
+        self.opened_end_offset = -1
 
     def _assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
         self.leader_epochs.assign(leader_epoch, start_offset)

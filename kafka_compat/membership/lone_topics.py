@@ -349,6 +349,7 @@ class LoneTopics:
             (topic.name, partition.partition, topic.topic_id) for partition in topic.partitions[first:]
         )
         turn = await self._long_work.begin()
+        least = self._overrides.min_insync_replicas(topic.name)
         for partition in topic.partitions[first:]:
             await turn.pause_if_due()
             self._replicas.lead(
@@ -358,7 +359,7 @@ class LoneTopics:
                 partition.leader_epoch,
                 partition.isr,
                 is_new=is_new,
-                min_insync_replicas=self._overrides.min_isr(topic.name, partition),
+                min_insync_replicas=min(least, len(partition.replicas)),
             )
         self._metadata.put_topic(topic)
 

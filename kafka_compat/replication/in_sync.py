@@ -220,8 +220,8 @@ class InSyncReplicas:
 
     def lead(self, replicas: tuple[int, ...], isr: tuple[int, ...]) -> None:
         """The controller says who holds the partition and who is in sync; what was proposed is void."""
-        others = [replica for replica in replicas if replica != self.local_id]
-        if others:
+        if len(replicas) > 1 or self.local_id not in replicas:
+            others = [replica for replica in replicas if replica != self.local_id]
             self.followers = {replica: self.followers.get(replica) or FollowerState() for replica in others}
         else:
             self.followers = _NOBODY

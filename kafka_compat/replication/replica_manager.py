@@ -242,9 +242,9 @@ class ReplicaManager:
         one's.
         """
         found = self._log_dirs.logs.get(key)
-        if found is None or key in self._partitions or not topic_id.int:
+        if found is None or found.topic_id == topic_id or key in self._partitions or not topic_id.int:
             return
-        if found.topic_id not in (None, topic_id):
+        if found.topic_id is not None:
             path = self._log_dirs.set_aside(*key)
             self._high_watermarks.pop(key, None)
             logger.warning("%s-%d has the id of another topic: it is now %s", *key, path)
