@@ -153,7 +153,8 @@ class LogFolder:
             if following is not None and following < flushed_end_offset:
                 continue
             try:
-                segment.sync(sealed=following is not None)
+                if segment.size_bytes:
+                    segment.sync(sealed=following is not None)
                 if following is not None:
                     snapshot = self._snapshot_path(following)
                     # A log from elsewhere may lack it; then the state before it is replayed.

@@ -180,10 +180,9 @@ class Segment:
 
     def sync(self, *, sealed: bool) -> None:
         """Make the batches durable, and with `sealed` the index files too, which are complete then."""
-        if self.size_bytes:
-            self.file.sync()
-            if sealed:
-                self._files.sync_indexes()
+        self.file.sync()
+        if sealed and self.size_bytes:
+            self._files.sync_indexes()
 
     def sync_all(self) -> None:
         """Store the indexes and make everything of this segment durable."""
