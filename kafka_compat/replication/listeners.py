@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from kafka_compat.replication.waiters import guarded
 
@@ -43,36 +43,3 @@ class Listeners(set[CommitListener[P]], Generic[P]):
         self._is_about_to_tell = False
         for listener in list(self):
             guarded(listener.on_committed, self._partition)
-
-
-class Listened:
-    """A partition, as those know it who wait for its steps. Of very many most have nobody: the listeners are
-    made for the first.
-    """
-
-    __slots__ = ("_append_listeners", "_call_soon", "_listeners")
-
-    def __init__(self, call_soon: CallSoon) -> None:
-        self._call_soon = call_soon
-        self._listeners: Listeners[Any] | None = None
-        self._append_listeners: Listeners[Any] | None = None
-
-    @property
-    def listeners(self) -> Listeners[Any]:
-        """Those who wait for committed records: consumers."""
-        if self._listeners is None:
-            self._listeners = Listeners(self, self._call_soon)
-        return self._listeners
-
-    @property
-    def append_listeners(self) -> Listeners[Any]:
-        """Those who wait for any records: followers."""
-        if self._append_listeners is None:
-            self._append_listeners = Listeners(self, self._call_soon)
-        return self._append_listeners
-
-    def tell_listeners(self) -> None:
-        """Tell all of them now."""
-        for listeners in (self._listeners, self._append_listeners):
-            if listeners:
-                listeners.tell()

@@ -29,7 +29,8 @@ from kafka_compat.replication.in_sync import (
     IsrProposer,
     Proposal,
 )
-from kafka_compat.replication.listeners import CallSoon, Listened
+from kafka_compat.replication.listened import Listened
+from kafka_compat.replication.listeners import CallSoon
 from kafka_compat.replication.waiters import CommitCallback, OffsetWaiters, dismiss, pushed
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.log import AppendInfo, Log
