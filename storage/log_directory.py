@@ -226,6 +226,7 @@ class LogDirectory:
 
     def release(self, key: TopicPartition) -> None:
         """The log is not here any more, but for its folder: `remove` must follow at once."""
+        self.checkpoints.leaving.add(key)
         del self.logs[key]
 
     def remove(self, log: Log, ending: str, due_ms: int | None, done: Done | None = None) -> str:

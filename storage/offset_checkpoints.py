@@ -33,6 +33,10 @@ class OffsetCheckpoints:
         self._logs = logs
         self._clean_offsets = clean_offsets
         self._stored: dict[str, Mapping[TopicPartition, int]] = {}
+        self.leaving: set[TopicPartition] = set()
+        """Logs that left, whose folders a crash may bring back: until `forget` the files say of them
+        what they said.
+        """
         self._moved_high_watermarks: dict[TopicPartition, int] = {}
         """Those that are not written yet."""
 
@@ -67,7 +71,10 @@ class OffsetCheckpoints:
         self._disk.recovery_points_moved = False
         self.write(
             checkpoints.RECOVERY_POINTS,
-            {key: log.flushed_end_offset for key, log in list(self._logs.items())},
+            self._with_leaving(
+                checkpoints.RECOVERY_POINTS,
+                {key: log.flushed_end_offset for key, log in list(self._logs.items())},
+            ),
         )
 
     def write_log_start_offsets(self) -> None:
@@ -79,7 +86,10 @@ class OffsetCheckpoints:
         self._disk.log_starts_moved = False
         starts = {key: log.log_start_offset for key, log in list(self._logs.items())}
         self.write(
-            checkpoints.LOG_START_OFFSETS, {key: offset for key, offset in starts.items() if offset > 0}
+            checkpoints.LOG_START_OFFSETS,
+            self._with_leaving(
+                checkpoints.LOG_START_OFFSETS, {key: offset for key, offset in starts.items() if offset > 0}
+            ),
         )
 
     def write_clean_offsets(self) -> None:
@@ -87,7 +97,10 @@ class OffsetCheckpoints:
         clean_offsets = dict(self._clean_offsets)
         self.write(
             checkpoints.CLEANER_OFFSETS,
-            {key: clean_offsets[key] for key in list(self._logs) if key in clean_offsets},
+            self._with_leaving(
+                checkpoints.CLEANER_OFFSETS,
+                {key: clean_offsets[key] for key in list(self._logs) if key in clean_offsets},
+            ),
         )
 
     def update_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
@@ -113,6 +126,14 @@ class OffsetCheckpoints:
             if any(key in offsets for key in keys):
                 gone = set(keys)
                 self.write(name, {key: offset for key, offset in offsets.items() if key not in gone})
+        self.leaving.difference_update(keys)
+
+    def _with_leaving(self, name: str, offsets: dict[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        stored = self._stored.get(name, {})
+        for key in list(self.leaving):
+            if key in stored:
+                offsets[key] = stored[key]
+        return offsets
 
     def keep(self, keys: Collection[TopicPartition]) -> None:
         """Take all other partitions out."""
