@@ -23,7 +23,7 @@ class EpochEntry(NamedTuple):
     start_offset: int
 
 
-_BEGINNING = (EpochEntry(0, 0),)
+_BEGINNING: Final = (EpochEntry(0, 0),)
 """What very many logs have: the first epoch alone."""
 
 

@@ -123,8 +123,8 @@ class ProducerEntry:
             self.producer_epoch = producer_epoch
 
 
-_NO_ENTRIES: dict[int, ProducerEntry] = {}
-_NO_OFFSETS: dict[int, int] = {}
+_NO_ENTRIES: Final[dict[int, ProducerEntry]] = {}
+_NO_OFFSETS: Final[dict[int, int]] = {}
 
 
 class ProducerState:

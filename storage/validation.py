@@ -98,7 +98,7 @@ class AppendPolicy:
         )
 
 
-_shared: list[tuple[LogConfig, AppendPolicy]] = []
+_shared: Final[list[tuple[LogConfig, AppendPolicy]]] = []
 """Those of the settings that were asked for last: very many topics have the same."""
 
 

@@ -115,7 +115,7 @@ class NoPeers:
         return False
 
 
-NO_PEERS = NoPeers()
+NO_PEERS: Final = NoPeers()
 
 
 class FollowerState:
@@ -169,7 +169,7 @@ class FollowerState:
         return self.log_end_offset == leader_end_offset or now_ms - self.last_caught_up_ms <= lag_time_max_ms
 
 
-_NOBODY: Mapping[int, FollowerState] = {}
+_NOBODY: Final[Mapping[int, FollowerState]] = {}
 
 
 class InSyncReplicas:
