@@ -221,7 +221,7 @@ def _restore(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> None:
     if text is not None:
         data = payloads.get(text)
         if data is None:
-            data = payloads[text] = bytes_of(text)
+            data = payloads[text] = text.encode("iso-8859-1")
     node = Node(data, czxid, ctime_ms, owner)
     node.mzxid, node.version, node.cversion, node.mtime_ms = mzxid, version, cversion, mtime_ms
     tree.nodes[path] = node

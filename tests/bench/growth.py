@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,9 @@ PARTITIONS_PER_TOPIC = 10
 TOPICS_PER_REQUEST = 500
 PROBE_TOPIC = "probe"
 PROBE_GROUP = "probe"
+HUGE_TOPIC = "huge"
+HUGE_PARTITIONS = 100
+SEGMENT_BYTES = 1 << 30
 SAMPLE = 200
 """How many partitions are asked after each start, and written to before the kill."""
 ROUNDS = 10
@@ -60,6 +64,7 @@ class Growth:
         self._repeats: int = arguments.repeats
         self._members: dict[Server, tuple[str, int]] = {}
         self._made = 0
+        self._huge_segments: int = round(arguments.log_bytes / SEGMENT_BYTES / HUGE_PARTITIONS)
         self._parts: Sequence[str] = arguments.only
         self._topics = [f"topic-{number:06}" for number in range(self._partitions // PARTITIONS_PER_TOPIC)]
         self._progress = Progress(10)
@@ -81,8 +86,10 @@ class Growth:
                 client.write_all(wire, sample)
             step("clean stop and start")
             figures["stop_s"] = self._timed(lambda: self._grown.stop(START_WITHIN_S))
+            self._inflate()
             figures["start_s"], figures["start_all_s"] = self._start(self._grown)
             self._check_ends(sample, 1)
+            self._check_ends(self._huge(), 1 + self._huge_segments)
             if "memory" in self._parts:
                 step("memory")
                 # Both after a start, and at rest.
@@ -116,6 +123,7 @@ class Growth:
                 self._grown.kill()
                 figures["killed_start_s"], figures["killed_start_all_s"] = self._start(self._grown)
                 self._check_ends(sample, 2)
+                self._check_ends(self._huge(), 1 + self._huge_segments)
         except Exception:
             print(f"what was measured before: {figures}", file=sys.stderr)
             raise
@@ -165,7 +173,36 @@ class Growth:
             for first in range(0, len(self._topics), TOPICS_PER_REQUEST):
                 some = self._topics[first : first + TOPICS_PER_REQUEST]
                 client.create_topics(wire, some, PARTITIONS_PER_TOPIC)
+            if self._huge_segments:
+                client.create_topics(wire, [HUGE_TOPIC], HUGE_PARTITIONS)
+                client.write_all(wire, self._huge())
         self._made = self._partitions
+
+    def _huge(self) -> list[tuple[str, int]]:
+        return [(HUGE_TOPIC, number) for number in range(HUGE_PARTITIONS if self._huge_segments else 0)]
+
+    def _inflate(self) -> None:
+        """Put sealed segments of 1 GiB before the active one of each huge partition: a real batch, and then a
+        hole. Nobody reads these; they are there to be found, looked at by the clock and passed over.
+        """
+        end = self._huge_segments + 1
+        for topic, number in self._huge():
+            folder = self._grown.log_dir / f"{topic}-{number}"
+            batch = (folder / f"{0:020}.log").read_bytes()
+            for base in range(end):
+                log = folder / f"{base:020}.log"
+                # The checksum of a batch is of what follows its offset.
+                log.write_bytes(base.to_bytes(8, "big") + batch[8:])
+                if base < self._huge_segments:
+                    os.truncate(log, SEGMENT_BYTES)
+                (folder / f"{base:020}.index").write_bytes(b"")
+                (folder / f"{base:020}.timeindex").write_bytes(b"")
+            (folder / f"{1:020}.snapshot").rename(folder / f"{end:020}.snapshot")
+        if self._huge_segments:
+            checkpoint = self._grown.log_dir / "recovery-point-offset-checkpoint"
+            lines = checkpoint.read_text().splitlines()
+            moved = [f"{line[:-1]}{end}" if line.startswith(f"{HUGE_TOPIC} ") else line for line in lines]
+            checkpoint.write_text("\n".join(moved) + "\n")
 
     def _make_probe(self, server: Server) -> None:
         with self._wire(server) as wire:
@@ -321,6 +358,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--partitions", type=int, default=100_000)
     parser.add_argument("--connections", type=int, default=10_000)
     parser.add_argument("--groups", type=int, default=10_000)
+    parser.add_argument("--log-bytes", type=float, default=0, help="of sparse segments besides, such as 1e12")
     parser.add_argument("--idle", type=float, default=30.0, help="seconds")
     parser.add_argument("--repeats", type=int, default=200, help="of each request in a round")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
