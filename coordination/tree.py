@@ -22,6 +22,8 @@ from .metadata_store import (
     TransactionFailed,
 )
 
+NO_CHILDREN: "dict[str, Node]" = {}
+
 
 class Node:
     """A node; `children` by name."""
@@ -35,7 +37,14 @@ class Node:
         self.version = 0
         self.cversion = 0
         self.owner = owner
-        self.children: dict[str, Node] = {}
+        self.children = NO_CHILDREN
+        """Shared by all nodes that have none: see `adopt`."""
+
+    def adopt(self, name: str, child: "Node") -> None:
+        """Have `child` under that name."""
+        if not self.children:
+            self.children = {}
+        self.children[name] = child
 
     def stat(self) -> Stat:
         """The stat as of now."""
@@ -182,7 +191,8 @@ class Tree:
         children_version = parent.cversion
 
         def step() -> None:
-            self.nodes[path] = parent.children[split(path)[1]] = node
+            self.nodes[path] = node
+            parent.adopt(split(path)[1], node)
             parent.cversion = children_version
 
         return step
@@ -190,7 +200,8 @@ class Tree:
     def _add(self, path: str, data: bytes | None, zxid: int, now_ms: int, owner: int) -> None:
         parent_path, name = split(path)
         parent = self.node(parent_path)
-        self.nodes[path] = parent.children[name] = Node(data, zxid, now_ms, owner)
+        node = self.nodes[path] = Node(data, zxid, now_ms, owner)
+        parent.adopt(name, node)
         parent.cversion += 1
 
     def _set(self, node: Node, data: bytes | None, zxid: int, now_ms: int) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from sys import intern
 from uuid import UUID
 
 from kafka_compat.storage.errors import CorruptFile
@@ -29,8 +30,17 @@ LOCK = ".lock"
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
     """An offset checkpoint: version 0, the number of entries, then `topic partition offset` lines."""
-    lines = [f"{topic} {partition} {offset}\n" for (topic, partition), offset in sorted(offsets.items())]
-    return f"0\n{len(lines)}\n{''.join(lines)}".encode()
+    return join_lines([encode_line(key, offset) for key, offset in offsets.items()])
+
+
+def encode_line(key: TopicPartition, offset: int) -> bytes:
+    """One entry of an offset checkpoint."""
+    return f"{key[0]} {key[1]} {offset}\n".encode()
+
+
+def join_lines(lines: Collection[bytes]) -> bytes:
+    """An offset checkpoint of these entries."""
+    return b"0\n%d\n%b" % (len(lines), b"".join(lines))
 
 
 def decode_offsets(content: bytes) -> dict[TopicPartition, int]:
@@ -47,7 +57,7 @@ def decode_offsets(content: bytes) -> dict[TopicPartition, int]:
         offsets = {}
         for line in lines:
             topic, partition, offset = line.split()
-            offsets[topic, int(partition)] = int(offset)
+            offsets[intern(topic), int(partition)] = int(offset)
         if len(lines) != int(count):
             raise CorruptFile(f"offset checkpoint announces {count} entries and has {len(lines)}")
     except ValueError as error:

@@ -68,20 +68,30 @@ class Cut:
             self.pending.done()
 
 
+TakeCut = Callable[[object, Cut], None]
+
+
 class Cuts:
     """Those of one log that are not on disk yet."""
 
-    __slots__ = ("_waiters", "count", "on_cut")
+    __slots__ = ("_log", "_take", "_waiters", "count")
 
     def __init__(self) -> None:
         self.count = 0
-        self.on_cut: Callable[[Cut], None] | None = None
-        """Takes a cut to the worker, and calls its `done` later; None: it runs at once."""
-        self._waiters: list[Callable[[], None]] = []
+        self._take: TakeCut | None = None
+        self._log: object = None
+        self._waiters: tuple[Callable[[], None], ...] = ()
+
+    def follow(self, take: TakeCut, log: object) -> None:
+        """Have `take` called with the log and each cut: it brings the cut to the worker, and calls its `done`
+        later. Without it cuts run at once.
+        """
+        self._take = take
+        self._log = log
 
     def add(self, cut: Cut) -> None:
-        """Have it done. Raises LogDirFailure, RefusedForNow only without `on_cut`."""
-        if self.on_cut is None:
+        """Have it done. Raises LogDirFailure, RefusedForNow only without `follow`."""
+        if self._take is None:
             cut.run()
             return
         self.count += 1
@@ -90,8 +100,8 @@ class Cuts:
 
     def take(self, cut: Cut) -> None:
         """Bring one that is pending to where it is done."""
-        assert self.on_cut is not None
-        self.on_cut(cut)
+        assert self._take is not None
+        self._take(self._log, cut)
 
     def done(self) -> None:
         """One more is on disk."""
@@ -99,7 +109,7 @@ class Cuts:
             return  # told before, by `all_done`
         self.count -= 1
         if not self.count:
-            waiters, self._waiters = self._waiters, []
+            waiters, self._waiters = self._waiters, ()
             for waiter in waiters:
                 waiter()
 
@@ -111,7 +121,7 @@ class Cuts:
     def when_none(self, callback: Callable[[], None]) -> None:
         """Call back once none is pending."""
         if self.count:
-            self._waiters.append(callback)
+            self._waiters = (*self._waiters, callback)
         else:
             callback()
 

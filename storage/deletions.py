@@ -24,6 +24,10 @@ class Deletions:
         """Remove the file, or the folder with its files, once the time has come."""
         self._pending.append((due_ms, path))
 
+    def folders(self) -> set[str]:
+        """The folders in which something waits to be removed."""
+        return {path.rpartition("/")[0] for _, path in list(self._pending)}
+
     def run(self, now_ms: int) -> Iterator[None]:
         """Remove what is due, a file at each step: that of a large one may take a while. A failure is logged,
         for the next start removes leftovers.

@@ -26,7 +26,15 @@ class Disk:
     sync would then succeed without them. Like genuine Kafka, the broker goes on with its other directories.
     """
 
-    __slots__ = ("failure", "on_failure", "path", "refusing", "worker")
+    __slots__ = (
+        "failure",
+        "log_starts_moved",
+        "on_failure",
+        "path",
+        "recovery_points_moved",
+        "refusing",
+        "worker",
+    )
 
     def __init__(
         self, path: str, on_failure: Callable[[Disk], None] | None = None, worker: Worker | None = None
@@ -35,6 +43,10 @@ class Disk:
         self.failure: LogDirFailure | None = None
         self.refusing: type[RefusedForNow] | None = None
         """Why the last write was refused, where that was not the disk's failure."""
+        self.recovery_points_moved = True
+        """Whether a log of this directory may be durable up to another offset than its checkpoint says."""
+        self.log_starts_moved = True
+        """The same of where logs start."""
         self.on_failure = on_failure
         self.worker: Worker = worker if worker is not None else InlineWorker()
         """Where this directory's syncs are made."""

@@ -94,6 +94,11 @@ class Filesystem(Protocol):
 
     def modified_ms(self, path: str) -> int: ...
 
+    def stamp(self, path: str) -> tuple[int, int]:
+        """The size in bytes of a file or folder, and the time in ns at which it last changed: another one
+        after a file was written to, or a name in a folder came or went.
+        """
+
     def set_modified_ms(self, path: str, modified_ms: int) -> None: ...
 
     def boot_id(self) -> str:
@@ -224,6 +229,10 @@ class RealFilesystem:
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def stamp(self, path: str) -> tuple[int, int]:
+        found = os.stat(path)
+        return found.st_size, found.st_mtime_ns
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))

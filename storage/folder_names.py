@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import intern
 from uuid import uuid4
 
 from kafka_compat.storage.checkpoints import TopicPartition
@@ -44,4 +45,5 @@ def parse_folder_name(name: str) -> TopicPartition | None:
     topic, separator, number = name.rpartition("-")
     if not separator or not topic or not number.isdecimal() or "." in number:
         return None
-    return topic, int(number)
+    # One text for all partitions of a topic, wherever it is asked from.
+    return intern(topic), int(number)

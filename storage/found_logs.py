@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from kafka_compat.storage import checkpoints
+from kafka_compat.storage import checkpoints, log_summaries
 from kafka_compat.storage.checkpoints import TopicPartition
 from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.errors import CorruptFile
 from kafka_compat.storage.filesystem import Filesystem
-from kafka_compat.storage.folder_names import DELETE_SUFFIX, is_future, partition_of
-from kafka_compat.storage.loader import LoadedLog, RecoveryProgress
+from kafka_compat.storage.folder_names import DELETE_SUFFIX, folder_name, is_future, partition_of
+from kafka_compat.storage.loader import LoadedLog
 from kafka_compat.storage.log import Log
 from kafka_compat.storage.log_directory import LogDirectory
 from kafka_compat.storage.machine_crash import may_have_lost_writes
+from kafka_compat.storage.opening import RecoveryProgress
 
 logger = logging.getLogger(__name__)
 
@@ -55,22 +57,32 @@ def find_logs(
     recovery_points = read(checkpoints.RECOVERY_POINTS)
     start_offsets = read(checkpoints.LOG_START_OFFSETS)
     # A crash of the machine can have lost the end of a segment and kept the next one.
-    keep_gaps = keep_gaps or not may_have_lost_writes(filesystem, directory.path)
+    lost_writes = may_have_lost_writes(filesystem, directory.path)
+    keep_gaps = keep_gaps or not lost_writes
+    summaries = {} if lost_writes and not found.clean else _read_summaries(filesystem, directory.path)
     # Compaction left gaps in these, whatever their topic's cleanup.policy says by now.
     found.cleaned = read(checkpoints.CLEANER_OFFSETS)
     found.high_watermarks = read(checkpoints.HIGH_WATERMARKS)
     items: list[tuple[TopicPartition, str, LogConfig]] = []
+    configs: dict[str, LogConfig] = {}
     for name in names:
         path = f"{directory.path}/{name}"
         key = partition_of(name)
-        if key is None and not name.endswith(DELETE_SUFFIX):
+        if key is None:
+            if name.endswith(DELETE_SUFFIX) and _is_folder(filesystem, path):
+                directory.deletions.schedule(path, 0)
             continue
-        if not filesystem.is_directory(path):
-            logger.warning("ignoring %s: it has the name of a log's folder, and is a file", path)
-        elif key is None:
-            directory.deletions.schedule(path, 0)
-        else:
-            items.append((key, path, config_for(key[0])))
+        config = configs.get(key[0])
+        if config is None:
+            config = configs[key[0]] = config_for(key[0])
+        line = summaries.get(key) if name == folder_name(key) else None
+        if line is not None:
+            log = _reopen(directory, path, key, config, line, recovery_points, start_offsets, found.clean)
+            if log is not None:
+                found.logs[key] = log
+                continue
+        if _is_folder(filesystem, path):
+            items.append((key, path, config))
 
     def load(item: tuple[TopicPartition, str, LogConfig]) -> LoadedLog:
         key, path, config = item
@@ -93,6 +105,42 @@ def find_logs(
             found.truncated[key] = loaded.truncated_bytes
         (found.futures if is_future(path) else found.logs)[key] = loaded.log
     return found
+
+
+def _is_folder(filesystem: Filesystem, path: str) -> bool:
+    if filesystem.is_directory(path):
+        return True
+    logger.warning("ignoring %s: it has the name of a log's folder, and is a file", path)
+    return False
+
+
+def _read_summaries(filesystem: Filesystem, directory: str) -> dict[TopicPartition, str]:
+    path = f"{directory}/{log_summaries.LOG_SUMMARIES}"
+    try:
+        return log_summaries.read_lines(filesystem.read_file(path))
+    except FileNotFoundError:
+        return {}
+    except CorruptFile as error:
+        logger.warning("ignoring %s: %s", path, error)
+        return {}
+
+
+def _reopen(
+    directory: LogDirectory,
+    path: str,
+    key: TopicPartition,
+    config: LogConfig,
+    line: str,
+    recovery_points: Mapping[TopicPartition, int],
+    start_offsets: Mapping[TopicPartition, int],
+    clean: bool,
+) -> Log | None:
+    """The log as a clean stop left it, whether that was the last one or not; None where it is not so now."""
+    summary = log_summaries.decode(line)
+    # A truncation takes the recovery point back before it touches a file.
+    if not clean and recovery_points.get(key) != summary.end_offset:
+        return None
+    return directory.loader.reopen(directory.disk, path, key, config, summary, start_offsets.get(key, 0))
 
 
 def on_threads(action: Callable[[S], T], items: Sequence[S], *, waits: bool) -> list[T]:

@@ -23,22 +23,23 @@ class EpochEntry(NamedTuple):
     start_offset: int
 
 
+_BEGINNING: Final = (EpochEntry(0, 0),)
+"""What very many logs have: the first epoch alone."""
+
+
 class LeaderEpochs:
     """The epochs of one log. Nothing is written here: the owner stores `encode()` when something changed."""
 
-    __slots__ = ("_entries",)
+    __slots__ = ("entries",)
 
-    def __init__(self) -> None:
-        self._entries: list[EpochEntry] = []
-
-    @property
-    def entries(self) -> list[EpochEntry]:
-        return list(self._entries)
+    def __init__(self, entries: tuple[EpochEntry, ...] = ()) -> None:
+        self.entries = entries
+        """Oldest first."""
 
     @property
     def latest_epoch(self) -> int:
         """-1 when there is none."""
-        return self._entries[-1].epoch if self._entries else UNDEFINED_EPOCH
+        return self.entries[-1].epoch if self.entries else UNDEFINED_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> bool:
         """`epoch` begins at `start_offset`; whether that was news.
@@ -47,12 +48,16 @@ class LeaderEpochs:
         """
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"epoch {epoch} cannot start at {start_offset}")
-        entries = self._entries
+        entries = self.entries
         if entries and entries[-1].epoch == epoch and entries[-1].start_offset <= start_offset:
             return False
-        while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
-            entries.pop()
-        entries.append(EpochEntry(epoch, start_offset))
+        kept = len(entries)
+        while kept and (entries[kept - 1].epoch >= epoch or entries[kept - 1].start_offset >= start_offset):
+            kept -= 1
+        if not kept and epoch == 0 and start_offset == 0:
+            self.entries = _BEGINNING
+        else:
+            self.entries = (*entries[:kept], EpochEntry(epoch, start_offset))
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
@@ -61,60 +66,62 @@ class LeaderEpochs:
         (-1, -1) when `epoch` is -1 or above all that are known. An epoch before all of them ended where the
         first of them begins, and is answered under its own number.
         """
-        if epoch == UNDEFINED_EPOCH or not self._entries or epoch > self.latest_epoch:
+        if epoch == UNDEFINED_EPOCH or not self.entries or epoch > self.latest_epoch:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self.latest_epoch:
             return epoch, log_end_offset
-        following = bisect_right(self._entries, epoch, key=lambda entry: entry.epoch)
-        end_offset = self._entries[following].start_offset
-        return (self._entries[following - 1].epoch if following else epoch), end_offset
+        following = bisect_right(self.entries, epoch, key=lambda entry: entry.epoch)
+        end_offset = self.entries[following].start_offset
+        return (self.entries[following - 1].epoch if following else epoch), end_offset
 
     def epoch_for(self, offset: int) -> int:
         """The epoch in which the record at `offset` was appended; -1 when that is not known."""
-        following = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
-        return self._entries[following - 1].epoch if following else UNDEFINED_EPOCH
+        following = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset)
+        return self.entries[following - 1].epoch if following else UNDEFINED_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> bool:
         """The log ends at `end_offset` now: epochs that begin there or later are gone; whether any was."""
-        kept = [entry for entry in self._entries if entry.start_offset < end_offset]
-        changed = len(kept) != len(self._entries)
-        self._entries = kept
-        return changed
+        entries = self.entries
+        if not entries or entries[-1].start_offset < end_offset:
+            return False
+        self.entries = tuple([entry for entry in entries if entry.start_offset < end_offset])
+        return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
         """The log starts at `start_offset` now, in the epoch that holds it; whether that changed anything."""
-        following = bisect_right(self._entries, start_offset, key=lambda entry: entry.start_offset)
+        following = bisect_right(self.entries, start_offset, key=lambda entry: entry.start_offset)
         if not following:
             return False
-        first = EpochEntry(self._entries[following - 1].epoch, start_offset)
-        changed = following > 1 or first != self._entries[0]
-        self._entries[:following] = [first]
+        first = EpochEntry(self.entries[following - 1].epoch, start_offset)
+        changed = following > 1 or first != self.entries[0]
+        if changed:
+            self.entries = (first, *self.entries[following:])
         return changed
 
     def clear(self) -> None:
-        self._entries = []
+        self.entries = ()
 
     def encode(self) -> bytes:
         """The checkpoint file: its version, the number of entries, then `epoch start-offset` lines."""
-        lines = [f"{entry.epoch} {entry.start_offset}\n" for entry in self._entries]
+        lines = [f"{entry.epoch} {entry.start_offset}\n" for entry in self.entries]
         return f"{_VERSION}\n{len(lines)}\n{''.join(lines)}".encode()
 
     @classmethod
     def decode(cls, content: bytes) -> LeaderEpochs:
         """The epochs of a checkpoint file; CorruptFile when a line is missing, malformed or out of order."""
-        epochs = cls()
+        entries: list[EpochEntry] = []
         try:
             version, count, *lines = content.decode("ascii").splitlines()
             if int(version) != _VERSION:
                 raise CorruptFile(f"a leader epoch checkpoint has the unknown version {version}")
             for line in lines:
                 epoch, start_offset = map(int, line.split())
-                last = epochs._entries[-1] if epochs._entries else EpochEntry(-1, -1)
+                last = entries[-1] if entries else EpochEntry(-1, -1)
                 if epoch <= last.epoch or start_offset <= last.start_offset:
                     raise CorruptFile(f"a leader epoch checkpoint is out of order at {line!r}")
-                epochs._entries.append(EpochEntry(epoch, start_offset))
+                entries.append(EpochEntry(epoch, start_offset))
             if len(lines) != int(count):
                 raise CorruptFile(f"a leader epoch checkpoint announces {count} entries and has {len(lines)}")
         except ValueError as error:
             raise CorruptFile(f"a malformed leader epoch checkpoint: {error}") from None
-        return epochs
+        return cls(tuple(entries))

@@ -41,7 +41,7 @@ from kafka_compat.storage.records import read_marker
 from kafka_compat.storage.segment import FileSlice, Segment
 from kafka_compat.storage.timestamp_lookup import Lookup, first_at_or_after, first_with_max
 from kafka_compat.storage.txn_index import AbortedTransaction, AbortedTxn
-from kafka_compat.storage.validation import AppendPolicy, ValidatedBatches, validate_batches
+from kafka_compat.storage.validation import ValidatedBatches, policy_of, validate_batches
 
 ATTRIBUTES_LOW_BYTE: Final = 22
 
@@ -60,6 +60,8 @@ class AppendInfo(NamedTuple):
 
 class Log(LogState):
     """See the module. Built by `kafka_compat.storage.loader`, owned by `kafka_compat.storage.log_dirs`."""
+
+    __slots__ = ("_codec", "_policy", "_roll_ms", "_segment_bytes", "partition", "topic", "topic_id")
 
     def __init__(
         self,
@@ -105,7 +107,7 @@ class Log(LogState):
         self.config = config
         self._segment_bytes = config.segment_bytes
         self._roll_ms = config.roll_ms
-        self._policy = AppendPolicy.of(config, self.name)
+        self._policy = policy_of(config, self.name)
         self._codec = None if config.compression_type == "producer" else NAMES[config.compression_type]
         for segment in self.segments.all:
             segment.index_interval_bytes = config.index_interval_bytes
@@ -329,6 +331,8 @@ class Log(LogState):
         """Know the epochs of the log that this one is a copy of, those without a record included."""
         self.leader_epochs = leader_epochs
         self.epochs_changed()
+        # Its own file does not have them.
+        self.opened_end_offset = -1
 
     def _assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
         self.leader_epochs.assign(leader_epoch, start_offset)

@@ -104,6 +104,7 @@ def truncate_fully_and_start_at(log: LogState, offset: int) -> None:
             earlier.let_go()
         log.segments.add(segment)
         log.log_start_offset = log.log_end_offset = offset
+        log.disk.log_starts_moved = True
     log.producers = ProducerState(expiration_ms=log.config.producer_id_expiration_ms)
     log.leader_epochs.clear()
     log.epochs_changed()
@@ -115,6 +116,7 @@ def _go_back(log: LogState, offset: int) -> None:
     log.truncations += 1
     log.flushed_end_offset = min(log.flushed_end_offset, offset)
     log.log_start_offset = min(log.log_start_offset, offset)
+    log.disk.recovery_points_moved = log.disk.log_starts_moved = True
 
 
 def _due_ms(log: LogState) -> int:

@@ -34,7 +34,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from uuid import UUID
 
-from kafka_compat.storage import checkpoints
+from kafka_compat.storage import checkpoints, log_summaries
 from kafka_compat.storage.checkpoints import TopicPartition
 from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.config import LogConfig
@@ -60,7 +60,13 @@ from kafka_compat.storage.open_segments import OpenSegments
 
 logger = logging.getLogger(__name__)
 
-_REPLACED = (*checkpoints.OFFSETS, checkpoints.META_PROPERTIES, checkpoints.CLEAN_SHUTDOWN, BOOT_MARKER)
+_REPLACED = (
+    *checkpoints.OFFSETS,
+    checkpoints.META_PROPERTIES,
+    checkpoints.CLEAN_SHUTDOWN,
+    BOOT_MARKER,
+    log_summaries.LOG_SUMMARIES,
+)
 
 
 class _PendingCut:
@@ -101,6 +107,8 @@ class LogDirectory:
         self.claim = DirectoryClaim(path, filesystem)
         self._removals = FolderRemovals(filesystem, self.disk, self.checkpoints, self.deletions, self.worker)
         self._cuts: deque[_PendingCut] = deque()
+        # One for all logs: each mention of a method makes another object.
+        self._take_cut = self._on_cut
         self._settle_submitted = False
         self._log_start_waiters: deque[Done] = deque()
 
@@ -116,7 +124,7 @@ class LogDirectory:
         """
         filesystem = self._filesystem
         for name in filesystem.listdir(self.path):
-            if any(is_temporary(name, of) for of in _REPLACED):
+            if is_temporary(name) and any(is_temporary(name, of) for of in _REPLACED):
                 filesystem.unlink(f"{self.path}/{name}")
         mark_boot(filesystem, self.path)
         self.checkpoints.keep(self.logs)
@@ -144,8 +152,18 @@ class LogDirectory:
         self.checkpoints.write_log_start_offsets()
         self.checkpoints.write_high_watermarks(high_watermarks)
         self._filesystem.write_file_atomically(
+            f"{self.path}/{log_summaries.LOG_SUMMARIES}", log_summaries.encode(self._summaries())
+        )
+        self._filesystem.write_file_atomically(
             f"{self.path}/{checkpoints.CLEAN_SHUTDOWN}", checkpoints.encode_clean_shutdown()
         )
+
+    def _summaries(self) -> Iterator[str]:
+        """Of all logs but those in whose folders files wait for their removal: a start looks for these."""
+        unsettled = self.deletions.folders()
+        for key, log in self.logs.items():
+            if log.directory not in unsettled:
+                yield log_summaries.encode_line(key, log_summaries.summarize(log, log.topic_id))
 
     def settle_at_end(self) -> None:
         """Do what was refused once more. Raises RefusedForNow when a truncation is."""
@@ -188,24 +206,27 @@ class LogDirectory:
 
     def adopt(self, key: TopicPartition, log: Log) -> None:
         """`log` is in this directory from now on, and its checkpoints speak of it."""
-        self.follow_cuts(key, log)
+        self.follow_cuts(log)
         self.logs[key] = log
+        self.disk.recovery_points_moved = self.disk.log_starts_moved = True
 
-    def follow_cuts(self, key: TopicPartition, log: Log) -> None:
+    def follow_cuts(self, log: Log) -> None:
         """Do the second half of the log's truncations."""
+        log.cuts.follow(self._take_cut, log)
 
-        def on_cut(cut: Cut) -> None:
-            offset = log.log_end_offset
-            if self._clean_offsets.get(key, -1) > offset and self.logs.get(key) is log:
-                # What comes in the place of the lost records was never cleaned.
-                self._clean_offsets[key] = min(log.segments.active.base_offset, offset)
-            self._cuts.append(_PendingCut(key, log, offset, cut))
-            self._submit_settle()
-
-        log.cuts.on_cut = on_cut
+    def _on_cut(self, log: object, cut: Cut) -> None:
+        assert isinstance(log, Log)
+        key = log.topic, log.partition
+        offset = log.log_end_offset
+        if self._clean_offsets.get(key, -1) > offset and self.logs.get(key) is log:
+            # What comes in the place of the lost records was never cleaned.
+            self._clean_offsets[key] = min(log.segments.active.base_offset, offset)
+        self._cuts.append(_PendingCut(key, log, offset, cut))
+        self._submit_settle()
 
     def release(self, key: TopicPartition) -> None:
         """The log is not here any more, but for its folder: `remove` must follow at once."""
+        self.checkpoints.leaving.add(key)
         del self.logs[key]
 
     def remove(self, log: Log, ending: str, due_ms: int | None, done: Done | None = None) -> str:
@@ -335,8 +356,9 @@ class LogDirectory:
         self.worker.hand_back(tell)
 
     def store_recovery_points(self) -> None:
-        """Note up to where each log is durable, so that a recovery starts there."""
-        self._submit(self.checkpoints.write_recovery_points)
+        """Note up to where each log is durable, so that a recovery starts there, if that has changed."""
+        if self.disk.recovery_points_moved:
+            self._submit(self.checkpoints.write_recovery_points)
 
     def store_clean_offsets(self, flush_before: Log | None = None) -> None:
         """Note up to where logs are clean, after the files of one of them are durable."""
@@ -348,9 +370,9 @@ class LogDirectory:
 
         self._submit(store)
 
-    def store_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Note the high watermarks that the caller knows, who does not change the mapping any more."""
-        self._submit(lambda: self.checkpoints.write_high_watermarks(high_watermarks))
+    def store_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
+        """Note the high watermarks that moved; the caller does not change the mapping any more."""
+        self._submit(lambda: self.checkpoints.update_high_watermarks(moved))
 
     def tick(self, now_ms: int) -> None:
         """Remove files and folders whose delay is over, and try again what was refused."""

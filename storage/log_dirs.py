@@ -31,11 +31,11 @@ from kafka_compat.storage.errors import (
 from kafka_compat.storage.filesystem import Filesystem, RealFilesystem
 from kafka_compat.storage.folder_names import DELETE_SUFFIX, STRAY_SUFFIX
 from kafka_compat.storage.found_logs import FoundLogs, find_logs, on_threads
-from kafka_compat.storage.loader import RecoveryProgress
 from kafka_compat.storage.log import Log
 from kafka_compat.storage.log_directory import LogDirectory
 from kafka_compat.storage.log_moves import LogMoves
 from kafka_compat.storage.open_segments import OpenSegments, SparingFilesystem
+from kafka_compat.storage.opening import RecoveryProgress
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +83,7 @@ class LogDirs:
         """
         self.logs: dict[TopicPartition, Log] = {}
         open_segments = OpenSegments()
+        self.spare_descriptors = open_segments.spare_all_but
         self._filesystem: Filesystem = SparingFilesystem(filesystem or RealFilesystem(), open_segments.spare)
         self.clean_offsets: dict[TopicPartition, int] = {}
         """The partitions that were compacted, with the offsets up to which they are clean."""
@@ -350,14 +351,15 @@ class LogDirs:
             directory.store_recovery_points()
 
     def checkpoint_log_start_offsets(self) -> None:
-        """Note where logs start, so that neither DeleteRecords nor retention is undone."""
+        """Note where logs start, if that moved, so that neither DeleteRecords nor retention is undone."""
         for directory in self._online():
-            directory.store_log_starts(lambda _: None)
+            if directory.disk.log_starts_moved:
+                directory.store_log_starts(lambda _: None)
 
-    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Note the high watermarks that the caller knows, who does not change the mapping any more."""
+    def checkpoint_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
+        """Note the high watermarks that moved; the caller does not change the mapping any more."""
         for directory in self._online():
-            directory.store_high_watermarks(high_watermarks)
+            directory.store_high_watermarks(moved)
 
     def checkpoint_clean_offsets(self, flush_before: Log | None = None) -> None:
         """Note up to where logs are clean, for the files of one after those are durable."""
@@ -399,5 +401,11 @@ class LogDirs:
             logger.warning("%s has no clean end: %s", directory.path, error)
             return
         futures = [log for log in self.futures.values() if log.disk is directory.disk]
-        on_threads(Log.close, [*directory.logs.values(), *futures], waits=True)
+        changed = []
+        for log in (*directory.logs.values(), *futures):
+            if log.is_as_closed:
+                log.close()
+            else:
+                changed.append(log)
+        on_threads(Log.close, changed, waits=True)
         directory.finish(high_watermarks)

@@ -40,18 +40,27 @@ def flush(log: LogState) -> None:
     with log.position_lock:
         if log.truncations == truncations:
             log.flushed_end_offset = max(log.flushed_end_offset, end_offset)
+            log.disk.recovery_points_moved = True
     log.last_flush_ms = log.monotonic_ms()
 
 
 def close(log: LogState) -> None:
     """Flush, and write all that a clean start trusts: indexes, producer snapshot, leader epochs."""
     log.disk.check()
+    if log.is_as_closed:
+        log.let_go()
+        return
     try:
         active = log.segments.active
         active.complete()
         if active.size_bytes:
             active.sync(sealed=True)
-        log.folder.store_snapshot(log.log_end_offset, log.producers)
+        # Very many logs never had a record: these need neither of the two files, as with Kafka. Epochs with
+        # no record are forgotten by the next start anyway.
+        if log.log_end_offset or log.producers.entries:
+            log.folder.store_snapshot(log.log_end_offset, log.producers)
+        log.leader_epochs.truncate_from_end(log.log_end_offset)
+        log.leader_epochs_changed = log.leader_epochs_changed and bool(log.leader_epochs.entries)
         flush(log)
         if log.leader_epochs_changed:
             _store_leader_epochs(log)

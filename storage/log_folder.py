@@ -20,6 +20,7 @@ from kafka_compat.storage.segment import Segment
 from kafka_compat.storage.segment_files import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
+    LOG_SUFFIX,
     SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
@@ -34,7 +35,8 @@ LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 class LogFolder:
     """Files of the segments, producer snapshots, leader epochs and partition.metadata.
 
-    `names_changed` says that a file was made whose name is not durable before the folder is synced.
+    `names_changed` says that a file was made whose name is not durable before the folder is synced, and
+    `has_changed` that any file but the newest log came, went or was written since the log was opened.
     """
 
     __slots__ = (
@@ -43,6 +45,7 @@ class LogFolder:
         "_metadata_changed",
         "_open_segments",
         "_parent",
+        "has_changed",
         "names_changed",
         "path",
     )
@@ -56,6 +59,7 @@ class LogFolder:
         path: str,
     ) -> None:
         self.path = path
+        self.has_changed = False
         self.names_changed = False
         self._parent = parent
         self._filesystem = filesystem
@@ -69,7 +73,7 @@ class LogFolder:
         """An empty segment with its log file."""
         segment = self.new_segment(base_offset, config, now_ms)
         segment.create()
-        self.names_changed = True
+        self.names_changed = self.has_changed = True
         return segment
 
     def new_segment(self, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
@@ -89,6 +93,7 @@ class LogFolder:
         """Take the files of segments out of use, one segment after the other as given; they are removed when
         `due_ms` has come.
         """
+        self.has_changed = True
         for segment in segments:
             segment.let_go()
             for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):
@@ -107,6 +112,7 @@ class LogFolder:
         The order makes that a log file at the first base offset is the old one while any file of `old` is
         there, and that a `.swap` of the log file stays until all other files are in place.
         """
+        self.has_changed = True
         first = old[0]
         rename = self._filesystem.rename
         for suffix in suffixes:
@@ -147,7 +153,8 @@ class LogFolder:
             if following is not None and following < flushed_end_offset:
                 continue
             try:
-                segment.sync(sealed=following is not None)
+                if segment.size_bytes:
+                    segment.sync(sealed=following is not None)
                 if following is not None:
                     snapshot = self._snapshot_path(following)
                     # A log from elsewhere may lack it; then the state before it is replayed.
@@ -166,6 +173,7 @@ class LogFolder:
         Not synced here, on the append path: a flush syncs it before it passes the segment that the snapshot
         precedes.
         """
+        self.has_changed = True
         self._filesystem.write_file(self._snapshot_path(offset), producers.encode_snapshot())
 
     def store_snapshot(self, offset: int, producers: ProducerState) -> None:
@@ -193,13 +201,19 @@ class LogFolder:
 
     # --- the rest
 
+    def stamps(self, active: Segment) -> tuple[int, int]:
+        """When the folder last changed, and when the log file of the newest segment did, in ns."""
+        stamp = self._filesystem.stamp
+        return stamp(self.path)[1], stamp(active.path(LOG_SUFFIX))[1]
+
     def write_topic_id(self, topic_id: UUID) -> None:
         """Write partition.metadata; `sync_names` makes it durable."""
         self._filesystem.write_file(f"{self.path}/{PARTITION_METADATA}", encode_partition_metadata(topic_id))
-        self._metadata_changed = self.names_changed = True
+        self._metadata_changed = self.names_changed = self.has_changed = True
 
     def store_leader_epochs(self, leader_epochs: LeaderEpochs) -> None:
         """Write the leader-epoch-checkpoint, durable on return."""
+        self.has_changed = True
         self._filesystem.write_file_atomically(
             f"{self.path}/{LEADER_EPOCH_CHECKPOINT}", leader_epochs.encode()
         )

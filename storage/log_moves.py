@@ -52,7 +52,7 @@ class LogMoves:
 
     def resume(self, key: TopicPartition, future: Log) -> None:
         """A copy that the start found."""
-        self._directories[future.disk.path].follow_cuts(key, future)
+        self._directories[future.disk.path].follow_cuts(future)
         self.futures[key] = future
 
     def begin(self, key: TopicPartition, directory: str) -> Log:
@@ -64,7 +64,7 @@ class LogMoves:
         path = f"{directory}/{unique_folder_name(key, FUTURE_SUFFIX)}"
         topic_id = self._logs[key].topic_id
         future = target.create_folder(key, path, topic_id, self._config_for(key[0]))
-        target.follow_cuts(key, future)
+        target.follow_cuts(future)
         self.futures[key] = future
         return future
 
@@ -104,7 +104,7 @@ class LogMoves:
 
         def after(error: Exception | None) -> None:
             if error is None and self.futures.get(key) is future:
-                target.follow_cuts(key, placed[0])
+                target.follow_cuts(placed[0])
                 self.futures[key] = placed[0]
                 self._placed.add(key)
             elif error is None:
@@ -130,7 +130,7 @@ class LogMoves:
         # Until the old folder is gone, its directory's checkpoints speak of the old log as well.
         log.let_go()
         cuts: list[Cut] = []
-        future.cuts.on_cut = cuts.append
+        future.cuts.follow(lambda _, cut: cuts.append(cut), future)
         due_ms = self._monotonic_ms() + log.config.file_delete_delay_ms
 
         def secured(error: Exception | None) -> None:
@@ -143,7 +143,7 @@ class LogMoves:
                 gone(None)
 
         def gone(error: Exception | None) -> None:
-            target.follow_cuts(key, future)
+            target.follow_cuts(future)
             for cut in cuts:
                 future.cuts.take(cut)
 

@@ -26,6 +26,28 @@ from kafka_compat.storage.producers import ProducerState
 class LogState:
     """See the module."""
 
+    __slots__ = (
+        "_clock",
+        "closed",
+        "config",
+        "cuts",
+        "disk",
+        "flushed_end_offset",
+        "folder",
+        "last_flush_ms",
+        "latest_leader_epoch",
+        "leader_epochs",
+        "leader_epochs_changed",
+        "log_end_offset",
+        "log_start_offset",
+        "name",
+        "opened_end_offset",
+        "position_lock",
+        "producers",
+        "segments",
+        "truncations",
+    )
+
     def __init__(
         self,
         *,
@@ -55,6 +77,8 @@ class LogState:
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
         self.flushed_end_offset = log_end_offset
+        self.opened_end_offset = -1
+        """Where the log ended when it was opened, if it was closed cleanly before; -1 otherwise."""
         self.last_flush_ms = clock.monotonic_ms()
         self.truncations = 0
         """How often records were taken from the end; who copies the log begins again then."""
@@ -65,8 +89,13 @@ class LogState:
         I/O that waits.
         """
         self.closed = False
-        self.now_ms = clock.now_ms
-        self.monotonic_ms = clock.monotonic_ms
+        self._clock = clock
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def monotonic_ms(self) -> int:
+        return self._clock.monotonic_ms()
 
     @property
     def is_settling(self) -> bool:
@@ -83,6 +112,15 @@ class LogState:
         """Base offset of the oldest segment."""
         return self.segments.base_offsets[0]
 
+    @property
+    def is_as_closed(self) -> bool:
+        """Whether its files are as a clean stop left them: nothing was written or taken out since."""
+        return (
+            self.log_end_offset == self.opened_end_offset
+            and not self.truncations
+            and not self.folder.has_changed
+        )
+
     def epochs_changed(self) -> None:
         """Entries of `leader_epochs` came or went."""
         self.latest_leader_epoch = self.leader_epochs.latest_epoch
@@ -96,6 +134,7 @@ class LogState:
             raise OffsetOutOfRange(f"offset {offset} is behind the end {self.log_end_offset}")
         if offset > self.log_start_offset:
             self.log_start_offset = offset
+            self.disk.log_starts_moved = True
             self.leader_epochs.truncate_from_start(offset)
             self.leader_epochs_changed = True
 

@@ -32,7 +32,17 @@ class OffsetCheckpoints:
         self._disk = disk
         self._logs = logs
         self._clean_offsets = clean_offsets
-        self._stored: dict[str, Mapping[TopicPartition, int]] = {}
+        self._stored: dict[str, dict[TopicPartition, int]] = {}
+        self.leaving: set[TopicPartition] = set()
+        """Logs that left, whose folders a crash may bring back: until `forget` the files say of them
+        what they said.
+        """
+        self._moved_high_watermarks: dict[TopicPartition, int] = {}
+        """Those that are not written yet."""
+        self._high_watermark_lines: dict[TopicPartition, bytes] | None = None
+        """The entries of the file as bytes: of very many, which are written every few seconds, few have
+        changed. None until they are wanted.
+        """
 
     def read(self, name: str) -> dict[TopicPartition, int]:
         """The entries of a file; none when it is absent or malformed."""
@@ -47,24 +57,31 @@ class OffsetCheckpoints:
         self._stored[name] = offsets
         return dict(offsets)
 
-    def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         """Replace a file, durable on return, unless it holds the same; `offsets` is not changed any more."""
         self._disk.check()
         if self._stored.get(name) == offsets:
             return
+        self._replace(name, checkpoints.encode_offsets(offsets))
+        self._stored[name] = offsets
+        if name == checkpoints.HIGH_WATERMARKS:
+            self._high_watermark_lines = None
+
+    def _replace(self, name: str, content: bytes) -> None:
         try:
-            self._filesystem.write_file_atomically(
-                f"{self._disk.path}/{name}", checkpoints.encode_offsets(offsets)
-            )
+            self._filesystem.write_file_atomically(f"{self._disk.path}/{name}", content)
         except OSError as error:
             raise self._disk.refuse(error, f"checkpoint {name}") from error
-        self._stored[name] = offsets
 
     def write_recovery_points(self) -> None:
         """Up to where each log is durable."""
+        self._disk.recovery_points_moved = False
         self.write(
             checkpoints.RECOVERY_POINTS,
-            {key: log.flushed_end_offset for key, log in list(self._logs.items())},
+            self._with_leaving(
+                checkpoints.RECOVERY_POINTS,
+                {key: log.flushed_end_offset for key, log in list(self._logs.items())},
+            ),
         )
 
     def write_log_start_offsets(self) -> None:
@@ -73,9 +90,13 @@ class OffsetCheckpoints:
         Kafka notes only starts inside a segment. Ours says it also when a start is that of the oldest
         segment, since a crash may bring back the names of segments that were deleted before it.
         """
+        self._disk.log_starts_moved = False
         starts = {key: log.log_start_offset for key, log in list(self._logs.items())}
         self.write(
-            checkpoints.LOG_START_OFFSETS, {key: offset for key, offset in starts.items() if offset > 0}
+            checkpoints.LOG_START_OFFSETS,
+            self._with_leaving(
+                checkpoints.LOG_START_OFFSETS, {key: offset for key, offset in starts.items() if offset > 0}
+            ),
         )
 
     def write_clean_offsets(self) -> None:
@@ -83,8 +104,31 @@ class OffsetCheckpoints:
         clean_offsets = dict(self._clean_offsets)
         self.write(
             checkpoints.CLEANER_OFFSETS,
-            {key: clean_offsets[key] for key in list(self._logs) if key in clean_offsets},
+            self._with_leaving(
+                checkpoints.CLEANER_OFFSETS,
+                {key: clean_offsets[key] for key in list(self._logs) if key in clean_offsets},
+            ),
         )
+
+    def update_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
+        """The high watermarks that moved since the caller knew them last."""
+        logs = self._logs
+        waiting = self._moved_high_watermarks
+        waiting.update((key, offset) for key, offset in moved.items() if key in logs)
+        if not waiting:
+            return
+        self._disk.check()
+        name = checkpoints.HIGH_WATERMARKS
+        if self._high_watermark_lines is None:
+            stored = self._stored[name] = dict(self._stored.get(name, {}))
+            self._high_watermark_lines = {
+                key: checkpoints.encode_line(key, offset) for key, offset in stored.items()
+            }
+        lines = self._high_watermark_lines
+        lines.update((key, checkpoints.encode_line(key, offset)) for key, offset in waiting.items())
+        self._replace(name, checkpoints.join_lines(lines.values()))
+        self._stored[name].update(waiting)
+        waiting.clear()
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """The high watermarks that the caller knows."""
@@ -99,6 +143,14 @@ class OffsetCheckpoints:
             if any(key in offsets for key in keys):
                 gone = set(keys)
                 self.write(name, {key: offset for key, offset in offsets.items() if key not in gone})
+        self.leaving.difference_update(keys)
+
+    def _with_leaving(self, name: str, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        stored = self._stored.get(name, {})
+        for key in list(self.leaving):
+            if key in stored:
+                offsets[key] = stored[key]
+        return offsets
 
     def keep(self, keys: Collection[TopicPartition]) -> None:
         """Take all other partitions out."""

@@ -10,7 +10,8 @@ Rules
 1. Active segments may hold half of the descriptors that `ulimit -n` allows.
 2. Sealed segments, which also hold indexes in memory while they are open, have a smaller bound of their
    own, so that a consumer that reads old records neither fills the memory nor closes what producers write to.
-3. Where a descriptor is refused all the same (EMFILE, ENFILE), segments close and the call is made once more.
+3. Where a descriptor is refused all the same (EMFILE, ENFILE), segments close and the call is made once
+   more. They also close for connections, down to what those must leave for files.
 
 Segments open and close in any thread: the loop, a flush, a look-up by time.
 """
@@ -104,6 +105,10 @@ class OpenSegments:
             self._active.pop(segment, None)
             self._sealed.pop(segment, None)
 
+    def spare_all_but(self, kept: int) -> bool:
+        """Close some segments for a connection, if more than `kept` are open; whether that was done."""
+        return self.active_count + self.sealed_count > kept and self.spare() > 0
+
     def spare(self) -> int:
         """Close some segments, sealed ones first, for somebody who got no descriptor; how many that was."""
         with self._lock:
@@ -191,6 +196,9 @@ class SparingFilesystem:
 
     def modified_ms(self, path: str) -> int:
         return self._filesystem.modified_ms(path)
+
+    def stamp(self, path: str) -> tuple[int, int]:
+        return self._filesystem.stamp(path)
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         self._filesystem.set_modified_ms(path, modified_ms)

@@ -123,6 +123,10 @@ class ProducerEntry:
             self.producer_epoch = producer_epoch
 
 
+_NO_ENTRIES: Final[dict[int, ProducerEntry]] = {}
+_NO_OFFSETS: Final[dict[int, int]] = {}
+
+
 class ProducerState:
     """The producers of one partition, their open transactions, and which of them ended lately."""
 
@@ -131,10 +135,11 @@ class ProducerState:
     def __init__(self, *, expiration_ms: int = EXPIRATION_MS) -> None:
         self._expiration_ms = expiration_ms
         self._expire_at_ms = 0
-        self._entries: dict[int, ProducerEntry] = {}
+        # An empty one of these is shared by all partitions, and replaced before anything is put in.
+        self._entries = _NO_ENTRIES
         # First offset → producer id of open transactions, first offset → marker's offset of ended ones.
-        self._ongoing: dict[int, int] = {}
-        self._completed: dict[int, int] = {}
+        self._ongoing = _NO_OFFSETS
+        self._completed = _NO_OFFSETS
 
     @property
     def entries(self) -> Mapping[int, ProducerEntry]:
@@ -206,7 +211,8 @@ class ProducerState:
             base_offset = header.base_offset
         entry = self._entries.get(header.producer_id)
         if entry is None:
-            entry = self._entries[header.producer_id] = ProducerEntry(header.producer_id)
+            entry = ProducerEntry(header.producer_id)
+            self._add(entry)
         if header.attributes & CONTROL_FLAG:
             # A cleaner may leave a control batch without records; its transaction is gone from the log too.
             marker = read_marker(batch) if header.record_count else None
@@ -221,8 +227,18 @@ class ProducerState:
         entry.last_timestamp = timestamp
         if header.attributes & TRANSACTIONAL_FLAG and entry.current_txn_first_offset < 0:
             entry.current_txn_first_offset = base_offset
-            self._ongoing[base_offset] = header.producer_id
+            self._begin_transaction(base_offset, header.producer_id)
         return None
+
+    def _add(self, entry: ProducerEntry) -> None:
+        if not self._entries:
+            self._entries = {}
+        self._entries[entry.producer_id] = entry
+
+    def _begin_transaction(self, first_offset: int, producer_id: int) -> None:
+        if not self._ongoing:
+            self._ongoing = {}
+        self._ongoing[first_offset] = producer_id
 
     def _end_transaction(
         self, entry: ProducerEntry, header: BatchHeader, marker_offset: int, marker: EndTransactionMarker
@@ -235,6 +251,8 @@ class ProducerState:
         if first_offset < 0:
             return None
         self._ongoing.pop(first_offset, None)
+        if not self._completed:
+            self._completed = {}
         self._completed[first_offset] = marker_offset
         if len(self._completed) > _COMPLETED_MAX:
             # Nobody has read for long: one wide transaction stands for them all.
@@ -331,7 +349,7 @@ class ProducerState:
             )
             if last_offset >= 0:
                 entry.batches.append(ProducerBatch(last_sequence, last_offset, offset_delta, timestamp))
-            state._entries[producer_id] = entry
+            state._add(entry)
             if current_txn_first_offset >= 0:
-                state._ongoing[current_txn_first_offset] = producer_id
+                state._begin_transaction(current_txn_first_offset, producer_id)
         return state

@@ -389,6 +389,8 @@ class Segment:
     def last_batch_end(self) -> tuple[int, int]:
         """Offset and position after the last batch that is whole, found from the last index entry on."""
         end_offset = self.base_offset
+        if not self.size_bytes:
+            return end_offset, 0
         end_position = position = self.offset_index.last_position_up_to(self.size_bytes)
         for batch in scan_headers(self.file, position, self.size_bytes, self.index_interval_bytes):
             if batch.position + batch.header.size_bytes > self.size_bytes:

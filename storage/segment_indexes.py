@@ -1,8 +1,8 @@
 """The indexes of one segment, loaded when they are asked for, and what they say of the largest timestamp.
 
-An index that is not in memory is in its file, whole. One that is in memory may hold more than its file
-until it is stored, and cannot be let go of before. A sealed segment's may be loaded by two threads at once,
-to the same effect.
+An index that is not in memory is in its file, whole, unless the segment is new and has no entry yet. One
+that is in memory may hold more than its file until it is stored, and cannot be let go of before. A sealed
+segment's may be loaded by two threads at once, to the same effect.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class SegmentIndexes:
         "_base_offset",
         "_bytes_since_entry",
         "_files",
+        "_is_new",
         "_max_timestamp",
         "_max_timestamp_known",
         "_max_timestamp_offset",
@@ -51,14 +52,18 @@ class SegmentIndexes:
         self._max_timestamp = -1
         self._max_timestamp_offset = base_offset
         self._max_timestamp_known = False
+        self._is_new = False
+        """Whether there are neither files nor entries."""
         if not stored:
             self.clear()
 
     def clear(self) -> None:
         """There is no batch any more: nothing but the file of the transaction index is touched."""
-        self.offset_index = OffsetIndex(self._base_offset)
-        self.time_index = TimeIndex(self._base_offset)
-        self._know_max_timestamp(TimestampEntry(-1, self._base_offset))
+        self.offset_index = self.time_index = None
+        self._is_new = True
+        self._max_timestamp = -1
+        self._max_timestamp_offset = self._base_offset
+        self._max_timestamp_known = True
         self._bytes_since_entry = 0
         self.stored = False
 
@@ -86,6 +91,8 @@ class SegmentIndexes:
         offset_index, time_index = self.offset_index, self.time_index
         if offset_index is not None and time_index is not None:
             return offset_index, time_index
+        if self._is_new:
+            return self._begin()
         try:
             offset_index, time_index = self._files.read_indexes(log_size_bytes)
         except (FileNotFoundError, CorruptFile) as error:
@@ -99,24 +106,35 @@ class SegmentIndexes:
     def rebuild(self, log: File, log_size_bytes: int, interval_bytes: int) -> tuple[OffsetIndex, TimeIndex]:
         """Make both anew from the headers in the log file, and store them."""
         anew = SegmentIndexes(self._files, self._base_offset, stored=False)
+        offset_index, time_index = anew._begin()
         for position, header, _ in scan_headers(log, 0, log_size_bytes):
             anew.add(header.last_offset, header.max_timestamp, position, header.size_bytes, interval_bytes)
-        assert anew.offset_index is not None and anew.time_index is not None
         self._know_max_timestamp(TimestampEntry(anew._max_timestamp, anew._max_timestamp_offset))
-        self.offset_index, self.time_index, self.stored = anew.offset_index, anew.time_index, False
+        self.offset_index, self.time_index = offset_index, time_index
+        self.stored = self._is_new = False
         # On a full disk they stay in memory alone: nobody is served less for that.
         with contextlib.suppress(OSError):
             self.store()
-        return anew.offset_index, anew.time_index
+        return offset_index, time_index
+
+    def _begin(self) -> tuple[OffsetIndex, TimeIndex]:
+        """Empty ones, which very many segments need not have."""
+        offset_index, time_index = OffsetIndex(self._base_offset), TimeIndex(self._base_offset)
+        self.offset_index, self.time_index = offset_index, time_index
+        self._is_new = False
+        return offset_index, time_index
 
     def store(self) -> None:
         """Write the files, not durably. The time index ends with the largest timestamp, as Kafka's."""
         if self.txn_index is not None:
             self.txn_index.store()
-        if self.stored or self.offset_index is None or self.time_index is None:
+        if self._is_new:
+            self._begin()
+        offset_index, time_index = self.offset_index, self.time_index
+        if self.stored or offset_index is None or time_index is None:
             return
-        self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
-        self._files.write_indexes(self.offset_index, self.time_index)
+        time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
+        self._files.write_indexes(offset_index, time_index)
         self.stored = True
 
     def transactions(self) -> TransactionIndex:

@@ -84,7 +84,7 @@ class AppendPolicy:
     validate_records: bool = True
     """Ours: False trusts the producer with everything behind the batch header."""
     partition: str = ""
-    """Topic and number of the partition, for what is told of records without a key."""
+    """Topic and number of the partition, for what is told of records without a key; else empty."""
 
     @classmethod
     def of(cls, config: LogConfig, partition: str) -> AppendPolicy:
@@ -100,6 +100,22 @@ class AppendPolicy:
             compression_type=config.compression_type,
             validate_records=config.validate_records,
         )
+
+
+_shared: Final[list[tuple[LogConfig, AppendPolicy]]] = []
+"""Those of the settings that were asked for last: very many topics have the same."""
+
+
+def policy_of(config: LogConfig, partition: str) -> AppendPolicy:
+    """The rules for a partition; one object for all that have these settings, where none of it is said."""
+    if config.compact:
+        return AppendPolicy.of(config, partition)
+    for known, policy in _shared:
+        if known is config:
+            return policy
+    policy = AppendPolicy.of(config, "")
+    _shared[:] = [(config, policy)]
+    return policy
 
 
 class ValidatedBatches(NamedTuple):

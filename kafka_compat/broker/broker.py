@@ -105,6 +105,7 @@ class Broker(Generic[M_co]):
 
         overrides = TopicOverrides(config)
         log_dirs = self._open_log_dirs(overrides)
+        server.descriptors.make_room = log_dirs.spare_descriptors
         stored_cluster_id = data_folders.claim(log_dirs, config)
         first = log_dirs.directories[0]
         opened = await membership.open_store(config, self._clock, first, stored_cluster_id)
@@ -119,12 +120,17 @@ class Broker(Generic[M_co]):
         )
         dispatcher = Dispatcher(services)
 
-        await self._read_settings(foundation, made)
-        report = data_folders.load(log_dirs, keep_gaps=opened.may_lack_topics)
-        _tell_of_recovery(report)
-        await membership.take_up(report)
-        # Now: with very many partitions it takes a tenth of a second, and nobody is served yet.
+        # What is loaded stays, and hardly any of it is in a cycle: the collector would only walk it again and
+        # again, which takes longer than the loading where there are very many partitions.
         gc.collect()
+        gc.disable()
+        try:
+            await self._read_settings(foundation, made)
+            report = data_folders.load(log_dirs, keep_gaps=opened.may_lack_topics)
+            _tell_of_recovery(report)
+            await membership.take_up(report)
+        finally:
+            gc.enable()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         await membership.register(self._registration(addresses))
@@ -139,6 +145,7 @@ class Broker(Generic[M_co]):
             foundation.flusher,
             foundation.leaderships,
             foundation.long_work,
+            foundation.topic_overrides,
         )
         maintenance.start(self._tasks)
         if log_dirs.futures:

@@ -141,7 +141,7 @@ class ClusterTopics:
             with store_failures_told(ErrorCode.NOT_CONTROLLER):
                 # Two names that collide may come in one request, before anyone is told of either.
                 written = await self._store.children(znodes.TOPICS) if may_collide(name) else ()
-            topic_rules.check_new_name(name, {*self._metadata.topics, *written})
+            topic_rules.check_new_name(name, self._metadata, written)
             replicas = topic_rules.replicas_for(
                 self._config,
                 self._metadata.brokers,

@@ -61,6 +61,8 @@ class BrokerConfig:
                 self.static.setdefault(name, self.static[synonym])
         self.dynamic_default: dict[str, str] = {}
         self.dynamic_broker: dict[str, str] = {}
+        self.revision = 0
+        """Another number whenever values have changed."""
         self.create_topics: tuple[TopicToCreate, ...] = ()
         self._keys = broker_keys()
         self.unknown = tuple(name for name in self.static if name not in self._keys and not _has_prefix(name))
@@ -232,6 +234,7 @@ class BrokerConfig:
         changed = {name for name in self._keys if self.get(name) != new.get(name)}
         self.dynamic_default, self.dynamic_broker = dict(default), dict(broker)
         self._values = new._values
+        self.revision += 1
         self.__dict__.pop("connections_per_ip_overrides", None)
         return changed
 

@@ -102,6 +102,20 @@ class CoordinatorRuntime(Generic[M, R]):
 
         self.timers.call_later(interval_ms, call)
 
+    def in_steps(self, work: Iterator[int]) -> None:
+        """Do what takes long beside requests, until this is closed; see `run_in_steps`."""
+        is_done = False
+
+        def to_its_end() -> Iterator[int]:
+            nonlocal is_done
+            yield from work
+            is_done = True
+
+        def on_error(error: Exception) -> None:
+            log.error("%s: %s", self._topic, error, exc_info=error)
+
+        run_in_steps(self._scheduler, to_its_end(), lambda: not (is_done or self.is_closed), on_error)
+
     def load(self, index: int, leader_epoch: int = 0, *, delay: bool = False) -> None:
         """This broker has become the leader of a shard. With `delay` loading begins after this returns."""
         self.unload(index)

@@ -7,7 +7,7 @@ once, also when the shard or the broker goes away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from uuid import uuid4
 
@@ -272,9 +272,15 @@ class GroupCoordinator:
                 self._runtime.carry_out(running, running.machine.forget_partitions(gone))
 
     def _check_retention(self) -> None:
-        now = self._now()
-        for running in list(self._running.values()):
-            self._runtime.carry_out(running, running.machine.expire_offsets(now))
+        self._runtime.in_steps(self._expiring())
+
+    def _expiring(self) -> Iterator[int]:
+        """Forget the offsets of each group that have expired; see `run_in_steps`."""
+        for group_id in list(self._running):
+            running = self._running.get(group_id)
+            if running is not None:
+                self._runtime.carry_out(running, running.machine.expire_offsets(self._now()))
+            yield 2
 
     # Administration
 

@@ -5,9 +5,10 @@ The store is the truth. A topic exists once its nodes do (one multi); its logs a
 the next start. A deletion is first noted in /admin/delete_topics, so that one cut short by a crash is
 finished at the next start.
 
-With one broker there is nothing to elect: it leads every partition it holds, with itself in sync. Each start
+With one broker there is nothing to elect: it leads every partition it holds, with itself in sync. A start
 raises the leader epochs, as a controller does that finds the broker back, so that readers can tell records of
-before from records of after.
+before from records of after. Where a clean stop left a log without a record of its last epoch, and it is as
+it was, there is nothing to tell apart and the epoch goes on: of very many partitions most are of this kind.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ class LoneTopics:
         self._settings = settings
         self._replicas = replicas
         self._lock = asyncio.Lock()
+        self._known_states: dict[bytes, PartitionState] = {}
+        """By what their nodes hold, during the start: very many partitions are in the same state."""
 
     # --- start
 
@@ -102,6 +105,7 @@ class LoneTopics:
             operations += changes
         if operations:
             await self._store.multi(operations)
+        self._known_states.clear()
         self._set_strays_aside(found, left_alone)
         for metadata in found:
             await self._lead_all(metadata, is_new=False)
@@ -174,7 +178,21 @@ class LoneTopics:
                 operations += partition_nodes(name, {index: replicas}, {index: epoch + 1})
                 partitions.append(PartitionMetadata(index, local, epoch + 1, replicas, (local,), 0))
                 continue
-            old = znodes.decode_partition_state(name, index, data, stat.version)
+            old = self._known_states.get(data or b"")
+            if old is None:
+                old = znodes.decode_partition_state(name, index, data, stat.version)
+                self._known_states[data or b""] = old
+            if (
+                held is not None
+                and held.is_as_closed
+                and epoch < old.leader_epoch
+                and old.leader == local
+                and old.isr == (local,)
+            ):
+                partitions.append(
+                    PartitionMetadata(index, local, old.leader_epoch, replicas, old.isr, stat.version)
+                )
+                continue
             epoch = max(epoch, old.leader_epoch)
             led = PartitionState(local, epoch + 1, (local,), old.controller_epoch)
             operations.append(SetData(path, znodes.encode_partition_state(led), stat.version))
@@ -275,7 +293,7 @@ class LoneTopics:
         validate_only: bool = False,
     ) -> TopicMetadata:
         """As `create`, with the lock held."""
-        topic_rules.check_new_name(name, self._metadata.topics)
+        topic_rules.check_new_name(name, self._metadata)
         replicas = topic_rules.replicas_for(
             self._config, self._metadata.brokers, partitions, replication_factor, assignments
         )
@@ -331,18 +349,18 @@ class LoneTopics:
             (topic.name, partition.partition, topic.topic_id) for partition in topic.partitions[first:]
         )
         turn = await self._long_work.begin()
+        least = self._overrides.min_insync_replicas(topic.name)
         for partition in topic.partitions[first:]:
             await turn.pause_if_due()
-            held = self._replicas.lead(
+            self._replicas.lead(
                 topic.name,
                 partition.partition,
                 topic.topic_id,
                 partition.leader_epoch,
                 partition.isr,
                 is_new=is_new,
+                min_insync_replicas=min(least, len(partition.replicas)),
             )
-            if held is not None:
-                held.min_insync_replicas = self._overrides.min_isr(topic.name, partition)
         self._metadata.put_topic(topic)
 
     async def _tell_leading(self, topic: TopicMetadata, first: int = 0) -> None:
@@ -393,9 +411,16 @@ class LoneTopics:
 
     async def _remove(self, name: str) -> None:
         known = self._metadata.topics.get(name)
-        indexes = {item.partition for item in known.partitions} if known else set()
-        indexes.update(index for topic, index in self._log_dirs.logs if topic == name)
-        partitions = sorted(indexes)
+        logs = self._log_dirs.logs
+        if known is None:
+            # A deletion that a crash cut short.
+            partitions = sorted(index for topic, index in logs if topic == name)
+        else:
+            # One more may have been made, and not become known.
+            count = len(known.partitions)
+            while (name, count) in logs:
+                count += 1
+            partitions = list(range(count))
         for index in partitions:
             self._leaderships.stopping(name, index)
         # From here on clients are told that there is no such topic, though some of it is still served.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from kafka_compat.metadata.topic_names import is_internal
+from kafka_compat.metadata.topic_names import collision_key, is_internal, may_collide
 
 NO_LEADER: Final = -1
 
@@ -61,6 +61,7 @@ class MetadataCache:
         self.topics: dict[str, TopicMetadata] = {}
         self.brokers: dict[int, BrokerMetadata] = {}
         self._names: dict[UUID, str] = {}
+        self._by_collision_key: dict[str, str] = {}
 
     def reachable_leader(self, partition: PartitionMetadata) -> int | None:
         """The leader that clients can be sent to; None when there is none, or it is not registered."""
@@ -74,15 +75,22 @@ class MetadataCache:
     def topic_name(self, topic_id: UUID) -> str | None:
         return self._names.get(topic_id)
 
+    def colliding(self, name: str) -> str | None:
+        """Another topic whose metrics would have the same names; None where there is none."""
+        return self._by_collision_key.get(collision_key(name)) if may_collide(name) else None
+
     def put_topic(self, topic: TopicMetadata) -> None:
         self.remove_topic(topic.name)
         self.topics[topic.name] = topic
         self._names[topic.topic_id] = topic.name
+        if may_collide(topic.name):
+            self._by_collision_key[collision_key(topic.name)] = topic.name
 
     def remove_topic(self, name: str) -> None:
         old = self.topics.pop(name, None)
         if old is not None:
             self._names.pop(old.topic_id, None)
+            self._by_collision_key.pop(collision_key(name), None)
 
     def partition(self, topic: str, partition: int) -> PartitionMetadata | None:
         known = self.topics.get(topic)

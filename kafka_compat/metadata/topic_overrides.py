@@ -9,13 +9,21 @@ from kafka_compat.metadata import topic_rules
 from kafka_compat.metadata.cache import PartitionMetadata
 from kafka_compat.storage.config import LogConfig
 
+_NONE: Mapping[str, str] = {}
+_MADE_MAX = 1000
+
 
 class TopicOverrides:
     """What this broker knows of the topics' own settings."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
-        self._overrides: dict[str, dict[str, str]] = {}
+        self._overrides: dict[str, Mapping[str, str]] = {}
+        self._overriding: dict[str, set[str]] = {}
+        """The topics that have a setting of their own, by its name."""
+        self._made: dict[frozenset[tuple[str, str]], LogConfig] = {}
+        """What was made of the same settings before: very many topics have none of their own."""
+        self._made_of_revision = -1
 
     def __contains__(self, topic: str) -> bool:
         """Whether the topic's own settings are known; they may be none."""
@@ -23,26 +31,49 @@ class TopicOverrides:
 
     def of(self, topic: str) -> Mapping[str, str]:
         """The settings that the topic itself has."""
-        return self._overrides.get(topic, {})
+        return self._overrides.get(topic, _NONE)
 
     def put(self, topic: str, overrides: Mapping[str, str]) -> None:
         """These are all of them."""
-        self._overrides[topic] = dict(overrides)
+        self.forget(topic)
+        self._overrides[topic] = dict(overrides) if overrides else _NONE
+        for name in overrides:
+            self._overriding.setdefault(name, set()).add(topic)
 
     def forget(self, topic: str) -> None:
         """The topic is gone."""
-        self._overrides.pop(topic, None)
+        for name in self._overrides.pop(topic, _NONE):
+            self._overriding[name].discard(topic)
+
+    def topics_with(self, setting: str) -> list[str]:
+        """The topics that have this setting of their own."""
+        return list(self._overriding.get(setting, ()))
+
+    @property
+    def defaults(self) -> LogConfig:
+        """What the logs of topics without settings of their own obey."""
+        return self._log_config(_NONE)
 
     def log_config(self, topic: str) -> LogConfig:
         """What the logs of a topic obey: its overrides over the broker's settings over Kafka's defaults."""
         overrides = self._overrides.get(topic)
         if overrides is None:
-            return log_config(self._config, topic_rules.internal_configs(self._config, topic))
-        return log_config(self._config, overrides)
+            overrides = topic_rules.internal_configs(self._config, topic)
+        return self._log_config(overrides)
+
+    def _log_config(self, overrides: Mapping[str, str]) -> LogConfig:
+        if self._made_of_revision != self._config.revision or len(self._made) >= _MADE_MAX:
+            self._made_of_revision = self._config.revision
+            self._made.clear()
+        items = frozenset(overrides.items())
+        made = self._made.get(items)
+        if made is None:
+            made = self._made[items] = log_config(self._config, overrides)
+        return made
 
     def min_insync_replicas(self, topic: str) -> int:
         """min.insync.replicas of the topic."""
-        text = self._overrides.get(topic, {}).get("min.insync.replicas")
+        text = self.of(topic).get("min.insync.replicas")
         # One that cannot be (an older version may have stored it) is left out, as in `log_config`.
         return int(text) if text is not None and text.isdecimal() else self._config.int("min.insync.replicas")
 

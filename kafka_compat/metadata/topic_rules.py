@@ -17,7 +17,7 @@ from kafka_compat.config import (
 )
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata.assignment import assign_replicas
-from kafka_compat.metadata.cache import BrokerMetadata
+from kafka_compat.metadata.cache import BrokerMetadata, MetadataCache
 from kafka_compat.metadata.topic_names import (
     OFFSETS_TOPIC,
     TRANSACTIONS_TOPIC,
@@ -70,19 +70,21 @@ def internal_configs(config: BrokerConfig, name: str) -> Mapping[str, str]:
     }
 
 
-def check_new_name(name: str, existing: Collection[str]) -> None:
-    """The name is legal, free, and its metrics do not collide with those of another topic."""
+def check_new_name(name: str, metadata: MetadataCache, written: Collection[str] = ()) -> None:
+    """The name is legal, free, and its metrics do not collide with those of another topic. Topics that are
+    `written` exist, too.
+    """
     check_topic_name(name)
-    if name in existing:
+    if name in metadata.topics or name in written:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    key = collision_key(name)
-    if may_collide(name):
-        for other in existing:
-            if collision_key(other) == key:
-                raise KafkaError(
-                    ErrorCode.INVALID_TOPIC_EXCEPTION,
-                    f"Topic '{name}' collides with existing topics: {other}",
-                )
+    other = metadata.colliding(name)
+    if other is None and may_collide(name):
+        key = collision_key(name)
+        other = next((topic for topic in written if collision_key(topic) == key), None)
+    if other is not None:
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topics: {other}"
+        )
 
 
 def check_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:

@@ -3,8 +3,8 @@
 Rules
 1. At most ACCEPTS_MAX connections are accepted at a time, so that a flood of them leaves the loop to others.
 2. Some descriptors are kept for files (`reserved_descriptors`): a connection that would take one of them is
-   closed at once. The kernel gives the lowest number that is free, so the number of a new connection says how
-   many are in use.
+   closed at once, unless files that are open as a cache make room (`make_room`). The kernel gives the
+   lowest number that is free, so the number of a new connection says how many are in use.
 3. Should there be none at all, a spare one is given up to accept the connection and close it: a client that
    is refused at once is better off than one that waits in the backlog, and the loop does not spin.
 4. The log says so once in QUIET_S, and what to do.
@@ -43,6 +43,8 @@ class Descriptors:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self.make_room: Callable[[int], bool] = lambda kept: False
+        """Closes some files if more than so many are open; whether that was done."""
         self._spare = -1
         self._told_s = -QUIET_S
         self._refused = 0
@@ -69,7 +71,10 @@ class Descriptors:
     def allow(self, descriptor: int) -> bool:
         """Whether a connection may have this descriptor."""
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        return limit == resource.RLIM_INFINITY or descriptor < limit - reserved_descriptors(limit)
+        if limit == resource.RLIM_INFINITY:
+            return True
+        reserved = reserved_descriptors(limit)
+        return descriptor < limit - reserved or self.make_room(reserved)
 
     def refused(self, host: str) -> None:
         """Say, once in a while, that connections are refused, and why."""

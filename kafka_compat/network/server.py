@@ -7,7 +7,8 @@ import logging
 import socket
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from time import monotonic
 from typing import Any, Final
 
@@ -23,6 +24,8 @@ from kafka_compat.network.turns import Turns
 log = logging.getLogger(__name__)
 
 REAP_INTERVAL_S = 1.0
+REAPED_AT_ONCE: Final = 1_000
+"""How many connections are looked at in each interval: all of them where there are no more."""
 QUIET_S: Final = 10.0
 # How long requests may lie unfinished or unserved while others wait for the memory that they hold.
 STALLED_S = 5.0
@@ -49,9 +52,10 @@ class Server:
         self._per_ip: Counter[str] = Counter()
         self._sockets: list[tuple[Listener, socket.socket]] = []
         self._acceptors: list[Acceptor] = []
-        self._descriptors = Descriptors(self.loop)
+        self.descriptors = Descriptors(self.loop)
         self._strangers = Strangers()
         self._reaper: asyncio.TimerHandle | None = None
+        self._to_reap: Iterator[Connection] = iter(())
         self._relief: asyncio.TimerHandle | None = None
 
     def bind(self, listener: Listener) -> tuple[str, int]:
@@ -91,7 +95,7 @@ class Server:
         """
         self.dispatch = dispatch
         for listener, listening in self._sockets:
-            acceptor = Acceptor(self.loop, listening, self._descriptors, self._taker(listener.name))
+            acceptor = Acceptor(self.loop, listening, self.descriptors, self._taker(listener.name))
             self._acceptors.append(acceptor)
             acceptor.start()
         self._reaper = self.loop.call_later(REAP_INTERVAL_S, self._reap)
@@ -101,7 +105,7 @@ class Server:
             acceptor.stop()
         for _, listening in self._sockets:
             listening.close()
-        self._descriptors.close()
+        self.descriptors.close()
 
     def stop(self) -> None:
         """Stop listening and close every connection."""
@@ -152,7 +156,9 @@ class Server:
         idle_max_s = self.limits.idle_max_ms / 1000
         deadline_s = self.limits.frame_deadline_ms / 1000
         memory_is_short = self.request_budget.someone_waits
-        for connection in list(self.connections):
+        for connection in list(self.connections) if memory_is_short else self._some_connections():
+            if connection.closed:
+                continue
             quiet_s = now_s - connection.active_s
             if connection.frame_is_late(now_s, deadline_s):
                 log.info("closing the connection from %s: a frame stayed unfinished", connection.peer_host)
@@ -170,6 +176,14 @@ class Server:
             elif quiet_s > QUIET_S:
                 connection.release_memory()
         self._reaper = self.loop.call_later(REAP_INTERVAL_S, self._reap)
+
+    def _some_connections(self) -> list[Connection]:
+        """The next ones in turn: with 10,000 of them each is looked at every ten intervals."""
+        some = list(islice(self._to_reap, REAPED_AT_ONCE))
+        if len(some) < REAPED_AT_ONCE:
+            self._to_reap = iter(list(self.connections))
+            some += islice(self._to_reap, REAPED_AT_ONCE - len(some))
+        return some
 
     def _relieve_soon(self) -> None:
         if self._relief is None:

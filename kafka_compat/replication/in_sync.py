@@ -16,7 +16,7 @@ Rules (KIP-497, and Kafka 3.9's Partition)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, Protocol
 
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -115,6 +115,9 @@ class NoPeers:
         return False
 
 
+NO_PEERS: Final = NoPeers()
+
+
 class FollowerState:
     """What a leader knows of one follower."""
 
@@ -166,12 +169,15 @@ class FollowerState:
         return self.log_end_offset == leader_end_offset or now_ms - self.last_caught_up_ms <= lag_time_max_ms
 
 
+_NOBODY: Final[Mapping[int, FollowerState]] = {}
+
+
 class InSyncReplicas:
     """See the rules above."""
 
     __slots__ = (
-        "_is_alive",
         "_lag_time_max_ms",
+        "_proposer",
         "committed",
         "followers",
         "local_id",
@@ -180,16 +186,16 @@ class InSyncReplicas:
         "replicas",
     )
 
-    def __init__(self, local_id: int, lag_time_max_ms: int, is_alive: Callable[[int], bool]) -> None:
+    def __init__(self, local_id: int, lag_time_max_ms: int, proposer: IsrProposer) -> None:
         self.local_id = local_id
         self.min_insync_replicas = 1
         """The topic's setting; what it comes to is `least`."""
         self.committed: tuple[int, ...] = ()
         self.pending: Proposal | None = None
         self.replicas: tuple[int, ...] = ()
-        self.followers: dict[int, FollowerState] = {}
+        self.followers: Mapping[int, FollowerState] = _NOBODY
         self._lag_time_max_ms = lag_time_max_ms
-        self._is_alive = is_alive
+        self._proposer = proposer
 
     @property
     def maximal(self) -> tuple[int, ...]:
@@ -214,8 +220,11 @@ class InSyncReplicas:
 
     def lead(self, replicas: tuple[int, ...], isr: tuple[int, ...]) -> None:
         """The controller says who holds the partition and who is in sync; what was proposed is void."""
-        others = [replica for replica in replicas if replica != self.local_id]
-        self.followers = {replica: self.followers.get(replica) or FollowerState() for replica in others}
+        if len(replicas) > 1 or self.local_id not in replicas:
+            others = [replica for replica in replicas if replica != self.local_id]
+            self.followers = {replica: self.followers.get(replica) or FollowerState() for replica in others}
+        else:
+            self.followers = _NOBODY
         self.replicas = replicas
         self.committed = isr
         self.pending = None
@@ -242,7 +251,7 @@ class InSyncReplicas:
 
     def follow(self, replicas: tuple[int, ...]) -> None:
         """Another broker leads: who is in sync is its business."""
-        self.followers = {}
+        self.followers = _NOBODY
         self.replicas = replicas
         self.committed = ()
         self.pending = None
@@ -256,7 +265,10 @@ class InSyncReplicas:
         for replica, state in self.followers.items():
             if state.log_end_offset < end and (
                 replica in maximal
-                or (state.is_caught_up(log_end, now_ms, self._lag_time_max_ms) and self._is_alive(replica))
+                or (
+                    state.is_caught_up(log_end, now_ms, self._lag_time_max_ms)
+                    and self._proposer.is_alive(replica)
+                )
             ):
                 end = state.log_end_offset
         return end
@@ -264,7 +276,9 @@ class InSyncReplicas:
     def deleted_end(self, local_log_start: int) -> int:
         """The offset below which the leader, and all followers that live, have deleted the records."""
         starts = [
-            state.log_start_offset for replica, state in self.followers.items() if self._is_alive(replica)
+            state.log_start_offset
+            for replica, state in self.followers.items()
+            if self._proposer.is_alive(replica)
         ]
         return min([local_log_start, *starts])
 
@@ -272,7 +286,11 @@ class InSyncReplicas:
         self, follower_id: int, high_watermark: int, epoch_start_offset: int
     ) -> tuple[int, ...] | None:
         """The ISR to propose because of that follower's progress (rule 3)."""
-        if self.pending is not None or follower_id in self.committed or not self._is_alive(follower_id):
+        if (
+            self.pending is not None
+            or follower_id in self.committed
+            or not self._proposer.is_alive(follower_id)
+        ):
             return None
         end = self.followers[follower_id].log_end_offset
         if end < high_watermark or end < epoch_start_offset:

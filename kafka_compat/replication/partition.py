@@ -23,14 +23,15 @@ from typing import Final
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.replication.flusher import Flushing
 from kafka_compat.replication.in_sync import (
+    NO_PEERS,
     InSyncReplicas,
     IsrAnswer,
     IsrProposer,
-    NoPeers,
     Proposal,
 )
-from kafka_compat.replication.listeners import CallSoon, Listeners
-from kafka_compat.replication.waiters import CommitCallback, OffsetWaiters, dismiss
+from kafka_compat.replication.listened import Listened
+from kafka_compat.replication.listeners import CallSoon
+from kafka_compat.replication.waiters import CommitCallback, OffsetWaiters, dismiss, pushed
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.log import AppendInfo, Log
 from kafka_compat.storage.validation import ValidatedBatches
@@ -42,7 +43,7 @@ log = logging.getLogger(__name__)
 DEFAULT_LAG_TIME_MAX_MS: Final = 30_000
 
 
-class Partition:
+class Partition(Listened):
     """See the rules above."""
 
     __slots__ = (
@@ -53,9 +54,9 @@ class Partition:
         "_flush_messages",
         "_flusher",
         "_monotonic_ms",
+        "_moved",
         "_proposer",
         "_under_min_isr",
-        "append_listeners",
         "durable_end_offset",
         "epoch_start_offset",
         "high_watermark",
@@ -63,7 +64,6 @@ class Partition:
         "is_leader",
         "leader_epoch",
         "leader_id",
-        "listeners",
         "local_id",
         "log",
         "partition",
@@ -82,8 +82,12 @@ class Partition:
         proposer: IsrProposer | None = None,
         lag_time_max_ms: int = DEFAULT_LAG_TIME_MAX_MS,
         high_watermark: int = 0,
+        moved: set[Partition] | None = None,
     ) -> None:
-        """`high_watermark` is the one that was checkpointed; `monotonic_ms` is a clock that never jumps."""
+        """`high_watermark` is the one that was checkpointed; `monotonic_ms` is a clock that never jumps. This
+        adds itself to `moved` whenever its high watermark has moved.
+        """
+        super().__init__(call_soon)
         self.topic = log.topic
         self.partition = log.partition
         self.log = log
@@ -96,21 +100,18 @@ class Partition:
         """Where the log ended when this broker began to lead."""
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
         self.durable_end_offset = log.log_end_offset
-        self.listeners: Listeners[Partition] = Listeners(self, call_soon)
-        """Those who wait for committed records: consumers."""
-        self.append_listeners: Listeners[Partition] = Listeners(self, call_soon)
-        """Those who wait for any records: followers."""
-        self._proposer = proposer if proposer is not None else NoPeers()
-        self.in_sync = InSyncReplicas(local_id, lag_time_max_ms, self._proposer.is_alive)
+        self._commit_waiters: OffsetWaiters | None = None
+        self._durable_waiters: OffsetWaiters | None = None
+        self._deletion_waiters: OffsetWaiters | None = None
+        self._proposer = proposer if proposer is not None else NO_PEERS
+        self.in_sync = InSyncReplicas(local_id, lag_time_max_ms, self._proposer)
         self._under_min_isr = False
         self._alone = False
         """This broker leads, has no followers, and may commit: the shortest way for an append."""
         self._flusher = flusher
         self._monotonic_ms = monotonic_ms
+        self._moved: set[Partition] = moved if moved is not None else set()
         self._flush_messages = log.config.flush_messages
-        self._commit_waiters = OffsetWaiters()
-        self._durable_waiters = OffsetWaiters()
-        self._deletion_waiters = OffsetWaiters()
 
     def __repr__(self) -> str:
         return f"Partition({self})"
@@ -203,8 +204,7 @@ class Partition:
 
     def _dismiss(self, code: ErrorCode) -> None:
         dismiss((self._commit_waiters, self._durable_waiters, self._deletion_waiters), code)
-        self.listeners.tell()
-        self.append_listeners.tell()
+        self.tell_listeners()
 
     def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
         """Compare the epoch a client believes in (-1: it does not say) with ours (KIP-320). A follower
@@ -241,8 +241,8 @@ class Partition:
             validated=validated,
         )
         self._advance()
-        if self.append_listeners:
-            self.append_listeners.tell_soon()
+        if self._append_listeners:
+            self._append_listeners.tell_soon()
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
@@ -252,23 +252,21 @@ class Partition:
         if self.high_watermark >= offset:
             callback(self._commit_code())
         else:
-            self._commit_waiters.push(offset, callback)
+            self._commit_waiters = pushed(self._commit_waiters, offset, callback)
 
     def when_durable(self, offset: int, callback: CommitCallback) -> None:
         """The same for this replica alone (acks=1)."""
         if self.durable_end_offset >= offset:
             callback(_NONE)
         else:
-            self._durable_waiters.push(offset, callback)
+            self._durable_waiters = pushed(self._durable_waiters, offset, callback)
 
     def when_deleted(self, offset: int, callback: CommitCallback) -> None:
-        """Call back once the log starts at `offset` or later in every living replica (DeleteRecords), or with
-        an error when leadership ends first.
-        """
+        """The same once the log starts there or later in every living replica (DeleteRecords)."""
         if self.low_watermark() >= offset:
             callback(_NONE)
         else:
-            self._deletion_waiters.push(offset, callback)
+            self._deletion_waiters = pushed(self._deletion_waiters, offset, callback)
 
     def configure(self, config: LogConfig, min_insync_replicas: int) -> None:
         """Take over changed settings of the topic."""
@@ -281,6 +279,8 @@ class Partition:
         """Go on with a log that holds the same, all of it durable, in another directory."""
         self.log = log
         self._flush_messages = log.config.flush_messages
+        # The checkpoint of that directory does not know it yet.
+        self._moved.add(self)
         self._advance()
 
     # --- following
@@ -327,6 +327,7 @@ class Partition:
         end = self.log.log_end_offset
         self.durable_end_offset = min(self.durable_end_offset, end)
         self.high_watermark = max(min(self.high_watermark, end), self.log.log_start_offset)
+        self._moved.add(self)
 
     # --- followers, as the leader sees them
 
@@ -337,9 +338,7 @@ class Partition:
     def follower_fetched(
         self, follower_id: int, fetch_offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int
     ) -> None:
-        """A follower has everything below `fetch_offset`, it says; `leader_end_offset` was the log end at its
-        fetch.
-        """
+        """A follower says it has all below `fetch_offset`; `leader_end_offset` was the end at its fetch."""
         state = self.in_sync.followers[follower_id]
         moved = state.log_end_offset != fetch_offset
         state.fetched(fetch_offset, log_start_offset, leader_end_offset, now_ms)
@@ -353,7 +352,7 @@ class Partition:
 
     def maybe_shrink_isr(self, now_ms: int) -> None:
         """Propose an ISR without the followers that lag; to be called every half replica.lag.time.max.ms."""
-        if not self.is_leader:
+        if not self.is_leader or self._alone:
             return
         isr = self.in_sync.shrunk(self.log.log_end_offset, now_ms)
         if isr is not None:
@@ -432,10 +431,11 @@ class Partition:
 
     def _set_high_watermark(self, high_watermark: int) -> None:
         self.high_watermark = high_watermark
+        self._moved.add(self)
         if self._commit_waiters:
             self._commit_waiters.release(high_watermark, self._commit_code())
-        if self.listeners:
-            self.listeners.tell_soon()
+        if self._listeners:
+            self._listeners.tell_soon()
 
     def _commit_code(self) -> ErrorCode:
         if self._under_min_isr and len(self.in_sync.maximal) < self.min_insync_replicas:

@@ -65,11 +65,25 @@ class ReplicaManager:
         self._lag_time_max_ms = lag_time_max_ms
         self._high_watermarks: dict[tuple[str, int], int] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
+        self._moved: set[Partition] = set()
+        """Those whose high watermarks moved since `take_moved_high_watermarks`."""
         self._offline: set[tuple[str, int]] = set()
         self._refusals: dict[tuple[str, int], StorageError] = {}
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(list(self._partitions.values()))
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def of_topics(self, names: Iterable[str]) -> Iterator[Partition]:
+        """The partitions of these topics that are held here."""
+        for name in names:
+            topic = self._metadata.topics.get(name)
+            for known in topic.partitions if topic is not None else ():
+                held = self._partitions.get((name, known.partition))
+                if held is not None:
+                    yield held
 
     def get(self, topic: str, partition: int) -> Partition | None:
         """The partition as this broker holds it; None where it holds none: `missing` says why."""
@@ -214,6 +228,7 @@ class ReplicaManager:
             proposer=self._proposer,
             lag_time_max_ms=self._lag_time_max_ms,
             high_watermark=self._high_watermarks.pop(key, 0),
+            moved=self._moved,
         )
         return held
 
@@ -227,9 +242,9 @@ class ReplicaManager:
         one's.
         """
         found = self._log_dirs.logs.get(key)
-        if found is None or key in self._partitions or not topic_id.int:
+        if found is None or found.topic_id == topic_id or key in self._partitions or not topic_id.int:
             return
-        if found.topic_id not in (None, topic_id):
+        if found.topic_id is not None:
             path = self._log_dirs.set_aside(*key)
             self._high_watermarks.pop(key, None)
             logger.warning("%s-%d has the id of another topic: it is now %s", *key, path)
@@ -269,6 +284,7 @@ class ReplicaManager:
         self._refusals.pop((topic, partition), None)
         self._high_watermarks.pop((topic, partition), None)
         if held is not None:
+            self._moved.discard(held)
             self._let_go(held, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if (topic, partition) in self._log_dirs.logs:
             self._log_dirs.delete(topic, partition, done)
@@ -282,6 +298,12 @@ class ReplicaManager:
             self._offline.add(key)
             if held is not None:
                 self._let_go(held, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def take_moved_high_watermarks(self) -> dict[tuple[str, int], int]:
+        """Of the partitions whose high watermarks moved since this was asked before."""
+        moved = {(held.topic, held.partition): held.high_watermark for held in self._moved}
+        self._moved.clear()
+        return moved
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
         """Of all partitions with a log here, those that are not held included."""

@@ -38,10 +38,19 @@ class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
             guarded(heapq.heappop(self)[2], code)
 
 
-def dismiss(kinds: Sequence[OffsetWaiters], code: ErrorCode) -> None:
+def pushed(waiters: OffsetWaiters | None, offset: int, callback: CommitCallback) -> OffsetWaiters:
+    """The waiters with one more, made for the first: of very many partitions most have none."""
+    if waiters is None:
+        waiters = OffsetWaiters()
+    waiters.push(offset, callback)
+    return waiters
+
+
+def dismiss(kinds: Sequence[OffsetWaiters | None], code: ErrorCode) -> None:
     """Call all of these, whatever they wait for; who comes to wait meanwhile goes on waiting."""
-    callbacks = [callback for waiters in kinds for _, _, callback in waiters]
-    for waiters in kinds:
+    waiting = [waiters for waiters in kinds if waiters]
+    callbacks = [callback for waiters in waiting for _, _, callback in waiters]
+    for waiters in waiting:
         waiters.clear()
     for callback in callbacks:
         guarded(callback, code)

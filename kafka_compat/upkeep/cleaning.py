@@ -17,13 +17,14 @@ import logging
 import os
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kafka_compat import own_processes
 from kafka_compat.clock import Clock
 from kafka_compat.config import BrokerConfig
 from kafka_compat.replication.leaderships import Leaderships
-from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.replication.partition import Partition
 from kafka_compat.storage import log_cleaning
 from kafka_compat.storage.checkpoints import TopicPartition
 from kafka_compat.storage.cleaner_job import CleanedGroup, CleaningDone, CleaningJob
@@ -45,14 +46,15 @@ class LogCleaner:
         self,
         config: BrokerConfig,
         clock: Clock,
-        replicas: ReplicaManager,
+        candidates: Callable[[], Iterable[Partition]],
         log_dirs: LogDirs,
         leaderships: Leaderships,
     ) -> None:
+        """`candidates` tells the partitions whose logs may be compacted, and maybe some more."""
         self.loop = asyncio.get_running_loop()
         self._config = config
         self._clock = clock
-        self._replicas = replicas
+        self._candidates = candidates
         self._log_dirs = log_dirs
         self._clean_up_to = log_dirs.clean_offsets
         self._running: dict[TopicPartition, _Child] = {}
@@ -85,7 +87,7 @@ class LogCleaner:
 
     def _dirtiest(self, now_ms: int) -> tuple[Log, log_cleaning.DirtyPart] | None:
         best: tuple[Log, log_cleaning.DirtyPart] | None = None
-        for partition in self._replicas:
+        for partition in self._candidates():
             log, key = partition.log, (partition.topic, partition.partition)
             if not log.config.compact or key in self._running or log in self._uncleanable:
                 continue

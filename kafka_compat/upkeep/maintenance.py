@@ -12,17 +12,21 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.clock import Clock
 from kafka_compat.config import BrokerConfig
 from kafka_compat.error_mapping import code_of
 from kafka_compat.long_work import LongWork, Steps, batched
+from kafka_compat.metadata.topic_names import INTERNAL_TOPICS
+from kafka_compat.metadata.topic_overrides import TopicOverrides
 from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.leaderships import Leaderships
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.storage.config import LONG_MAX
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.log_dirs import LogDirs
 from kafka_compat.tasks import OnFailure, Tasks
@@ -36,7 +40,11 @@ TICK_S = 1.0
 TICK_S_MIN = 0.05
 GC_INTERVAL_MS = 300_000
 COLLECTIONS_PER_FULL_ONE = 12
-PARTITIONS_AT_ONCE = 200
+PARTITIONS_AT_ONCE = 100
+ROLLS_PER_LOOK = 5_000
+"""How many active segments are looked at in a second: all of them where there are no more."""
+PARTITIONS_PER_CHECKPOINT_MS = 10
+"""With so many times more partitions their checkpoint is written less often: it is written whole."""
 
 
 class _Job(NamedTuple):
@@ -58,6 +66,7 @@ class Maintenance:
         flusher: Flusher,
         leaderships: Leaderships,
         long_work: LongWork,
+        overrides: TopicOverrides,
     ) -> None:
         self._config = config
         self._clock = clock
@@ -66,6 +75,9 @@ class Maintenance:
         self._flusher = flusher
         self._leaderships = leaderships
         self._long_work = long_work
+        self._overrides = overrides
+        self._rolling: Iterator[Partition] = iter(())
+        self._checkpointed_ms = 0
         self._collections = 0
         retention = _Job(self._retention, config.int("log.retention.check.interval.ms"))
         self._jobs: list[_Job] = [
@@ -123,12 +135,14 @@ class Maintenance:
                 except Exception:
                     log.exception("%s failed; it is tried again in %d ms", job.run.__name__, job.interval_ms)
 
-    def _each(self, what: str, look: Callable[[Partition], object]) -> Steps[None]:
-        """Look at every partition that is held now, unless it is gone by then. What the disk of one refuses
-        does not keep the others from their turns.
+    def _each(
+        self, what: str, look: Callable[[Partition], object], partitions: Iterable[Partition]
+    ) -> Steps[None]:
+        """Look at these partitions, unless they are gone by then. What the disk of one refuses does not keep
+        the others from their turns.
         """
         replicas = self._replicas
-        for some in batched(replicas, PARTITIONS_AT_ONCE):
+        for some in batched(partitions, PARTITIONS_AT_ONCE):
             for partition in some:
                 if replicas.get(partition.topic, partition.partition) is not partition:
                     continue
@@ -144,38 +158,59 @@ class Maintenance:
             if partition.log.flush_due():
                 self._flusher.request(partition.log, partition.flushed)
 
-        return self._each("flush of", look)
+        # Of very many topics most never ask for it.
+        asks_by_default = self._overrides.defaults.flush_ms < LONG_MAX
+        asking = self._replicas.of_topics(self._overrides.topics_with("flush.ms"))
+        return self._each("flush of", look, self._replicas if asks_by_default else asking)
 
     def _roll_due(self, now_ms: int) -> Steps[None]:
-        return self._each("new segment of", lambda partition: partition.log.roll_if_due(now_ms))
+        some = list(islice(self._rolling, ROLLS_PER_LOOK))
+        if len(some) < ROLLS_PER_LOOK:
+            # The first ones may be looked at twice in a second.
+            self._rolling = iter(self._replicas)
+            some += islice(self._rolling, ROLLS_PER_LOOK - len(some))
+        return self._each("new segment of", lambda partition: partition.log.roll_if_due(now_ms), some)
 
     def _delete_due(self, now_ms: int) -> None:
         self._log_dirs.tick(self._clock.monotonic_ms())
 
     def _retention(self, now_ms: int) -> Steps[None]:
-        return self._each(
-            "retention of",
-            lambda partition: partition.log.apply_retention(now_ms, partition.high_watermark),
-        )
+        def look(partition: Partition) -> None:
+            if partition.log.size_bytes:
+                partition.log.apply_retention(now_ms, partition.high_watermark)
+
+        return self._each("retention of", look, self._replicas)
+
+    def _compacted(self) -> Iterable[Partition]:
+        """All partitions whose logs may be compacted."""
+        if self._overrides.defaults.compact:
+            return self._replicas
+        topics = {*self._overrides.topics_with("cleanup.policy"), *INTERNAL_TOPICS}
+        return self._replicas.of_topics(topics)
 
     def _clean(self, now_ms: int) -> None:
         if self._cleaner is None:
-            if not any(partition.log.config.compact for partition in self._replicas):
+            if not any(partition.log.config.compact for partition in self._compacted()):
                 return
             from kafka_compat.upkeep.cleaning import LogCleaner
 
             self._cleaner = LogCleaner(
-                self._config, self._clock, self._replicas, self._log_dirs, self._leaderships
+                self._config, self._clock, self._compacted, self._log_dirs, self._leaderships
             )
         self._cleaner.look(now_ms)
 
     def _expire_producers(self, now_ms: int) -> Steps[None]:
         return self._each(
-            "expiry of producers of", lambda partition: partition.log.producers.remove_expired(now_ms)
+            "expiry of producers of",
+            lambda partition: partition.log.producers.remove_expired(now_ms),
+            self._replicas,
         )
 
     def _checkpoint_high_watermarks(self, now_ms: int) -> None:
-        self._log_dirs.checkpoint_high_watermarks(self._replicas.high_watermarks())
+        monotonic_ms = self._clock.monotonic_ms()
+        if monotonic_ms - self._checkpointed_ms >= len(self._replicas) // PARTITIONS_PER_CHECKPOINT_MS:
+            self._checkpointed_ms = monotonic_ms
+            self._log_dirs.checkpoint_high_watermarks(self._replicas.take_moved_high_watermarks())
 
     def _checkpoint_recovery_points(self, now_ms: int) -> None:
         self._log_dirs.checkpoint_recovery_points()

@@ -188,7 +188,7 @@ def start_and_time(side: Side) -> float:
     began = time.perf_counter()
     for server in side.servers:
         server.launch()
-    served = side.complete if len(side.servers) > 1 else lambda: _answers(side.servers[0].port)
+    served = side.complete if len(side.servers) > 1 else lambda: answers(side.servers[0].port)
     while not served():
         if time.perf_counter() > began + _START_TIMEOUT_S:
             tail = side.servers[0].process.tail()
@@ -200,7 +200,7 @@ def start_and_time(side: Side) -> float:
     return elapsed_s
 
 
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
     """Whether ApiVersions is answered there."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:

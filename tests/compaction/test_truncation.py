@@ -41,7 +41,7 @@ async def test_a_cleaning_of_records_that_were_truncated_counts_for_nothing(tmp_
         cleaner = LogCleaner(
             broker.config,
             services.clock,
-            broker.replicas,
+            lambda: broker.replicas,
             broker.log_dirs,
             Leaderships(),
         )

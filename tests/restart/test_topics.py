@@ -140,6 +140,8 @@ def test_a_folder_of_another_topic_with_the_same_name_is_set_aside(broker: Kafka
         produce(connection, "t", [b"of another life"])
     assert broker.process.stop() == 0
     metadata = broker.log_dir / "t-0" / checkpoints.PARTITION_METADATA
+    # A new file, as Kafka makes one.
+    metadata.unlink()
     metadata.write_bytes(checkpoints.encode_partition_metadata(uuid4()))
     broker.start()
     with Connection(broker.address) as connection:

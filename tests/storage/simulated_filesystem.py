@@ -17,6 +17,7 @@ that the next start finds.
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 from collections.abc import Callable
@@ -25,6 +26,8 @@ from dataclasses import dataclass, field
 from kafka_compat.storage.filesystem import Buffer, temporary_name
 
 SECTOR_SIZE_BYTES = 512
+_changes = itertools.count(1)
+"""The time at which something changed: no two changes have the same."""
 
 
 class Crash(BaseException):
@@ -40,14 +43,17 @@ class Inode:
     changes: list[tuple[int, bytes] | int] = field(default_factory=list)
     """(position, bytes) for a write, a size for a truncation."""
     modified_ms: int = 0
+    changed_ns: int = field(default_factory=_changes.__next__)
 
     def write(self, position: int, data: bytes) -> None:
+        self.changed_ns = next(_changes)
         if position > len(self.content):
             self.content += bytes(position - len(self.content))
         self.content[position : position + len(data)] = data
         self.changes.append((position, data))
 
     def truncate(self, size_bytes: int) -> None:
+        self.changed_ns = next(_changes)
         del self.content[size_bytes:]
         self.content += bytes(size_bytes - len(self.content))
         self.changes.append(size_bytes)
@@ -79,7 +85,7 @@ class Inode:
             # The size is a field of its own: it may be durable before the bytes are, or lag behind.
             if len(content) > len(self.durable) and chance.random() < 0.5:
                 del content[chance.randint(len(self.durable), len(content)) :]
-        return Inode(content, bytes(content), [], self.modified_ms)
+        return Inode(content, bytes(content), [], self.modified_ms, self.changed_ns)
 
 
 def _write_some_sectors(
@@ -103,8 +109,10 @@ class Folder:
     names: dict[str, Inode | Folder] = field(default_factory=dict)
     history: list[dict[str, Inode | Folder]] = field(default_factory=lambda: [{}])
     """The durable names first, then the names after each later change."""
+    changed_ns: int = field(default_factory=_changes.__next__)
 
     def changed(self) -> None:
+        self.changed_ns = next(_changes)
         self.history.append(dict(self.names))
 
     def sync(self) -> None:
@@ -113,7 +121,7 @@ class Folder:
     def torn(self, chance: random.Random) -> Folder:
         kept = chance.choice((self.history[0], self.history[-1], chance.choice(self.history)))
         names = {name: entry.torn(chance) for name, entry in kept.items()}
-        return Folder(names, [dict(names)])
+        return Folder(names, [dict(names)], self.changed_ns)
 
 
 class SimulatedFile:
@@ -344,6 +352,12 @@ class SimulatedFilesystem:
 
     def file_size(self, path: str) -> int:
         return len(self._file(path).content)
+
+    def stamp(self, path: str) -> tuple[int, int]:
+        entry = self._find(path)
+        if entry is None:
+            raise FileNotFoundError(path)
+        return len(entry.content) if isinstance(entry, Inode) else 0, entry.changed_ns
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         self._file(path).modified_ms = modified_ms

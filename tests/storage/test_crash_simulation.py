@@ -274,6 +274,10 @@ class Workload:
         partition, log = self.partitions[key], self.dirs.logs[key]
         offset = self.random.randint(log.log_start_offset, log.log_end_offset)
         partition.start = max(partition.start, offset)
+        if partition.uncut is not None:
+            # A log that comes back uncut comes back with this start, whatever is cut later.
+            batches, start = partition.uncut
+            partition.uncut = batches, max(start, offset)
         log.advance_log_start_offset(offset)
         truncations = log.truncations
 
