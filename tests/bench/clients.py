@@ -154,6 +154,93 @@ def kafka_python_consume(address: str, topic: str, records: int, size_bytes: int
     return _consume(records, poll, consumer.close)
 
 
+def aiokafka_produce(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
+    """Produce with aiokafka's default settings (acks=1), on asyncio's own loop."""
+    import asyncio
+
+    from aiokafka import AIOKafkaProducer
+
+    async def produce() -> dict[str, float]:
+        latencies_ms: list[float] = []
+        producer = AIOKafkaProducer(bootstrap_servers=address)
+        await producer.start()
+        await producer.partitions_for(topic)
+        value = b"v" * size_bytes
+        began = time.perf_counter()
+        for number in range(records):
+            future = await producer.send(topic, value)
+            if number % _SAMPLE_EVERY == 0:
+                sent = time.perf_counter()
+
+                def told(_: object, sent: float = sent) -> None:
+                    latencies_ms.append((time.perf_counter() - sent) * 1000)
+
+                future.add_done_callback(told)
+        await producer.flush()
+        elapsed_s = time.perf_counter() - began
+        await future
+        await producer.stop()
+        return _measurement(records, elapsed_s, latencies_ms)
+
+    return asyncio.run(produce())
+
+
+def bare_echo(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
+    """What EndToEndLatency asks of a broker, over bare sockets: Produce of one record with acks=all, and when
+    that is answered one Fetch of it. The latency is that of both together.
+    """
+    from kafka.record.default_records import DefaultRecordBatchBuilder
+
+    from kafka_compat.protocol import codec
+    from kafka_compat.protocol.api_keys import ApiKey
+    from kafka_compat.protocol.headers import RequestHeader, encode_request_header
+    from kafka_compat.protocol.messages import fetch, produce
+
+    def framed(api_key: ApiKey, version: int, request: object) -> bytes:
+        payload = encode_request_header(RequestHeader(api_key, version, 1, "bench"))
+        payload += codec.encode(request, version)
+        return len(payload).to_bytes(4, "big") + payload
+
+    def ask(frame: bytes) -> bytes:
+        connection.sendall(frame)
+        answer = connection.recv(65536)
+        while len(answer) < 4 or len(answer) < 4 + int.from_bytes(answer[:4], "big"):
+            answer += connection.recv(65536)
+        return answer
+
+    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, size_bytes + 1000)
+    builder.append(0, int(time.time() * 1000), None, b"v" * size_bytes, [])
+    data = produce.PartitionProduceData(index=0, records=bytes(builder.build()))
+    topics = [produce.TopicProduceData(name=topic, partition_data=[data])]
+    request = produce.ProduceRequest(transactional_id=None, acks=-1, timeout_ms=10_000, topic_data=topics)
+    one = framed(ApiKey.PRODUCE, 9, request)
+    host, port = address.rsplit(":", 1)
+    connection = socket.create_connection((host, int(port)), 10)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    latencies_ms: list[float] = []
+    answer = b""
+    began = time.perf_counter()
+    for number in range(records):
+        wanted = fetch.FetchPartition(partition=0, fetch_offset=number, partition_max_bytes=1 << 20)
+        asked = fetch.FetchRequest(
+            max_wait_ms=0,
+            min_bytes=1,
+            session_epoch=-1,
+            topics=[fetch.FetchTopic(topic=topic, partitions=[wanted])],
+        )
+        frame = framed(ApiKey.FETCH, 12, asked)
+        sent = time.perf_counter()
+        ask(one)
+        answer = ask(frame)
+        if number >= records // 10:
+            latencies_ms.append((time.perf_counter() - sent) * 1000)
+    elapsed_s = time.perf_counter() - began
+    last = codec.decode(fetch.FetchResponse, 12, answer, 9).responses[0].partitions[0]
+    if last.error_code or last.high_watermark != records or not last.records:
+        raise RuntimeError(f"the last record did not come back: {last}")
+    return _measurement(records, elapsed_s, latencies_ms)
+
+
 def confluent_echo(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
     """One record at a time, from produce() until a consumer at the tail has it: end-to-end latency in ms."""
     from confluent_kafka import Consumer, Producer, TopicPartition
@@ -314,6 +401,8 @@ _CLIENTS: dict[str, Callable[[str, str, int, int], dict[str, Any]]] = {
     "confluent-echo": confluent_echo,
     "confluent-one-by-one": confluent_one_by_one,
     "bare-at-500": bare_at_500,
+    "bare-echo": bare_echo,
+    "aiokafka-produce": aiokafka_produce,
     "bare-until-told": bare_until_told,
     "kafka-python-produce": kafka_python_produce,
     "kafka-python-consume": kafka_python_consume,
