@@ -268,7 +268,7 @@ class _Term:
             yield from self._create(context.add_topic(event.topic))
         elif event.topic.replicas.keys() - context.assignments[topic].keys():
             context.note(f"No partitions are added to {topic}: it is being deleted")
-            context.write_topic(topic)
+            context.write_topic(topic, keeps_added=False)
 
     def _adopt(self, states: Mapping[TopicPartition, PartitionState]) -> Procedure[None]:
         """Take these partitions over as a controller does all of them that begins."""

@@ -187,8 +187,8 @@ class ControllerContext:
         self.assignments[partition.topic][partition.partition] = assignment
         self.write_topic(partition.topic)
 
-    def write_topic(self, topic: str) -> None:
-        """Write a topic's node as the controller knows it."""
+    def write_topic(self, topic: str, *, keeps_added: bool = True) -> None:
+        """Write a topic's node as the controller knows it; see WriteTopic."""
         assignments = sorted(self.assignments[topic].items())
         state = TopicState(
             topic,
@@ -197,7 +197,7 @@ class ControllerContext:
             {index: assignment.adding for index, assignment in assignments if assignment.adding},
             {index: assignment.removing for index, assignment in assignments if assignment.removing},
         )
-        self.effects.append(WriteTopic(state, self.epoch_znode_version))
+        self.effects.append(WriteTopic(state, self.epoch_znode_version, keeps_added))
 
     def unclean_allowed(self, topic: str) -> bool:
         """Whether a replica that is not in sync may lead, at the price of records."""

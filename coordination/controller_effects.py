@@ -36,10 +36,13 @@ class WriteStates:
 
 @dataclass(frozen=True, slots=True)
 class WriteTopic:
-    """Write a topic's node, guarded by the version of /controller_epoch."""
+    """Write a topic's node, guarded by the version of /controller_epoch. `keeps_added`: partitions that
+    somebody has added meanwhile stay.
+    """
 
     topic: TopicState
     epoch_znode_version: int
+    keeps_added: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """What brokers know of each other and of the topics, as values."""
 
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 
@@ -41,6 +43,14 @@ class TopicState:
     replicas: dict[int, tuple[int, ...]]
     adding_replicas: dict[int, tuple[int, ...]] = field(default_factory=dict)
     removing_replicas: dict[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def with_partitions_of(self, found: TopicState) -> TopicState:
+        """This, and those partitions of the topic as it was `found` that are not in this: somebody has added
+        them meanwhile.
+        """
+        if found.topic_id != self.topic_id or found.replicas.keys() <= self.replicas.keys():
+            return self
+        return replace(self, replicas={**found.replicas, **self.replicas})
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TypeVar
 
 from kafka_compat.coordination import znodes
@@ -359,11 +360,21 @@ class ControllerNodes:
                 return False
         return True
 
-    async def write_topic(self, topic: TopicState, epoch_znode_version: int) -> None:
-        """Replace a topic's assignment. Raises Deposed."""
-        await self._guarded(
-            epoch_znode_version, [SetData(znodes.topic_path(topic.name), znodes.encode_topic(topic))]
-        )
+    async def write_topic(
+        self, topic: TopicState, epoch_znode_version: int, *, keeps_added: bool = True
+    ) -> None:
+        """Replace a topic's assignment, see WriteTopic. Raises Deposed."""
+        path = znodes.topic_path(topic.name)
+        while True:
+            data, stat = await self._store.get(path)
+            written = topic
+            with suppress(MalformedNode):
+                if keeps_added:
+                    written = topic.with_partitions_of(znodes.decode_topic(topic.name, data))
+            operation = SetData(path, znodes.encode_topic(written), stat.version)
+            with suppress(BadVersion):
+                await self._guarded(epoch_znode_version, [operation])
+                return
 
     async def delete_topic(self, topic: str, epoch_znode_version: int) -> None:
         """Remove a topic's nodes; its own, its settings and the request for it last, at once: a new topic of
@@ -435,11 +446,4 @@ def _same(found: PartitionState | None, wanted: PartitionState) -> bool:
 
 
 def _with_epoch(state: PartitionState, partition_epoch: int) -> PartitionState:
-    return PartitionState(
-        state.leader,
-        state.leader_epoch,
-        state.isr,
-        state.controller_epoch,
-        state.recovering,
-        partition_epoch,
-    )
+    return replace(state, partition_epoch=partition_epoch)

@@ -355,8 +355,8 @@ class ControllerTerm:
                 return events.StatesWritten(write_id, {}, {})
             case effects.WriteStates():
                 return await self._persist(partial(nodes.write_states, effect))
-            case effects.WriteTopic(topic, version):
-                await self._persist(partial(nodes.write_topic, topic, version))
+            case effects.WriteTopic(topic, version, keeps_added):
+                await self._persist(partial(nodes.write_topic, topic, version, keeps_added=keeps_added))
             case effects.DeleteTopicNodes(name, version):
                 await self._persist(partial(nodes.delete_topic, name, version))
             case effects.ClearDeletions(topics, version):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,16 +57,16 @@ class Controller:
         self.store = store
         self.other = other
         self.nodes = ControllerNodes(store, MalformedNodes())
-        self._version = version
+        self.epoch_znode_version = version
 
     async def write(self, state: PartitionState, expected: int) -> tuple[int | None, PartitionState | None]:
         """The version that was written, and the state that was in the way."""
         write = StateWrite(PARTITION, state, expected)
-        outcome = await self.nodes.write_states(WriteStates(1, (write,), self._version))
+        outcome = await self.nodes.write_states(WriteStates(1, (write,), self.epoch_znode_version))
         return outcome.written.get(PARTITION), outcome.conflicts.get(PARTITION)
 
     async def delete(self, topic: str) -> None:
-        await self.nodes.delete_topic(topic, self._version)
+        await self.nodes.delete_topic(topic, self.epoch_znode_version)
 
 
 @pytest.fixture
@@ -104,6 +105,22 @@ async def test_what_another_wrote_meanwhile_is_no_success(controller: Controller
     )
     controller.store.losses, controller.store.before = 1, True
     assert await controller.write(STATE, 0) == (None, other)
+
+
+async def test_a_partition_that_was_added_meanwhile_stays(controller: Controller) -> None:
+    """The controller writes a topic's node as it knows it, when it moves replicas."""
+    path = znodes.topic_path("t")
+    known = znodes.decode_topic("t", (await controller.other.get(path))[0])
+    added = replace(known, replicas={**known.replicas, 1: (2, 3)})
+    await controller.other.set(path, znodes.encode_topic(added))
+    moved = replace(known, replicas={0: (1, 2, 3)}, adding_replicas={0: (3,)})
+    await controller.nodes.write_topic(moved, controller.epoch_znode_version)
+    written = znodes.decode_topic("t", (await controller.other.get(path))[0])
+    assert written == replace(moved, replicas={0: (1, 2, 3), 1: (2, 3)})
+    # One of that name that is not the same topic keeps nothing.
+    await controller.other.set(path, znodes.encode_topic(replace(added, topic_id=new_topic_id())))
+    await controller.nodes.write_topic(moved, controller.epoch_znode_version)
+    assert znodes.decode_topic("t", (await controller.other.get(path))[0]) == moved
 
 
 async def test_the_settings_of_a_topic_go_with_it(controller: Controller) -> None:

@@ -203,10 +203,13 @@ class World:
                         self.lines.append("(the store does not answer)")
                     else:
                         self._watched.appendleft(self._write(effect))
-                case WriteTopic(topic):
-                    self.topics[topic.name] = topic
-                    self.lines.append(f"topic {topic.name}: {_topic(topic)}")
-                    self._watched.append(PartitionsChanged(topic))
+                case WriteTopic(topic, _, keeps_added):
+                    written = topic
+                    if keeps_added and topic.name in self.topics:
+                        written = topic.with_partitions_of(self.topics[topic.name])
+                    self.topics[topic.name] = written
+                    self.lines.append(f"topic {topic.name}: {_topic(written)}")
+                    self._watched.append(PartitionsChanged(written))
                 case DeleteTopicNodes(topic_name):
                     self._delete(topic_name)
                 case ClearDeletions(names):

@@ -117,7 +117,7 @@ class Term:
         match effect:
             case effects.WriteStates():
                 self._later(lambda: self._write(effect))
-            case effects.WriteTopic(topic, version):
+            case effects.WriteTopic(topic, version, _):
                 if version == self._store.controller_epoch:
                     self._store.replicas = dict(topic.replicas)
             case effects.SendLeaderAndIsr():
