@@ -29,10 +29,14 @@ class Stop:
     def __init__(self) -> None:
         self.told = asyncio.Event()
         self.told_again = asyncio.Event()
+        self._signalled = False
 
     def tell(self) -> None:
-        """By a signal: the second one says that nobody waits."""
-        (self.told_again if self.told.is_set() else self.told).set()
+        """By a signal: the second one says that nobody waits. Whoever else told before does not count: it may
+        have been told by the same signal.
+        """
+        (self.told_again if self._signalled else self.told).set()
+        self._signalled = True
 
     def on_signals(self) -> None:
         """Be told by SIGINT and SIGTERM."""

@@ -285,7 +285,7 @@ def test_a_signal_to_all_processes_at_once_is_one_signal(tmp_path: Path) -> None
                 os.kill(pid, signal.SIGTERM)
             assert command.wait() == 0
             tries = re.findall("nobody can take over|no controller took over", command.said)
-            assert len(tries) >= 3
+            assert len(tries) >= 3, command.said
             assert command.is_clean
     finally:
         zookeeper.stop()
