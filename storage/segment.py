@@ -125,8 +125,11 @@ class Segment:
     def _open(self) -> File:
         if self.deleted:
             raise FileNotFoundError(f"{self.path(LOG_SUFFIX)} is deleted")
-        file = self._file = self._files.open_log()
+        file = self._files.open_log()
+        before = self._file  # as in `release`: another thread may have opened it meanwhile
+        self._file = file
         self._opened()
+        del before
         return file
 
     def _opened(self) -> None:
@@ -231,8 +234,10 @@ class Segment:
 
     def create(self) -> None:
         """Make the empty log file."""
+        before = self._file  # as in `release`
         self._file = self._files.create_log()
         self._open_segments.note(self)
+        del before
 
     # --- append
 

@@ -31,7 +31,8 @@ def test_the_package_is_taken_when_its_extension_is_not_found(monkeypatch: pytes
 
 def test_a_broker_does_not_pay_for_the_rest_of_the_package() -> None:
     code = (
-        "import sys, storage.validation; print('importlib.metadata' in sys.modules, 'crc32c' in sys.modules)"
+        "import sys, kafka_compat.storage.validation\n"
+        "print('importlib.metadata' in sys.modules, 'crc32c' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
