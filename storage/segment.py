@@ -126,11 +126,18 @@ class Segment:
         if self.deleted:
             raise FileNotFoundError(f"{self.path(LOG_SUFFIX)} is deleted")
         file = self._files.open_log()
-        before = self._file  # as in `release`: another thread may have opened it meanwhile
-        self._file = file
+        # Another thread may have opened it meanwhile.
+        self._swap_file(file)
         self._opened()
-        del before
         return file
+
+    def _swap_file(self, file: File | None) -> File | None:
+        """The file before. Compiled, an assignment ends the old value before the new one is there, and other
+        threads would see a closed file: returned, it ends after that.
+        """
+        before = self._file
+        self._file = file
+        return before
 
     def _opened(self) -> None:
         self._open_segments.note(self)
@@ -210,13 +217,9 @@ class Segment:
         """Let go of the file, and of what the index files hold as well. The descriptor closes once no slice
         uses it.
         """
-        # Compiled, an assignment ends the old value before the new one is there, and another thread would see
-        # a closed file: so it lives until the end of this.
-        file = self._file
-        self._file = None
+        self._swap_file(None)
         if self.sealed:
             self._indexes.release()
-        del file
 
     def put_away(self) -> None:
         """Release at once, for a segment that is not expected to be asked soon."""
@@ -227,17 +230,13 @@ class Segment:
         """The segment is not here any more: nothing is opened again."""
         self.deleted = True
         self._open_segments.forget(self)
-        file = self._file  # as in `release`
-        self._file = None
+        self._swap_file(None)
         self._indexes.release()
-        del file
 
     def create(self) -> None:
         """Make the empty log file."""
-        before = self._file  # as in `release`
-        self._file = self._files.create_log()
+        self._swap_file(self._files.create_log())
         self._open_segments.note(self)
-        del before
 
     # --- append
 
