@@ -85,7 +85,8 @@ def _dying_at_once(source: str) -> Iterator[str]:
         lines = [ast.unparse(node) for node in ast.walk(function)]
         returned = "before = self._file" in lines and "return before" in lines
         for node in ast.walk(function):
-            if isinstance(node, ast.Assign) and "self._file" in map(ast.unparse, node.targets) and not returned:
+            targets = map(ast.unparse, node.targets) if isinstance(node, ast.Assign) else ()
+            if "self._file" in targets and not returned:
                 yield f"line {node.lineno}: {function.name}"
 
 
