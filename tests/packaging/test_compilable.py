@@ -85,9 +85,10 @@ def _dying_at_once(source: str) -> Iterator[str]:
         lines = [ast.unparse(node) for node in ast.walk(function)]
         returned = "before = self._file" in lines and "return before" in lines
         for node in ast.walk(function):
-            targets = map(ast.unparse, node.targets) if isinstance(node, ast.Assign) else ()
-            if "self._file" in targets and not returned:
-                yield f"line {node.lineno}: {function.name}"
+            if isinstance(node, ast.Assign) and not returned:
+                targets = map(ast.unparse, node.targets)
+                if "self._file" in targets:
+                    yield f"line {node.lineno}: {function.name}"
 
 
 def test_a_file_outlives_its_attribute() -> None:
