@@ -4,6 +4,7 @@
 same, and so does a build that finds no compiler. docs/decisions/0009-compiled.md says what is in the list.
 """
 
+import atexit
 import os
 import sys
 from pathlib import Path
@@ -93,7 +94,23 @@ def extensions() -> list[Extension]:
         if not link.exists():
             link.symlink_to(Path("..", room))
     paths = [path if path.startswith("kafka_compat/") else f"kafka_compat/{path}" for path in COMPILED]
+    paths += write_codec_modules()
     return mypycify(paths, opt_level="1", group_name="kafka_compat._compiled")
+
+
+def write_codec_modules() -> list[str]:
+    """Codecs of the hot messages, elsewhere made at run time; returns their paths."""
+    sys.path.insert(0, "")
+    from kafka_compat.protocol.codec import COMPILED_CODECS
+    from kafka_compat.protocol.codec_module import codec_module
+
+    paths = []
+    for messages, name in COMPILED_CODECS.items():
+        path = Path(*name.split(".")).with_suffix(".py")
+        path.write_text(codec_module(messages.rpartition(".")[2]))
+        atexit.register(path.unlink)
+        paths.append(str(path))
+    return paths
 
 
 class OptionalExtensions(build_ext):

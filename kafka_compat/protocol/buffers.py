@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from io import BytesIO
+from struct import Struct
 from typing import Final, Protocol, TypeAlias
 from uuid import UUID
 
@@ -48,6 +49,15 @@ def copy_in_steps(buffer: memoryview, start: int, stop: int) -> bytes:
     for position in range(start, stop, STEP_BYTES):
         copied.write(buffer[position : min(position + STEP_BYTES, stop)])
     return copied.getvalue()
+
+
+ONE_BYTE_UVARINTS: Final = tuple(bytes([value]) for value in range(128))
+
+
+@cache
+def array_layouts(code: str) -> tuple[Struct, ...]:
+    """Layouts of short arrays by their length: replica lists have mostly three elements."""
+    return tuple(Struct(f">{length}{code}") for length in range(16))
 
 
 def uvarint(value: int) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from types import BuiltinFunctionType
 from typing import Any, Final, TypeVar, cast
 
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -15,6 +17,12 @@ M = TypeVar("M")
 
 UNBOUNDED: Final = sys.maxsize
 """As `elements_max`: however long it takes."""
+
+HOT_APIS: Final = ("api_versions", "fetch", "produce")
+"""Whose codecs are compiled beforehand: what a record passes through, and every client's first request."""
+COMPILED_CODECS: Final = {
+    f"kafka_compat.protocol.messages.{api}": f"kafka_compat.protocol.messages.{api}_codec" for api in HOT_APIS
+}
 
 _REFUSALS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeError)
 _VERSION: Final = struct.Struct(">h")
@@ -170,19 +178,34 @@ def _encode(
 
 
 def _new_decoder(cls: type, version: int) -> Any:
-    from kafka_compat.protocol.compiler import compile_decoder
-
     _check_version(cls, version)
-    decoder = cls.__decoders__[version] = compile_decoder(cls, version)  # type: ignore[attr-defined]
+    compiled = _compiled_codecs(cls.__module__)
+    decoder = None if compiled is None else compiled.DECODERS.get((cls, version))
+    if decoder is None:
+        from kafka_compat.protocol.compiler import compile_decoder
+
+        decoder = compile_decoder(cls, version)
+    cls.__decoders__[version] = decoder  # type: ignore[attr-defined]
     return decoder
 
 
 def _new_encoder(cls: type, version: int) -> Any:
-    from kafka_compat.protocol.compiler import compile_encoder
-
     _check_version(cls, version)
-    encoder = cls.__encoders__[version] = compile_encoder(cls, version)  # type: ignore[attr-defined]
+    compiled = _compiled_codecs(cls.__module__)
+    encoder = None if compiled is None else compiled.ENCODERS.get((cls, version))
+    if encoder is None:
+        from kafka_compat.protocol.compiler import compile_encoder
+
+        encoder = compile_encoder(cls, version)
+    cls.__encoders__[version] = encoder  # type: ignore[attr-defined]
     return encoder
+
+
+def _compiled_codecs(messages: str) -> Any:
+    """The module that the compiled form has for the messages of a hot API (see codec_module), or None."""
+    if not IS_COMPILED or messages not in COMPILED_CODECS:
+        return None
+    return import_module(COMPILED_CODECS[messages])
 
 
 def _check_version(cls: type, version: int) -> None:
@@ -210,3 +233,6 @@ def _why_not_encoded(message: Message, version: int, error: Exception) -> str:
     except Refused as refused:
         return f"v{version} {refused}"
     return f"{type(message).__name__} v{version}: {error}"
+
+
+IS_COMPILED: Final = isinstance(_why_not_encoded, BuiltinFunctionType)

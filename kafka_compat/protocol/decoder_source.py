@@ -8,6 +8,7 @@ from typing import Any
 from kafka_compat.protocol.buffers import (
     STEP_BYTES,
     TooLong,
+    array_layouts,
     copy_in_steps,
     read_uvarint,
     skip_tagged_fields,
@@ -15,7 +16,7 @@ from kafka_compat.protocol.buffers import (
 )
 from kafka_compat.protocol.interpreter import STRING_BYTES_MAX, smallest_size_bytes
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType
-from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, array_layouts, identifier
+from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, identifier
 
 
 class DecoderSource(Source):
@@ -35,11 +36,14 @@ class DecoderSource(Source):
             "Struct": struct.Struct,
             "TooLong": TooLong,
         }
+        self.write_function(cls)
+        return self.load(title, "def generated(b, p, left):")
+
+    def write_function(self, cls: type[Message]) -> None:
         self.line("end = len(b)")
         self.struct(cls, "m")
         self.flush()
         self.line("return m, p")
-        return self.load(title, "def generated(b, p, left):")
 
     def fixed(self, target: str, code: str) -> None:
         self.targets.append(target)

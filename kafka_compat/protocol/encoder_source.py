@@ -6,11 +6,16 @@ import struct
 from typing import Any
 from uuid import UUID
 
-from kafka_compat.protocol.buffers import TooLong, size_of, tagged_section, uvarint
+from kafka_compat.protocol.buffers import (
+    ONE_BYTE_UVARINTS,
+    TooLong,
+    array_layouts,
+    size_of,
+    tagged_section,
+    uvarint,
+)
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType
-from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, array_layouts, identifier
-
-ONE_BYTE_UVARINTS = tuple(bytes([value]) for value in range(128))
+from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, identifier
 
 
 class EncoderSource(Source):
@@ -29,10 +34,13 @@ class EncoderSource(Source):
             "Struct": struct.Struct,
             "TooLong": TooLong,
         }
+        self.write_function(cls)
+        return self.load(title, "def generated(m, w, write_records, left):")
+
+    def write_function(self, cls: type[Message]) -> None:
         self.line("pass")
         self.struct(cls, "m")
         self.flush()
-        return self.load(title, "def generated(m, w, write_records, left):")
 
     def fixed(self, argument: str, code: str) -> None:
         self.arguments.append(argument)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import struct
-from functools import cache
 from typing import Any
 
 from kafka_compat.protocol.schema import FieldSpec
@@ -15,12 +13,6 @@ KIB_SHIFT = 10
 
 def identifier(codes: str) -> str:
     return codes.replace("?", "o")
-
-
-@cache
-def array_layouts(code: str) -> tuple[struct.Struct, ...]:
-    """Layouts of short arrays by their length: replica lists have mostly three elements."""
-    return tuple(struct.Struct(f">{length}{code}") for length in range(16))
 
 
 def array_layout(code: str) -> str:

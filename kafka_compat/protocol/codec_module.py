@@ -1,0 +1,141 @@
+"""The source of a module that holds the decoders and encoders of one API's messages, for mypyc to compile.
+
+The compiled form of this package has one beside the messages of each of `codec.HOT_APIS` (decision 9):
+the same lines that `compiler` would load when a version is first met, with the types of their variables.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from struct import Struct
+from typing import Any
+
+from kafka_compat.protocol.decoder_source import DecoderSource
+from kafka_compat.protocol.encoder_source import EncoderSource
+from kafka_compat.protocol.schema import Message, schema_of
+from kafka_compat.protocol.source import Source
+
+_MADE = {
+    "ProduceRequest": {"decode": 7},
+    "ProduceResponse": {"encode": 7},
+    "FetchRequest": {"decode": 11, "encode": 13},
+    "FetchResponse": {"encode": 11, "decode": 13},
+    "ApiVersionsRequest": {"decode": 3},
+    "ApiVersionsResponse": {"encode": 0},
+}
+"""What is made, from which version on: what clients of the last years send, and what followers do."""
+
+_PARAMETERS = {
+    "decode": "(b: memoryview, p: int, left: int) -> tuple[Any, int]",
+    "encode": "(m: Any, w: Any, write_records: Any, left: int) -> None",
+}
+_TYPES = {"a": "list[Any]", "t": "int", "stop": "int", "payload": "list[Any]"}
+"""Of the numbered variables, by the letters they begin with; the others are Any."""
+_NUMBERED = re.compile(r"\b(a|m|payload|stop|t|tagged|u|v|w)(\d+)\b")
+_OPENING = '''"""Made by kafka_compat.protocol.codec_module for the compiled form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Final
+
+from kafka_compat.protocol.buffers import (
+    ONE_BYTE_UVARINTS, TooLong, array_layouts, copy_in_steps, read_uvarint,
+    size_of, skip_tagged_fields, tagged_section, uuid_from, uvarint,
+)
+from kafka_compat.protocol.schema import fields_of
+from {module} import {classes}
+
+new: Final[Any] = object.__new__
+uvarints: Final = ONE_BYTE_UVARINTS
+'''
+
+
+def codec_module(api: str) -> str:
+    """The source for the messages of one API, named as its module in `messages`."""
+    module = import_module(f"kafka_compat.protocol.messages.{api}")
+    classes: dict[str, type[Message]] = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Message) and value.__module__ == module.__name__
+    }
+    constants: dict[str, str] = {}
+    functions: list[str] = []
+    tables: dict[str, list[str]] = {"decode": [], "encode": []}
+    for name, cls in classes.items():
+        known: dict[str, str] = {}
+        for kind, first_version in _MADE.get(name, {}).items():
+            for version in range(first_version, schema_of(cls).versions.high + 1):
+                source = _body(kind, cls, version)
+                body = _with_constants(source, classes, constants)
+                function = known.get(kind + body)
+                if function is None:
+                    function = known[kind + body] = f"{kind}_{name}_{version}"
+                    functions.append(f"def {function}{_PARAMETERS[kind]}:\n{body}")
+                tables[kind].append(f"    ({name}, {version}): {function},")
+    lines = [_OPENING.format(module=module.__name__, classes=", ".join(classes))]
+    lines += [f"{name}: Final[{_type_of(value)}] = {value}" for name, value in constants.items()]
+    lines += functions
+    for kind, table in (("DECODERS", "decode"), ("ENCODERS", "encode")):
+        lines += [f"{kind}: Final[dict[tuple[type, int], Any]] = {{", *tables[table], "}"]
+    return "\n".join(lines) + "\n"
+
+
+def _body(kind: str, cls: type[Message], version: int) -> Source:
+    flexible = version in schema_of(cls).flexible
+    source = DecoderSource(version, flexible) if kind == "decode" else EncoderSource(version, flexible)
+    source.write_function(cls)
+    return source
+
+
+def _with_constants(source: Source, classes: dict[str, type[Message]], constants: dict[str, str]) -> str:
+    """The lines, with the types of their variables before them and each constant by a name of the module."""
+    body = "\n".join(source.lines)
+    for name, value in source.names.items():
+        if not re.search(rf"\b{name}\b", body):
+            continue
+        expression = _expression(value, classes)
+        if expression is None:
+            continue
+        shared = next((known for known, of in constants.items() if of == expression), None)
+        if shared is None:
+            shared = f"{name}_of_{len(constants)}"
+            constants[shared] = expression
+        body = re.sub(rf"\b{name}\b", shared, body)
+    numbered = sorted({found.group() for found in _NUMBERED.finditer(body)})
+    types = {name: _TYPES.get(name.rstrip("0123456789"), "Any") for name in numbered}
+    types |= {"n": "int", "e": "int", "start": "int", "tag": "int", "size": "int", "s": "Any"}
+    declared = [f"    {name}: {of}" for name, of in types.items() if re.search(rf"\b{name}\b", body)]
+    return "\n".join([*declared, body])
+
+
+def _type_of(expression: str) -> str:
+    """Precise for what unpacks, so that its tuple is taken apart as one."""
+    unpacks = re.fullmatch(r"Struct\('(.*)'\)\.unpack_from", expression)
+    if unpacks is None:
+        return "Any"
+    values = ", ".join(["Any"] * len(re.findall("[a-zA-Z?]", unpacks[1])))
+    return f"Callable[[memoryview, int], tuple[{values}]]"
+
+
+def _expression(value: Any, classes: dict[str, type[Message]]) -> str | None:
+    """What stands for a constant in the module; None for what the opening lines bring."""
+    if isinstance(value, bool | int | float | str | bytes | None):
+        return repr(value)
+    owner = getattr(value, "__self__", None)
+    if isinstance(owner, Struct):
+        return f"Struct({owner.format!r}).{value.__name__}"
+    if isinstance(value, tuple) and value and isinstance(value[0], Struct):
+        code = value[1].format.lstrip(">0123456789")
+        return f"array_layouts({code!r})" if len(value) == 16 else None
+    for name, cls in classes.items():
+        if value is cls:
+            return name
+        for number, spec in enumerate(cls.__fields__):
+            for attribute in ("default", "factory"):
+                found: Any = getattr(spec, attribute)
+                if found is value:
+                    return f"fields_of({name})[{number}].{attribute}"
+    return None
