@@ -11,7 +11,7 @@ log's directory: a flush takes the end offset, syncs what lies before it, and on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from kafka_compat.storage import log_deletion, log_flush
@@ -46,16 +46,26 @@ from kafka_compat.storage.validation import ValidatedBatches, policy_of, validat
 ATTRIBUTES_LOW_BYTE: Final = 22
 
 
-class AppendInfo(NamedTuple):
+class AppendInfo:
     """Where a request's batches went. `log_append_time` is -1 for CreateTime; `duplicate`: they were here
     already.
     """
 
-    first_offset: int
-    last_offset: int
-    log_append_time: int
-    log_start_offset: int
-    duplicate: bool
+    __slots__ = ("duplicate", "first_offset", "last_offset", "log_append_time", "log_start_offset")
+
+    def __init__(
+        self,
+        first_offset: int,
+        last_offset: int,
+        log_append_time: int,
+        log_start_offset: int,
+        duplicate: bool,
+    ) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.log_append_time = log_append_time
+        self.log_start_offset = log_start_offset
+        self.duplicate = duplicate
 
 
 class Log(LogState):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from kafka_compat.storage.batch import (
     COMPRESSION_MASK,
@@ -118,7 +118,7 @@ def policy_of(config: LogConfig, partition: str) -> AppendPolicy:
     return policy
 
 
-class ValidatedBatches(NamedTuple):
+class ValidatedBatches:
     """What may be appended once base offsets and leader epoch are stamped into `data`.
 
     `data` is the buffer that was given unless `converted`; it is empty when an old client sent nothing.
@@ -126,10 +126,19 @@ class ValidatedBatches(NamedTuple):
     `log_append_time` is ms, or -1 when the timestamps are the producer's.
     """
 
-    data: "memoryview"  # noqa: UP037 - mypyc looks the name up among those of the module
-    headers: list[BatchHeader]
-    log_append_time: int = NO_TIMESTAMP
-    converted: bool = False
+    __slots__ = ("converted", "data", "headers", "log_append_time")
+
+    def __init__(
+        self,
+        data: memoryview,
+        headers: list[BatchHeader],
+        log_append_time: int = NO_TIMESTAMP,
+        converted: bool = False,
+    ) -> None:
+        self.data = data
+        self.headers = headers
+        self.log_append_time = log_append_time
+        self.converted = converted
 
 
 def validate_batches(
@@ -149,7 +158,7 @@ def validate_batches(
     """
     size_bytes = len(data)
     try:
-        header = BatchHeader._make(HEADER.unpack_from(data))
+        header = tuple.__new__(BatchHeader, HEADER.unpack_from(data))
     except struct.error:
         return _validate_unusual(data, policy, now_ms, produce_version, quick)
     if header.magic != 2 or header.batch_length != size_bytes - LOG_OVERHEAD:

@@ -156,7 +156,8 @@ class FrameReader:
     def keep_unserved(self) -> None:
         """Copy what `next_frame` has not cut yet, so that other connections may use the scratch buffer."""
         if self._position < self._end and self._source is self._scratch:
-            self._source = memoryview(bytes(self._scratch[self._position : self._end]))
+            # Not to bytes: what appends a batch stamps it in place.
+            self._source = memoryview(bytearray(self._scratch[self._position : self._end]))
             self._position, self._end = 0, len(self._source)
             self.held_bytes += self._end
 

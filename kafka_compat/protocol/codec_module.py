@@ -31,7 +31,9 @@ _PARAMETERS = {
     "encode": "(m: Any, w: Any, write_records: Any, left: int) -> None",
 }
 _TYPES = {"a": "list[Any]", "t": "int", "stop": "int", "payload": "list[Any]"}
-"""Of the numbered variables, by the letters they begin with; the others are Any."""
+"""Of the numbered variables, by the letters they begin with; the others are Any, as is an array to encode,
+which may be None or any sequence.
+"""
 _NUMBERED = re.compile(r"\b(a|m|payload|stop|t|tagged|u|v|w)(\d+)\b")
 _OPENING = '''"""Made by kafka_compat.protocol.codec_module for the compiled form."""
 
@@ -106,6 +108,8 @@ def _with_constants(source: Source, classes: dict[str, type[Message]], constants
         body = re.sub(rf"\b{name}\b", shared, body)
     numbered = sorted({found.group() for found in _NUMBERED.finditer(body)})
     types = {name: _TYPES.get(name.rstrip("0123456789"), "Any") for name in numbered}
+    if isinstance(source, EncoderSource):
+        types |= {name: "Any" for name in numbered if name.startswith("a")}
     types |= {"n": "int", "e": "int", "start": "int", "tag": "int", "size": "int", "s": "Any"}
     declared = [f"    {name}: {of}" for name, of in types.items() if re.search(rf"\b{name}\b", body)]
     return "\n".join([*declared, body])
