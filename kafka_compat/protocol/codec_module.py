@@ -30,11 +30,11 @@ _PARAMETERS = {
     "decode": "(b: memoryview, p: int, left: int) -> tuple[Any, int]",
     "encode": "(m: Any, w: Any, write_records: Any, left: int) -> None",
 }
-_TYPES = {"a": "list[Any]", "t": "int", "stop": "int", "payload": "list[Any]"}
+_TYPES = {"a": "list[Any]", "c": "int", "t": "int", "stop": "int", "payload": "list[Any]"}
 """Of the numbered variables, by the letters they begin with; the others are Any, as is an array to encode,
 which may be None or any sequence.
 """
-_NUMBERED = re.compile(r"\b(a|m|payload|stop|t|tagged|u|v|w)(\d+)\b")
+_NUMBERED = re.compile(r"\b(a|c|m|payload|stop|t|tagged|u|v|w)(\d+)\b")
 _OPENING = '''"""Made by kafka_compat.protocol.codec_module for the compiled form."""
 
 from __future__ import annotations

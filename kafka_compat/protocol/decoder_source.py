@@ -182,10 +182,13 @@ class DecoderSource(Source):
             self.line(f"{target} = list({array_layout(element.code)}.unpack_from(b, p))")
             self.line(f"p += n * {size_bytes}")
         else:
-            self.spend(count)
+            # A variable of its own: compiled by mypyc, a loop looks at the bound of its range anew each time.
+            bound = self.variable("c")
+            self.line(f"{bound} = {count}")
+            self.spend(bound)
             items = self.variable("a")
             self.line(f"{items} = {target} = []")
-            self.line(f"for _ in range({count}):")
+            self.line(f"for _ in range({bound}):")
             self.depth += 1
             if isinstance(element, type):
                 message = self.variable("m")

@@ -6,9 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
 
+from kafka_compat.protocol.codec import COMPILED_CODECS, decode, encode
+from kafka_compat.protocol.codec_module import codec_module
+from kafka_compat.protocol.schema import ArrayOf, Wire, fields_of
 from tests.support.servers import PROJECT
 
 _HARMLESS = {"len", "max", "min"}
@@ -132,3 +137,58 @@ def test_each_exception_has_a_name_of_its_own() -> None:
         for place in _caught_twice(path.read_text())
     ]
     assert not found, "; ".join(found)
+
+
+def _moving_bounds(source: str) -> Iterator[str]:
+    """Loops over `range(name)` or over `name` that assign to the name."""
+    for loop in ast.walk(ast.parse(source)):
+        if not isinstance(loop, ast.For):
+            continue
+        over = [loop.iter]
+        if isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func) in {"range", "enumerate", "zip"}:
+            over = loop.iter.args
+        names = {node.id for node in over if isinstance(node, ast.Name)}
+        for part in (node for statement in loop.body for node in ast.walk(statement)):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) and part.id in names:
+                yield f"line {loop.lineno}: {part.id}"
+
+
+def test_no_loop_moves_its_own_end() -> None:
+    """Compiled, `for _ in range(n)` looks at `n` anew each time, and the loop ends elsewhere."""
+    assert list(_moving_bounds("for _ in range(n):\n    for _ in range(k + 1):\n        n, k = f()")) == [
+        "line 1: n"
+    ]
+    sources = {str(path.relative_to(PROJECT)): path.read_text() for path in compiled_modules()}
+    sources |= {name: codec_module(messages.rpartition(".")[2]) for messages, name in COMPILED_CODECS.items()}
+    found = [f"{name}, {place}" for name, source in sources.items() for place in _moving_bounds(source)]
+    assert not found, "give the bound a name of its own: " + "; ".join(found)
+
+
+def _filled(wire_type: Any, elements: int) -> Any:
+    """A value of the type, in which each array has so many elements."""
+    if isinstance(wire_type, ArrayOf):
+        return [_filled(wire_type.element, elements) for _ in range(elements)]
+    if not isinstance(wire_type, Wire):
+        return wire_type(**{spec.name: _filled(spec.type, elements) for spec in fields_of(wire_type)})
+    values = {"string": "x" * 200, "bytes": b"b" * elements, "records": b"r" * 70, "uuid": UUID(int=7)}
+    return values.get(wire_type.name, wire_type.code == "?" or 7)
+
+
+@pytest.mark.parametrize(("messages", "name"), COMPILED_CODECS.items())
+def test_compiled_codecs_are_those_of_the_other_form(messages: str, name: str) -> None:
+    """The source that is compiled, run as Python, reads and writes as what is made at run time."""
+    made: dict[str, Any] = {}
+    exec(codec_module(messages.rpartition(".")[2]), made)
+    assert made["DECODERS"] and made["ENCODERS"]
+    for kind, table in (("decoder", made["DECODERS"]), ("encoder", made["ENCODERS"])):
+        for (cls, version), function in table.items():
+            for message in (cls(), *(_filled(cls, elements) for elements in (1, 3))):
+                whole = encode(message, version)
+                if kind == "encoder":
+                    parts: list[bytes] = []
+                    function(message, parts.append, parts.append, 10_000_000)
+                    assert b"".join(parts) == whole, f"{cls.__name__} {version}"
+                else:
+                    read, end = function(memoryview(whole), 0, 10_000_000)
+                    assert end == len(whole), f"{cls.__name__} {version}"
+                    assert read == decode(cls, version, whole), f"{cls.__name__} {version}"
