@@ -95,7 +95,8 @@ def extensions() -> list[Extension]:
             link.symlink_to(Path("..", room))
     paths = [path if path.startswith("kafka_compat/") else f"kafka_compat/{path}" for path in COMPILED]
     paths += write_codec_modules()
-    return mypycify(paths, opt_level="1", group_name="kafka_compat._compiled")
+    # What a debugger of C would want of them is more than a third of their size.
+    return mypycify(paths, opt_level="1", debug_level="0", group_name="kafka_compat._compiled")
 
 
 def write_codec_modules() -> list[str]:
@@ -114,7 +115,7 @@ def write_codec_modules() -> list[str]:
 
 
 class OptionalExtensions(build_ext):
-    """All extensions or none: half of them would not be importable."""
+    """All extensions or none: half of them would not be importable. A wheel without is tagged as what it is."""
 
     def run(self) -> None:
         try:
@@ -123,7 +124,10 @@ class OptionalExtensions(build_ext):
             print(f"kafka-compat: not compiled, it will run as Python: {error}", file=sys.stderr)
             for name in self.get_outputs():
                 Path(name).unlink(missing_ok=True)
-            self.extensions = []
+            self.extensions = self.distribution.ext_modules = []
+            wheel = self.distribution.command_obj.get("bdist_wheel")
+            if wheel is not None:
+                wheel.root_is_pure = True
 
 
 setup(
