@@ -7,6 +7,7 @@ same, and so does a build that finds no compiler. docs/decisions/0009-compiled.m
 import atexit
 import os
 import sys
+from configparser import ConfigParser
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -114,8 +115,15 @@ def write_codec_modules() -> list[str]:
     return paths
 
 
+def needed_to_compile() -> list[str]:
+    """mypyc, and what the sources import, whose types it reads: a build has an environment of its own."""
+    settings = ConfigParser()
+    settings.read("setup.cfg", encoding="utf-8")
+    return [MYPYC, *settings["options"]["install_requires"].strip().splitlines()]
+
+
 class OptionalExtensions(build_ext):
-    """All extensions or none: half of them would not be importable. A wheel without is tagged as what it is."""
+    """All extensions or none: half of them would not be importable. Without, a wheel is tagged as pure."""
 
     def run(self) -> None:
         try:
@@ -133,5 +141,5 @@ class OptionalExtensions(build_ext):
 setup(
     ext_modules=extensions(),
     cmdclass={"build_ext": OptionalExtensions},
-    setup_requires=[MYPYC] if ASKED else [],
+    setup_requires=needed_to_compile() if ASKED else [],
 )

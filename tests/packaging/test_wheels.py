@@ -1,0 +1,40 @@
+"""Wheels with C extensions, and without a compiler. The pure one is tried every day: test_extras.py."""
+
+from __future__ import annotations
+
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+from tests.packaging import wheels
+from tests.packaging.test_compilable import compiled_modules
+from tests.packaging.wheels import Installed
+from tests.support import campaign
+from tests.support.servers import PROJECT
+
+pytestmark = pytest.mark.skipif(not campaign.enabled(), reason="compiles for minutes: with --campaign")
+
+
+@pytest.mark.timeout(1500)
+def test_the_compiled_wheel_runs_compiled(tmp_path: Path) -> None:
+    compiled, pure = wheels.build(tmp_path / "dist")
+    assert pure.name.endswith("-py3-none-any.whl")
+    assert "-cp3" in compiled.name
+    extra = wheels.contents(compiled) - wheels.contents(pure)
+    modules = {str(path.relative_to(PROJECT).with_suffix("")) for path in compiled_modules()}
+    modules = {name if name.startswith("kafka_compat/") else f"kafka_compat/{name}" for name in modules}
+    assert extra == {name + EXTENSION_SUFFIXES[0] for name in {*modules, "kafka_compat/_compiled__mypyc"}}
+
+    installed = Installed(tmp_path / "venv", f"kafka-compat[fast] @ file://{compiled}")
+    asked = "import kafka_compat.storage.log as log; print(log.__file__)"
+    assert installed.run(installed.python, "-c", asked).strip().endswith(".so")
+    assert "on the loop of uvloop" in installed.serve(tmp_path / "data")
+
+
+@pytest.mark.timeout(600)
+def test_without_a_compiler_there_is_a_pure_wheel(tmp_path: Path) -> None:
+    (wheel,) = wheels.build(tmp_path / "dist", environment={"CC": "/bin/false"})
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert wheels.contents(wheel) == wheels.sources() | {"kafka_compat/py.typed"}
+    Installed(tmp_path / "venv", f"kafka-compat @ file://{wheel}").serve(tmp_path / "data")
