@@ -6,24 +6,31 @@ import os
 import subprocess
 import venv
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.servers import PROJECT
 
 
-def build(folder: Path, *options: str, environment: Mapping[str, str] | None = None) -> list[Path]:
-    """The wheels that the script leaves in the folder, by name: a compiled one comes first."""
-    line = [str(PROJECT / "scripts" / "build-wheel"), *options, str(folder)]
+def run(line: Sequence[str], environment: Mapping[str, str] | None = None, exit_code: int = 0) -> str:
+    """Standard output and errors. The folder is none with packages in it."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     result = subprocess.run(
         line,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, **(environment or {})},
+        cwd="/",
+        env={**known, **(environment or {})},
         timeout=1200,
     )
-    assert result.returncode == 0, result.stdout
+    assert result.returncode == exit_code, result.stdout
+    return result.stdout
+
+
+def build(folder: Path, *options: str, environment: Mapping[str, str] | None = None) -> list[Path]:
+    """The wheels that the script leaves in the folder, by name: a compiled one comes first."""
+    run([str(PROJECT / "scripts" / "build-wheel"), *options, str(folder)], environment)
     return sorted(folder.glob("*.whl"))
 
 
@@ -43,29 +50,18 @@ def sources() -> set[str]:
 
 
 class Installed:
-    """A virtual environment with the wheel, and perhaps an extra, in it."""
+    """A virtual environment with the wheel, and perhaps an extra, in it; or with nothing."""
 
-    def __init__(self, folder: Path, requirement: str) -> None:
+    def __init__(self, folder: Path, requirement: str = "") -> None:
         venv.create(folder, with_pip=True)
         self.python = str(folder / "bin" / "python")
         self.program = str(folder / "bin" / "kafka-compat")
-        quiet = ("-q", "--no-compile", "--disable-pip-version-check")
-        self.run(self.python, "-m", "pip", "install", *quiet, requirement)
+        if requirement:
+            quiet = ("-q", "--no-compile", "--disable-pip-version-check")
+            self.run(self.python, "-m", "pip", "install", *quiet, requirement)
 
     def run(self, *line: str, exit_code: int = 0, environment: Mapping[str, str] | None = None) -> str:
-        """Standard output and errors. The folder is none with packages in it."""
-        known = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        result = subprocess.run(
-            line,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd="/",
-            env={**known, **(environment or {})},
-            timeout=280,
-        )
-        assert result.returncode == exit_code, result.stdout
-        return result.stdout
+        return run(line, environment, exit_code)
 
     def serve(self, data: Path) -> str:
         """What a broker told in its first five seconds, after which it was stopped."""
