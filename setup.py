@@ -83,6 +83,9 @@ COMPILED = (
 
 ASKED = os.environ.get("KAFKA_COMPAT_COMPILE", "0") not in ("", "0")
 
+MADE: list[str] = []
+"""Sources that are there while they are compiled, and of use in that form alone."""
+
 
 def extensions() -> list[Extension]:
     """The C extensions; none where they are not asked for, or nothing is built yet."""
@@ -106,13 +109,12 @@ def write_codec_modules() -> list[str]:
     from kafka_compat.protocol.codec import COMPILED_CODECS
     from kafka_compat.protocol.codec_module import codec_module
 
-    paths = []
     for messages, name in COMPILED_CODECS.items():
         path = Path(*name.split(".")).with_suffix(".py")
         path.write_text(codec_module(messages.rpartition(".")[2]))
         atexit.register(path.unlink)
-        paths.append(str(path))
-    return paths
+        MADE.append(str(path))
+    return MADE
 
 
 def needed_to_compile() -> list[str]:
@@ -130,7 +132,7 @@ class OptionalExtensions(build_ext):
             super().run()
         except Exception as error:
             print(f"kafka-compat: not compiled, it will run as Python: {error}", file=sys.stderr)
-            for name in self.get_outputs():
+            for name in (*self.get_outputs(), *(Path(self.build_lib, path) for path in MADE)):
                 Path(name).unlink(missing_ok=True)
             self.extensions = self.distribution.ext_modules = []
             wheel = self.distribution.command_obj.get("bdist_wheel")

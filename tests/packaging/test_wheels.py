@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_compat.protocol.codec import COMPILED_CODECS
 from tests.packaging import wheels
 from tests.packaging.test_compilable import compiled_modules
 from tests.packaging.wheels import Installed
@@ -22,10 +23,13 @@ def test_the_compiled_wheel_runs_compiled(tmp_path: Path) -> None:
     compiled, pure = wheels.build(tmp_path / "dist")
     assert pure.name.endswith("-py3-none-any.whl")
     assert "-cp3" in compiled.name
-    extra = wheels.contents(compiled) - wheels.contents(pure)
     modules = {str(path.relative_to(PROJECT).with_suffix("")) for path in compiled_modules()}
     modules = {name if name.startswith("kafka_compat/") else f"kafka_compat/{name}" for name in modules}
-    assert extra == {name + EXTENSION_SUFFIXES[0] for name in {*modules, "kafka_compat/_compiled__mypyc"}}
+    codecs = {name.replace(".", "/") for name in COMPILED_CODECS.values()}
+    extensions = {
+        name + EXTENSION_SUFFIXES[0] for name in modules | codecs | {"kafka_compat/_compiled__mypyc"}
+    }
+    assert wheels.contents(compiled) - wheels.contents(pure) == extensions | {f"{name}.py" for name in codecs}
 
     installed = Installed(tmp_path / "venv", f"kafka-compat[fast] @ file://{compiled}")
     asked = "import kafka_compat.storage.log as log; print(log.__file__)"
