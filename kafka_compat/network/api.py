@@ -78,7 +78,7 @@ class Api:
     def decode_long(self, version: int, frame: memoryview, position: int) -> Any:
         """A request that is too long for the loop. Raises MalformedRequest."""
         try:
-            request, _ = codec.decode_at(self.request_class, version, frame, position, ELEMENTS_MAX)
+            request, _ = codec.decode_long(self.request_class, version, frame, position, ELEMENTS_MAX)
         except TooLong:
             problem = f"{self.key.name} v{version}: more than {ELEMENTS_MAX} elements"
             raise MalformedRequest(problem) from None

@@ -74,6 +74,19 @@ def decode_at(
         raise MalformedRequest(_why_not_decoded(cls, version, buffer, position, error)) from None
 
 
+def decode_long(
+    cls: type[M], version: int, buffer: memoryview, position: int, elements_max: int
+) -> tuple[M, int]:
+    """As `decode_at`, for a message of any length, in another thread than the event loop's: it lets that one
+    have its turn, where what is compiled keeps the interpreter to itself until it returns.
+    """
+    decoder = cls.__decoders__.get(~version) or _interruptible_decoder(cls, version)  # type: ignore[attr-defined]
+    try:
+        return decoder(buffer, position, elements_max)  # type: ignore[no-any-return]
+    except (struct.error, IndexError, ValueError) as error:
+        raise MalformedRequest(_why_not_decoded(cls, version, buffer, position, error)) from None
+
+
 def encode(message: object, version: int, elements_max: int = UNBOUNDED) -> bytes:
     """The bytes of a message whose records are in memory.
 
@@ -131,7 +144,9 @@ def encode_long(message: object, version: int) -> list[Records]:
         else:
             alone.append((len(joined), value))
 
-    _encode(message, version, write, write_records, UNBOUNDED)
+    cls = type(message)
+    encoder = cls.__encoders__.get(~version) or _interruptible_encoder(cls, version)  # type: ignore[attr-defined]
+    _run_encoder(encoder, message, version, write, write_records, UNBOUNDED)
     whole = memoryview(joined)
     parts: list[Records] = []
     start = 0
@@ -171,6 +186,17 @@ def _encode(
 ) -> None:
     cls = type(message)
     encoder = cls.__encoders__.get(version) or _new_encoder(cls, version)  # type: ignore[attr-defined]
+    _run_encoder(encoder, message, version, write, write_records, elements_max)
+
+
+def _run_encoder(
+    encoder: Any,
+    message: object,
+    version: int,
+    write: Callable[[Records], None],
+    write_records: Callable[[Records], None],
+    elements_max: int,
+) -> None:
     try:
         encoder(message, write, write_records, elements_max)
     except _REFUSALS as error:
@@ -182,9 +208,7 @@ def _new_decoder(cls: type, version: int) -> Any:
     compiled = _compiled_codecs(cls.__module__)
     decoder = None if compiled is None else compiled.DECODERS.get((cls, version))
     if decoder is None:
-        from kafka_compat.protocol.compiler import compile_decoder
-
-        decoder = compile_decoder(cls, version)
+        decoder = _interruptible_decoder(cls, version)
     cls.__decoders__[version] = decoder  # type: ignore[attr-defined]
     return decoder
 
@@ -194,10 +218,24 @@ def _new_encoder(cls: type, version: int) -> Any:
     compiled = _compiled_codecs(cls.__module__)
     encoder = None if compiled is None else compiled.ENCODERS.get((cls, version))
     if encoder is None:
-        from kafka_compat.protocol.compiler import compile_encoder
-
-        encoder = compile_encoder(cls, version)
+        encoder = _interruptible_encoder(cls, version)
     cls.__encoders__[version] = encoder  # type: ignore[attr-defined]
+    return encoder
+
+
+def _interruptible_decoder(cls: type, version: int) -> Any:
+    from kafka_compat.protocol.compiler import compile_decoder
+
+    _check_version(cls, version)
+    decoder = cls.__decoders__[~version] = compile_decoder(cls, version)  # type: ignore[attr-defined]
+    return decoder
+
+
+def _interruptible_encoder(cls: type, version: int) -> Any:
+    from kafka_compat.protocol.compiler import compile_encoder
+
+    _check_version(cls, version)
+    encoder = cls.__encoders__[~version] = compile_encoder(cls, version)  # type: ignore[attr-defined]
     return encoder
 
 

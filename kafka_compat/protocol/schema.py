@@ -185,7 +185,8 @@ def schema_of(cls: type) -> Schema:
 
 
 def _message(schema: Schema) -> Callable[[type[T]], type[T]]:
-    # The codec fills the two tables, one entry per version, as versions are met.
+    # The codec fills the two tables as versions are met: by the version what is quickest, by ~version what
+    # another thread may run for long.
     return lambda cls: _slotted(cls, {"__schema__": schema, "__decoders__": {}, "__encoders__": {}})
 
 
