@@ -227,7 +227,7 @@ def test_a_strangers_packages_of_names_like_our_rooms_do_not_matter(tmp_path: Pa
         text=True,
         timeout=30,
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{PROJECT}"},
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', PROJECT)}"},
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[:2] == ["a stranger ran"] * 2

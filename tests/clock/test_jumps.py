@@ -20,14 +20,18 @@ from tests.cluster.embedded import EmbeddedCluster, until
 HOUR_MS = 3_600_000
 
 
-class JumpingClock(SystemClock):
+class JumpingClock:
     """A machine whose time of day somebody sets."""
 
     def __init__(self) -> None:
+        self._system = SystemClock()
         self.jumped_ms = 0
 
     def now_ms(self) -> int:
-        return super().now_ms() + self.jumped_ms
+        return self._system.now_ms() + self.jumped_ms
+
+    def monotonic_ms(self) -> int:
+        return self._system.monotonic_ms()
 
 
 @pytest.fixture

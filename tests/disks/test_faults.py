@@ -1,8 +1,8 @@
 """Disks that are full, fail or become read-only under a running broker, with load on it.
 
-strace makes the broker's own system calls fail, so that what is tested is the broker as it is. Through all of
-it a producer with acks=all and flush.messages=1 keeps sending; at the end every acknowledged record must be
-there, once.
+strace makes the broker's own system calls fail, and for a full disk a library does before the C library, so
+that what is tested is the broker as it is. Through all of it a producer with acks=all and flush.messages=1
+keeps sending; at the end every acknowledged record must be there, once.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance import batches, wire
+from tests.disks.full_disk import FullDisk
 from tests.disks.strace import failing
 from tests.durability.load import PARTITIONS, KafkaPythonProducer, Load, check, read_everything
 from tests.support import campaign
@@ -40,6 +41,7 @@ class Disks:
     def __init__(self, directory: Path, seed: str) -> None:
         self.chance = random.Random(seed)
         self.directories = [directory / "disk-0", directory / "disk-1"]
+        self.space = FullDisk(directory / "full-disk")
         self.broker = ObedientBroker(
             directory / "broker",
             {
@@ -48,6 +50,7 @@ class Disks:
                 "log.flush.interval.messages": "1",
                 "auto.create.topics.enable": "false",
             },
+            environment=self.space.environment,
         )
         self.broker.start()
         self.create_topic(TOPIC, PARTITIONS)
@@ -131,7 +134,7 @@ def disks(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Disks]:
 
 def full(disks: Disks) -> None:
     """No space anywhere: writes are refused, nothing goes offline, and all goes on when there is space."""
-    with failing(disks.broker.pid, ["write"], "ENOSPC"):
+    with disks.space.full():
         wait_until(lambda: disks.produce(0) == STORAGE_ERROR, PATIENCE_S, "a refusal")
     disks.load.wait_for_acknowledgement()
     wait_until(lambda: disks.produce(0) == NONE, PATIENCE_S, "an append after the refusals")
@@ -204,7 +207,7 @@ def test_no_acknowledged_record_is_lost_by_a_disk(disks: Disks) -> None:
 
 
 def test_a_topic_created_on_a_full_disk_comes_when_there_is_space(disks: Disks) -> None:
-    with failing(disks.broker.pid, ["write"], "ENOSPC"):
+    with disks.space.full():
         wait_until(lambda: disks.produce(0) == STORAGE_ERROR, PATIENCE_S, "a refusal")
         with wire.Connection(disks.broker.address) as connection:
             topic = {"name": "later", "num_partitions": 1, "replication_factor": 1}

@@ -12,6 +12,7 @@ import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance import batches, wire
+from tests.disks.full_disk import FullDisk
 from tests.disks.strace import failing
 from tests.support.servers import KafkaCompatBroker
 
@@ -67,8 +68,14 @@ class Asking:
 
 
 @pytest.fixture
-def asking(tmp_path: Path) -> Iterator[Asking]:
-    broker = KafkaCompatBroker(tmp_path / "broker", {"auto.create.topics.enable": "false"})
+def disk(tmp_path: Path) -> FullDisk:
+    return FullDisk(tmp_path / "full-disk")
+
+
+@pytest.fixture
+def asking(tmp_path: Path, disk: FullDisk) -> Iterator[Asking]:
+    settings = {"auto.create.topics.enable": "false"}
+    broker = KafkaCompatBroker(tmp_path / "broker", settings, environment=disk.environment)
     broker.start()
     asking = Asking(broker)
     yield asking
@@ -98,11 +105,12 @@ def test_without_descriptors_new_topics_and_segments_are_refused_until_there_are
     assert log.count("ulimit -n") < 10
 
 
-def test_records_are_not_told_to_be_deleted_when_a_full_disk_cannot_note_it(asking: Asking) -> None:
+def test_records_are_not_told_to_be_deleted_when_a_full_disk_cannot_note_it(
+    asking: Asking, disk: FullDisk
+) -> None:
     assert asking.create("t")[0] == NONE
     assert asking.produce("t") == NONE
-    with failing(asking.broker.pid, ["write"], "ENOSPC"):
-        # The answer is written to the socket by another call.
+    with disk.full():
         assert asking.delete_records("t", 7) == STORAGE_ERROR
     assert asking.delete_records("t", 7) == NONE
     asking.restart()
