@@ -261,8 +261,8 @@ class CoordinatorRuntime(Generic[M, R]):
         try:
             records = list(map(self._encode, write.records))
             end_offset = self._log.append(shard.index, records, write.producer, commits=write.commits)
-        except KafkaError as problem:
-            self._refused(running, write, problem.code)
+        except KafkaError as refusal:
+            self._refused(running, write, refusal.code)
             return
         except ValueError as problem:
             log.warning("%s %s: a record cannot be written: %s", self._noun, running.key, problem)
@@ -273,8 +273,7 @@ class CoordinatorRuntime(Generic[M, R]):
         self._log.when_committed(shard.index, end_offset, partial(self._committed, append))
         if shard.appends and self._commit_timeout_ms is not None:
             append.deadline_ms = self._scheduler.monotonic_ms() + self._commit_timeout_ms
-            if shard.appends_alarm is None:
-                self._set_appends_alarm(shard, append.deadline_ms)
+            self._set_appends_alarm(shard, append.deadline_ms)
 
     def _refused(self, running: RunningMachine[M], write: Write, error: ErrorCode) -> None:
         self.carry_out(running, running.machine.written(write.purpose, error, self.now()))
@@ -369,7 +368,9 @@ class CoordinatorRuntime(Generic[M, R]):
         self.carry_out(running, running.machine.tick(self.now()))
 
     def _set_appends_alarm(self, shard: Shard[M], at_ms: int) -> None:
-        shard.appends_alarm = self.timers.call_at(at_ms, partial(self._tell_late, shard))
+        """What waits is in order of time: an alarm that is set is the earlier one."""
+        if shard.appends_alarm is None:
+            shard.appends_alarm = self.timers.call_at(at_ms, partial(self._tell_late, shard))
 
     def _tell_late(self, shard: Shard[M]) -> None:
         """Whoever has waited for `commit_timeout_ms` is answered."""
@@ -379,5 +380,5 @@ class CoordinatorRuntime(Generic[M, R]):
             if append.deadline_ms <= now_ms:
                 self._tell(append, ErrorCode.REQUEST_TIMED_OUT)
         waiting = next((append for append in shard.appends if not append.is_told), None)
-        if waiting is not None and shard.appends_alarm is None:
+        if waiting is not None:
             self._set_appends_alarm(shard, waiting.deadline_ms)

@@ -41,8 +41,7 @@ class Timers:
         self._order += 1
         self._live += 1
         heapq.heappush(self._queue, (at_ms, self._order, deadline))
-        if self._wake_up is None or at_ms < self._wake_at_ms:
-            self._set_wake_up(at_ms)
+        self._wake_up_by(at_ms)
         return deadline
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Deadline:
@@ -62,8 +61,11 @@ class Timers:
                 self._wake_up.cancel()
                 self._wake_up = None
 
-    def _set_wake_up(self, at_ms: int) -> None:
+    def _wake_up_by(self, at_ms: int) -> None:
+        """Be called at `at_ms`, unless that is so sooner."""
         if self._wake_up is not None:
+            if self._wake_at_ms <= at_ms:
+                return
             self._wake_up.cancel()
         self._wake_at_ms = at_ms
         delay_ms = max(at_ms - self._scheduler.monotonic_ms(), 0)
@@ -82,5 +84,5 @@ class Timers:
         finally:
             while self._queue and self._queue[0][2].callback is None:
                 heapq.heappop(self._queue)
-            if self._queue and (self._wake_up is None or self._queue[0][0] < self._wake_at_ms):
-                self._set_wake_up(self._queue[0][0])
+            if self._queue:
+                self._wake_up_by(self._queue[0][0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import Steps, gathered
@@ -28,14 +28,10 @@ from kafka_compat.protocol.pending import PENDING, Pending
 from kafka_compat.transactions.model import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasMetadata, HasTransactions
+    from kafka_compat.handlers.services import AddPartitionsToTxnServices
 
-    class _Services(HasMetadata, HasTransactions, Protocol):
-        """What is used here."""
-
-
-_FIRST_VERSION_WITH_PRODUCER_FENCED = 2
-_FIRST_BATCHED_VERSION = 4
+_FIRST_VERSION_WITH_PRODUCER_FENCED: Final = 2
+_FIRST_BATCHED_VERSION: Final = 4
 
 PartitionErrors = dict[TopicPartition, ErrorCode]
 Settle = Callable[[str, PartitionErrors], None]
@@ -43,7 +39,7 @@ Settle = Callable[[str, PartitionErrors], None]
 
 @handler(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5)
 def add_partitions_to_txn(
-    ctx: RequestContext[_Services], request: AddPartitionsToTxnRequest
+    ctx: RequestContext[AddPartitionsToTxnServices], request: AddPartitionsToTxnRequest
 ) -> Steps[AddPartitionsToTxnResponse | Pending]:
     if ctx.api_version >= _FIRST_BATCHED_VERSION:
         return (yield from _batched(ctx, request.transactions))
@@ -73,7 +69,7 @@ def add_partitions_to_txn(
 
 
 def _batched(
-    ctx: RequestContext[_Services], transactions: list[AddPartitionsToTxnTransaction]
+    ctx: RequestContext[AddPartitionsToTxnServices], transactions: list[AddPartitionsToTxnTransaction]
 ) -> Steps[AddPartitionsToTxnResponse | Pending]:
     response = AddPartitionsToTxnResponse()
     waiting = len(transactions)
@@ -98,7 +94,9 @@ def _batched(
 
 
 def _one(
-    ctx: RequestContext[_Services], transaction: AddPartitionsToTxnTransaction, settle: Settle
+    ctx: RequestContext[AddPartitionsToTxnServices],
+    transaction: AddPartitionsToTxnTransaction,
+    settle: Settle,
 ) -> Steps[None]:
     coordinator = ctx.services.transactions
     transactional_id = transaction.transactional_id

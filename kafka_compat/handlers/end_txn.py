@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.network.request import RequestContext, handler
@@ -20,18 +20,14 @@ from kafka_compat.protocol.pending import PENDING
 from kafka_compat.transactions.model import NO_PRODUCER_ID, IdentityResult, ProducerIdentity
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasProducerIds, HasTransactions
+    from kafka_compat.handlers.services import EndTxnServices
 
-    class _Services(HasProducerIds, HasTransactions, Protocol):
-        """What is used here."""
-
-
-_FIRST_VERSION_WITH_PRODUCER_FENCED = 2
-_FIRST_VERSION_WITH_EPOCH_BUMP = 5
+_FIRST_VERSION_WITH_PRODUCER_FENCED: Final = 2
+_FIRST_VERSION_WITH_EPOCH_BUMP: Final = 5
 
 
 @handler(ApiKey.END_TXN, 0, 5)
-def end_txn(ctx: RequestContext[_Services], request: EndTxnRequest) -> object:
+def end_txn(ctx: RequestContext[EndTxnServices], request: EndTxnRequest) -> object:
     coordinator = ctx.services.transactions
     if ctx.api_version >= _FIRST_VERSION_WITH_EPOCH_BUMP:
         if coordinator.needs_producer_id(request.transactional_id):
@@ -49,7 +45,9 @@ def end_txn(ctx: RequestContext[_Services], request: EndTxnRequest) -> object:
     return PENDING
 
 
-async def _with_new_producer_id(ctx: RequestContext[_Services], request: EndTxnRequest) -> EndTxnResponse:
+async def _with_new_producer_id(
+    ctx: RequestContext[EndTxnServices], request: EndTxnRequest
+) -> EndTxnResponse:
     new_producer_id = await ctx.services.producer_ids.next()
     answer: asyncio.Future[EndTxnResponse] = asyncio.get_running_loop().create_future()
     _end_and_bump(ctx, request, new_producer_id, answer.set_result)
@@ -57,7 +55,7 @@ async def _with_new_producer_id(ctx: RequestContext[_Services], request: EndTxnR
 
 
 def _end_and_bump(
-    ctx: RequestContext[_Services],
+    ctx: RequestContext[EndTxnServices],
     request: EndTxnRequest,
     new_producer_id: int,
     send: Callable[[EndTxnResponse], None],

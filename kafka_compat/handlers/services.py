@@ -221,6 +221,14 @@ class ApiVersionsServices(HasConfig, HasServed, Protocol):
     """What ApiVersions uses."""
 
 
+class EndTxnServices(HasProducerIds, HasTransactions, Protocol):
+    """What EndTxn uses."""
+
+
+class AddPartitionsToTxnServices(HasMetadata, HasTransactions, Protocol):
+    """What AddPartitionsToTxn uses."""
+
+
 # --- a broker of a cluster
 
 

@@ -79,7 +79,7 @@ class ThreeBrokers:
         for broker_id in broker_ids:
             self.brokers[broker_id].launch()
         for broker_id in broker_ids:
-            self.brokers[broker_id].process.wait_ready(90)
+            self.brokers[broker_id].wait_ready(90)
 
     def pause(self, broker_id: int) -> None:
         """SIGSTOP: it lives, and does nothing."""

@@ -100,12 +100,12 @@ class Side:
         """Broker 1 first, so that it is the controller."""
         first, *others = self.brokers.values()
         first.launch()
-        first.process.wait_ready(START_S)
+        first.wait_ready(START_S)
         wait_until(lambda: self.node("/controller") is not None, START_S, "a controller")
         for broker in others:
             broker.launch()
         for broker in others:
-            broker.process.wait_ready(START_S)
+            broker.wait_ready(START_S)
 
     def close(self) -> None:
         self._client.stop()

@@ -64,7 +64,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         for broker in cluster.brokers.values():
             broker.launch()
         for broker in cluster.brokers.values():
-            broker.process.wait_ready(30)
+            broker.wait_ready(30)
         yield cluster
     finally:
         for broker in cluster.brokers.values():

@@ -73,7 +73,7 @@ class FaultCluster:
             for broker in self.brokers.values():
                 broker.launch()
             for broker in self.brokers.values():
-                broker.process.wait_ready(_START_S)
+                broker.wait_ready(_START_S)
             self._nodes = self._connect()
             wait_until(lambda: self.registered() == set(BROKER_IDS), _START_S, "all brokers are registered")
         except BaseException:
@@ -216,7 +216,7 @@ class FaultCluster:
         """Start a broker again and wait until it is ready; `launched` is told its process id before."""
         self.brokers[broker_id].launch()
         launched(self.brokers[broker_id].pid)
-        self.brokers[broker_id].process.wait_ready(_START_S)
+        self.brokers[broker_id].wait_ready(_START_S)
 
     @contextmanager
     def paused(self, broker_id: int) -> Iterator[None]:

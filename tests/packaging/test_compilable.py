@@ -66,7 +66,7 @@ def test_the_list_of_compiled_modules_is_in_order() -> None:
     assert all(path.is_file() for path in compiled_modules())
 
 
-def test_no_enumeration_iscompiled_modules() -> None:
+def test_no_compiled_module_has_an_enumeration() -> None:
     """Of an enumeration in a compiled module, mypyc 2.4.1 takes an optional member for true also where its
     number is 0: an error code NONE would count as an error."""
     found = [
@@ -109,9 +109,13 @@ def test_a_file_outlives_its_attribute() -> None:
     assert not found, "return it: " + "; ".join(found)
 
 
-def test_nothing_that_is_compiled_has_a_finalizer() -> None:
-    """Where it would run is another matter there."""
-    found = [str(path) for path in compiled_modules() if "def __del__" in path.read_text()]
+def test_nothing_that_is_compiled_has_a_finalizer_or_is_held_weakly() -> None:
+    """When the one would run is another matter there, and the other cannot be."""
+    found = [
+        str(path)
+        for path in compiled_modules()
+        if re.search("def __del__|import Weak|weakref", path.read_text())
+    ]
     assert not found
 
 
@@ -162,6 +166,97 @@ def test_no_loop_moves_its_own_end() -> None:
     sources |= {name: codec_module(messages.rpartition(".")[2]) for messages, name in COMPILED_CODECS.items()}
     found = [f"{name}, {place}" for name, source in sources.items() for place in _moving_bounds(source)]
     assert not found, "give the bound a name of its own: " + "; ".join(found)
+
+
+def _believed_none(source: str) -> Iterator[str]:
+    """Reads of attributes that were set to None, or found None, before a call that may have changed them."""
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _believed_in(function.body, {})
+
+
+def _believed_in(body: list[ast.stmt], none: dict[str, bool]) -> Iterator[str]:
+    """`none` holds the attributes that are None by mypy's account, and whether there was a call since."""
+    for statement in body:
+        inner = [
+            part
+            for name in ("body", "orelse", "handlers", "finalbody")
+            for part in getattr(statement, name, [])
+        ]
+        head = [part for part in ast.iter_child_nodes(statement) if part not in inner]
+        for part in (node for expression in head for node in ast.walk(expression)):
+            if (
+                isinstance(part, ast.Attribute)
+                and isinstance(part.ctx, ast.Load)
+                and none.get(ast.unparse(part))
+            ):
+                yield f"line {part.lineno}: {ast.unparse(part)}"
+        if any(
+            isinstance(node, ast.Call | ast.Await | ast.Yield) for part in head for node in ast.walk(part)
+        ):
+            none.update(dict.fromkeys(none, True))
+        if isinstance(statement, ast.Assign):
+            for target in map(ast.unparse, statement.targets):
+                none.pop(target, None)
+                if "." in target and ast.unparse(statement.value) == "None":
+                    none[target] = False
+        for block in ("body", "orelse", "finalbody"):
+            within = none if isinstance(statement, ast.Try | ast.With) else dict(none)
+            test = ast.unparse(statement.test) if isinstance(statement, ast.If | ast.While) else ""
+            if block == "body" and "." in test and test.endswith(" is None") and " and " not in test:
+                within[test.removesuffix(" is None")] = False
+            yield from _believed_in(getattr(statement, block, []), within)
+        for clause in getattr(statement, "handlers", []):
+            yield from _believed_in(clause.body, dict(none))
+
+
+def test_nothing_is_believed_to_be_none_over_a_call() -> None:
+    """mypy thinks that an attribute is None until this function assigns it; compiled, what another assigned
+    meanwhile is a TypeError."""
+    broken = "def f(self):\n self.x = None\n try: self.g()\n finally:\n  if self.x is None: self.h()"
+    assert list(_believed_none(broken)) == ["line 5: self.x"]
+    assert not list(
+        _believed_none("def f(self):\n if self.x:\n  self.x = None\n  self.g()\n if self.x: self.h()")
+    )
+    found = [
+        f"{path.relative_to(PROJECT)}, {place}"
+        for path in compiled_modules()
+        for place in _believed_none(path.read_text())
+    ]
+    assert not found, "ask a function of its own: " + "; ".join(found)
+
+
+def _classes(path: Path) -> Iterator[ast.ClassDef]:
+    return (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef))
+
+
+def test_no_other_class_inherits_from_a_compiled_one() -> None:
+    """It could not be made: "interpreted classes cannot inherit from compiled"."""
+    compiled = compiled_modules()
+    made_by = {
+        (str(path.relative_to(PROJECT).with_suffix("")).replace("/", "."), node.name)
+        for path in compiled
+        for node in _classes(path)
+        if not any(re.search(r"(Protocol|Error|NamedTuple)\b", ast.unparse(base)) for base in node.bases)
+    }
+    found = []
+    for path in (path for room in _ROOMS for path in sorted((PROJECT / room).rglob("*.py"))):
+        if path in compiled or path.is_relative_to(PROJECT / "kafka_compat/storage"):
+            continue
+        tree = ast.parse(path.read_text())
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+        names = {
+            item.asname or item.name: (f"{node.module}.{item.name}", (node.module, item.name))
+            for node in imports
+            for item in node.names
+        }
+        for node in _classes(path):
+            for base in map(ast.unparse, node.bases):
+                first, _, rest = base.partition(".")
+                module, alone = names.get(first, ("", ("", "")))
+                if (module, rest) in made_by or (not rest and alone in made_by):
+                    found.append(f"{path.relative_to(PROJECT)}: {node.name}({base})")
+    assert not found, "compile both, or neither: " + "; ".join(found)
 
 
 def _filled(wire_type: Any, elements: int) -> Any:

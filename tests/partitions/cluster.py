@@ -71,7 +71,7 @@ class PartitionedCluster:
         for broker_id in self._order[1:]:
             self.brokers[broker_id].launch()
         for broker_id in self._order[1:]:
-            self.brokers[broker_id].process.wait_ready()
+            self.brokers[broker_id].wait_ready()
 
     def _broker(self, broker_id: int) -> KafkaCompatBroker:
         host = host_of(broker_id)

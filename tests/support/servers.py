@@ -83,7 +83,7 @@ class Server:
         self._prepared = True
 
     def launch(self) -> None:
-        """Start without waiting; `process.wait_ready()` waits."""
+        """Start without waiting; `wait_ready` waits."""
         if not self._prepared:
             self.prepare()
         self._prepared = False
@@ -95,6 +95,10 @@ class Server:
     def start(self, timeout_s: float = 60) -> None:
         """Start and wait until it serves. Raises ProcessFailed with its last output."""
         self.launch()
+        self.wait_ready(timeout_s)
+
+    def wait_ready(self, timeout_s: float = 60) -> None:
+        """Wait until it serves what was launched. Raises ProcessFailed with its last output."""
         self.process.wait_ready(timeout_s)
 
     def stop(self, timeout_s: float = 20) -> int:
@@ -218,9 +222,9 @@ class GenuineKafka(Server):
         self._was_started = False
         self.overrides = dict(overrides or {})
 
-    def start(self, timeout_s: float = 60) -> None:
-        """Start and wait until it knows its controller: before that, admin requests get no answer."""
-        super().start(timeout_s)
+    def wait_ready(self, timeout_s: float = 60) -> None:
+        """Wait until it knows its controller: before that, admin requests get no answer."""
+        super().wait_ready(timeout_s)
         wait_until(self._knows_controller, timeout_s, "the controller of genuine Kafka", 0.05)
 
     def _knows_controller(self) -> bool:

@@ -209,7 +209,7 @@ class Pair:
             servers[name] = kind(folder, {**SETTINGS, "log.dirs": log_dirs})
             servers[name].launch()
         for server in servers.values():
-            server.process.wait_ready(120)
+            server.wait_ready(120)
         self.sides = [Side(name, server, directory / name) for name, server in servers.items()]
         with ThreadPoolExecutor(2) as both:
             for outcome in [both.submit(side.prepare) for side in self.sides]:

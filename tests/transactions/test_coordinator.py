@@ -39,42 +39,42 @@ class Partitions:
             done(partition, error)
 
 
-class Coordinator(TransactionCoordinator):
-    """Leads all shards of its log in epoch 3."""
+class Coordinator:
+    """One that leads all shards of its log in epoch 3."""
 
     def __init__(self, log: MemoryLog, partitions: Partitions | None = None, **settings: int) -> None:
         self.log = log
         self.partitions = partitions or Partitions()
         self.scheduler = ManualScheduler()
-        super().__init__(
+        self.actual = TransactionCoordinator(
             coordinator_log=log,
             markers=self.partitions,
             scheduler=self.scheduler,
             settings=TransactionSettings(**settings),
             now_ms=lambda: WALL_MS + self.scheduler.now_ms,
         )
-        self.start()
+        self.actual.start()
         for shard in range(log.shard_count):
-            self.load(shard, 3)
+            self.actual.load(shard, 3)
 
     def begin(self) -> ProducerIdentity:
         self.scheduler.advance()
         initiated: list[IdentityResult] = []
-        self.init_producer_id("id", 60_000, None, 7, initiated.append)
+        self.actual.init_producer_id("id", 60_000, None, 7, initiated.append)
         assert initiated[0].error is ErrorCode.NONE
         added: list[ErrorCode] = []
-        self.add_partitions("id", initiated[0].identity, PARTITIONS, added.append)
+        self.actual.add_partitions("id", initiated[0].identity, PARTITIONS, added.append)
         assert added == [ErrorCode.NONE]
         return initiated[0].identity
 
     def commit(self, identity: ProducerIdentity) -> ErrorCode:
         answers: list[IdentityResult] = []
-        self.end("id", identity, True, answers.append)
+        self.actual.end("id", identity, True, answers.append)
         (answer,) = answers
         return answer.error
 
     def state(self) -> TransactionState | ErrorCode:
-        error, status = self.describe("id")
+        error, status = self.actual.describe("id")
         return error if status is None else status.state
 
 
@@ -139,7 +139,7 @@ def test_an_open_transaction_survives_loading() -> None:
     identity = Coordinator(log).begin()
     heir = Coordinator(log)
     heir.scheduler.advance()
-    assert heir.verify("id", identity, PARTITIONS) is ErrorCode.NONE
+    assert heir.actual.verify("id", identity, PARTITIONS) is ErrorCode.NONE
     assert heir.commit(identity) is ErrorCode.NONE
     heir.scheduler.advance()
     assert heir.state() is TransactionState.COMPLETE_COMMIT
@@ -150,10 +150,10 @@ def test_who_waits_for_a_record_is_answered_when_leadership_ends() -> None:
     identity = coordinator.begin()
     coordinator.log.hold = True
     answers: list[IdentityResult] = []
-    coordinator.end("id", identity, True, answers.append)
+    coordinator.actual.end("id", identity, True, answers.append)
     assert answers == []
     for shard in range(2):
-        coordinator.unload(shard)
+        coordinator.actual.unload(shard)
     coordinator.log.commit(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert answers == [IdentityResult(ErrorCode.NOT_COORDINATOR)]
     assert coordinator.state() is ErrorCode.NOT_COORDINATOR
@@ -172,7 +172,7 @@ def test_ids_at_rest_are_forgotten_and_stay_so() -> None:
     assert coordinator.state() is TransactionState.COMPLETE_COMMIT
     coordinator.scheduler.advance(2 * SECOND_MS)
     assert coordinator.state() is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-    assert coordinator.needs_producer_id("id")
+    assert coordinator.actual.needs_producer_id("id")
     heir = Coordinator(log)
     heir.scheduler.advance()
     assert heir.state() is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
