@@ -1,10 +1,11 @@
 """The command line: one program, a subcommand for each thing to do, each in a module that is imported when
 named."""
 
-import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+
+from kafka_compat.cli.arguments import Parser
 
 #: subcommand -> module with `add_parser(subparsers)` and `run(args) -> exit code`.
 COMMANDS = {
@@ -23,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments == ["--version"]:
         print(f"kafka-compat {_version()}")
         return 0
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="kafka-compat", description="A broker that speaks the Kafka wire protocol, and tools around it."
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
