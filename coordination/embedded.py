@@ -58,8 +58,11 @@ class EmbeddedMetadataStore:
     file.
     """
 
-    def __init__(self, journal_path: str, now_ms: Callable[[], int] = _now_ms) -> None:
-        self._journal = Journal(journal_path)
+    def __init__(
+        self, journal_path: str, now_ms: Callable[[], int] = _now_ms, journal: Journal | None = None
+    ) -> None:
+        """`journal` takes the place of the file at that path."""
+        self._journal = journal or Journal(journal_path)
         self._tree = self._journal.open()
         self._now_ms = now_ms
         self._synced = self._tree.zxid
@@ -87,6 +90,10 @@ class EmbeddedMetadataStore:
         session = EmbeddedSession(self, self._last_session_id)
         self._sessions[session.session_id] = session
         return session
+
+    def snapshot(self) -> bytes:
+        """A journal file that holds the tree as it is now."""
+        return encode_snapshot(self._tree)
 
     async def close(self) -> None:
         """End every session and give the file back."""

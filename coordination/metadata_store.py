@@ -15,6 +15,7 @@ every
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
 
@@ -55,6 +56,15 @@ class SessionExpired(MetadataStoreError):
 
 class ConnectionLost(MetadataStoreError):
     """No answer came: the operation may or may not have been done."""
+
+
+class NotAllowed(MetadataStoreError):
+    """The node's ACL does not let this session do that."""
+
+
+class LoginFailed(MetadataStoreError):
+    """The store takes nobody who does not log in, or not with these credentials; the text tells what to
+    set."""
 
 
 class TransactionFailed(MetadataStoreError):
@@ -231,17 +241,27 @@ class MetadataStore(ABC):
                 await self.ensure(path)
 
     async def put(self, path: str, data: bytes | None) -> None:
-        """Have the node hold `data`, whether it exists or not, and make its parents if they are missing."""
-        try:
-            await self.set(path, data)
-        except NoNode:
-            parent = path.rpartition("/")[0]
-            if parent:
-                await self.ensure(parent)
+        """Have the node hold `data`, whether it exists or not, and make its parents if they are missing.
+
+        What was not answered is done again, which does no harm: never ConnectionLost.
+        """
+        while True:
             try:
-                await self.create(path, data)
-            except NodeExists:
                 await self.set(path, data)
+            except ConnectionLost:
+                continue
+            except NoNode:
+                with suppress(NodeExists, ConnectionLost):
+                    await self._create_with_parents(path, data)
+                    return
+            else:
+                return
+
+    async def _create_with_parents(self, path: str, data: bytes | None) -> None:
+        parent = path.rpartition("/")[0]
+        if parent:
+            await self.ensure(parent)
+        await self.create(path, data)
 
     async def delete_tree(self, path: str) -> None:
         """Remove a node and all below it, those at the bottom first; nothing when there is none.

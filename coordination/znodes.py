@@ -82,6 +82,11 @@ class ProducerIdBlock(NamedTuple):
     last: int
 
 
+def is_name(name: str) -> bool:
+    """Whether a node can be named so: ZooKeeper does not take every text."""
+    return name not in ("", ".", "..") and "/" not in name and not _NOT_IN_PATHS.search(name)
+
+
 def broker_path(broker_id: int) -> str:
     """/brokers/ids/N"""
     return f"{BROKER_IDS}/{broker_id}"
@@ -121,7 +126,7 @@ def consumer_offset_path(group: str, topic: str, partition: int) -> str:
     """/consumers/G/offsets/T/P: where clients of Kafka before 0.8.2 keep their positions. ValueError for a
     group whose name ZooKeeper does not take; a slash in it makes a deeper path, as in Kafka.
     """
-    if any(name in ("", ".", "..") for name in group.split("/")) or _NOT_IN_PATHS.search(group):
+    if not all(map(is_name, group.split("/"))):
         raise ValueError(f"{group!r} cannot be part of a path")
     return f"{CONSUMERS}/{group}/offsets/{topic}/{partition}"
 

@@ -1,7 +1,9 @@
 """The metadata store on a ZooKeeper ensemble: where genuine Kafka keeps its cluster, so both can share it.
 
 Rules, beside those of metadata_store.py:
-- Nodes are open to everyone, as Kafka's are without zookeeper.set.acl.
+- Nodes are open to everyone, or as StoreSecurity says, as Kafka's are without zookeeper.set.acl and with it.
+- A session that logs in counts as connected once it is logged in, on each connection anew. Where a login is
+  refused it is over.
 - While the session is suspended, calls wait until it stands again (or is over: SessionExpired).
 - A read whose answer was lost with the connection is asked again. A write is not: ConnectionLost says that it
   may or may not have been done, and only the caller can tell what that means.
@@ -21,25 +23,21 @@ from typing import Any
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
-from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol import serialization
 from kazoo.protocol.states import EventType, KazooState, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
-from kazoo.security import OPEN_ACL_UNSAFE
+from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
 from .metadata_store import (
-    BadVersion,
     ConnectionLost,
     Create,
     Delete,
     Event,
     EventKind,
+    LoginFailed,
     MetadataStore,
     MetadataStoreError,
-    NoChildrenForEphemerals,
-    NodeExists,
     NoNode,
-    NotEmpty,
     Operation,
     SessionExpired,
     SessionState,
@@ -49,8 +47,9 @@ from .metadata_store import (
     TransactionFailed,
     Watch,
 )
+from .store_security import OPEN, StoreSecurity, Unusable, access_of_others
 from .tree import check_path
-from .zookeeper_loop import LoopHandler, OnResult
+from .zookeeper_loop import Connection, LoopHandler, OnResult, translated
 
 log = logging.getLogger(__name__)
 
@@ -66,21 +65,6 @@ _EVENT_KINDS = {
     EventType.DELETED: EventKind.DELETED,
     EventType.CHILD: EventKind.CHILDREN,
 }
-
-_ERRORS: dict[type[Exception], type[MetadataStoreError]] = {
-    kazoo_errors.NoNodeError: NoNode,
-    kazoo_errors.NodeExistsError: NodeExists,
-    kazoo_errors.BadVersionError: BadVersion,
-    kazoo_errors.NotEmptyError: NotEmpty,
-    kazoo_errors.NoChildrenForEphemeralsError: NoChildrenForEphemerals,
-    kazoo_errors.SessionExpiredError: SessionExpired,
-    kazoo_errors.ConnectionLoss: ConnectionLost,
-    kazoo_errors.ConnectionClosedError: ConnectionLost,
-    kazoo_errors.SessionMovedError: ConnectionLost,
-    kazoo_errors.OperationTimeoutError: ConnectionLost,
-    KazooTimeoutError: ConnectionLost,
-}
-
 
 _ALIVE = (SessionState.CONNECTED, SessionState.SUSPENDED)
 
@@ -111,12 +95,13 @@ class _Watching:
 class ZooKeeperMetadataStore(MetadataStore):
     """A session with a ZooKeeper ensemble; made by `connect`."""
 
-    def __init__(self, hosts: str, session_timeout_ms: int) -> None:
+    def __init__(self, hosts: str, session_timeout_ms: int, security: StoreSecurity = OPEN) -> None:
         self._hosts, slash, chroot = hosts.partition("/")
         self._chroot = ""
         self._wanted_chroot = slash + chroot.strip("/") if chroot.strip("/") else ""
         servers = len(self._hosts.split(","))
-        self._handler = LoopHandler(session_timeout_ms / 1000 / servers)
+        self._security = security
+        self._handler = LoopHandler(session_timeout_ms / 1000 / servers, security.tls)
         retry = KazooRetry(
             max_tries=-1, delay=0.05, max_delay=_RETRY_WAIT_S_MAX, sleep_func=self._handler.sleep_func
         )
@@ -126,6 +111,10 @@ class ZooKeeperMetadataStore(MetadataStore):
             )
         except ValueError:
             raise ValueError(f"zookeeper.connect={hosts}: expected host:port,host:port/chroot") from None
+        self._client._connection = Connection(
+            self._client, retry.copy(), security.login, self._hear_login, self._hear_refusal
+        )
+        self._refusal = ""
         self._client.add_listener(self._hear_state)
         self._session_id = 0
         self._state = SessionState.SUSPENDED
@@ -139,16 +128,21 @@ class ZooKeeperMetadataStore(MetadataStore):
 
     @classmethod
     async def connect(
-        cls, hosts: str, *, session_timeout_ms: int = 18_000, connection_timeout_ms: int | None = None
+        cls,
+        hosts: str,
+        *,
+        session_timeout_ms: int = 18_000,
+        connection_timeout_ms: int | None = None,
+        security: StoreSecurity = OPEN,
     ) -> "ZooKeeperMetadataStore":
         """A new session. `hosts` as in zookeeper.connect: `host:port,host:port/chroot`; the chroot is made
         where it is missing. The servers may grant another session timeout than asked for, as configured.
 
         ValueError for hosts of another form; ConnectionLost when no server answers in `connection_timeout_ms`
-        (the session timeout when None).
+        (the session timeout when None); LoginFailed.
         """
         timeout_ms = session_timeout_ms if connection_timeout_ms is None else connection_timeout_ms
-        store = cls(hosts, session_timeout_ms)
+        store = cls(hosts, session_timeout_ms, security)
         store._client.start_async()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -157,10 +151,17 @@ class ZooKeeperMetadataStore(MetadataStore):
                     await store.ensure(store._wanted_chroot)
         except TimeoutError:
             await store.close()
-            reason = f" ({store._handler.last_error})" if store._handler.last_error else ""
+            error = store._handler.last_error
+            reason = f" ({error})" if error else ""
+            advice = "" if isinstance(error, Unusable) else ". Is zookeeper.connect right?"
             raise ConnectionLost(
-                f"no ZooKeeper answers at {hosts} within {timeout_ms} ms{reason}. Is zookeeper.connect right?"
+                f"no ZooKeeper answers at {hosts} within {timeout_ms} ms{reason}{advice}"
             ) from None
+        except SessionExpired as error:
+            await store.close()
+            if store._refusal:
+                raise LoginFailed(store._refusal) from error
+            raise
         except BaseException:
             await store.close()
             raise
@@ -202,11 +203,11 @@ class ZooKeeperMetadataStore(MetadataStore):
             try:
                 answers = await transaction.commit_async().future
             except kazoo_errors.KazooException as error:
-                raise _translated(error, operations[0].path) from None
+                raise translated(error, operations[0].path) from None
         for index, answer in enumerate(answers):
             # ZooKeeper answers for the operations before the one that failed that they were rolled back.
             if isinstance(answer, Exception) and not isinstance(answer, kazoo_errors.RolledBackError):
-                raise TransactionFailed(index, _translated(answer, operations[index].path))
+                raise TransactionFailed(index, translated(answer, operations[index].path))
         return [self._result(answer) for answer in answers]
 
     async def close(self) -> None:
@@ -274,7 +275,7 @@ class ZooKeeperMetadataStore(MetadataStore):
             try:
                 return await result.future
             except kazoo_errors.KazooException as error:
-                raise _translated(error, path) from None
+                raise translated(error, path) from None
 
     def _teller(self, watchings: Sequence[_Watching]) -> Callable[[WatchedEvent], None]:
         """What kazoo calls at the first event, and with another type of event when it forgets the watch."""
@@ -301,8 +302,24 @@ class ZooKeeperMetadataStore(MetadataStore):
         if state == KazooState.LOST:
             # Before this returns: the thread would go on to ask for a new session.
             self._handler.end()
+        if state != KazooState.CONNECTED or self._security.login is None:
+            self._pass_on(state)
+
+    def _hear_login(self) -> None:
+        """By the connection's thread, some time after kazoo has told its listeners of a connection."""
+        self._pass_on(KazooState.CONNECTED)
+
+    def _hear_refusal(self, why: str) -> None:
+        """By the connection's thread, before the session is lost for it."""
+        self._handler.call(self._take_refusal, why)
+
+    def _pass_on(self, state: str) -> None:
         session = self._client.client_id
         self._handler.call(self._take_state, state, session[0] if session else 0)
+
+    def _take_refusal(self, why: str) -> None:
+        self._refusal = why
+        log.error("%s", why)
 
     def _take_state(self, state: str, session_id: int) -> None:
         if self._state not in _ALIVE:
@@ -377,12 +394,20 @@ class ZooKeeperMetadataStore(MetadataStore):
         path = self._full(operation.path)
         if isinstance(operation, Create):
             flags = operation.ephemeral * 1 + operation.sequential * 2
-            return serialization.Create(path, operation.data, OPEN_ACL_UNSAFE, flags)
+            return serialization.Create(path, operation.data, self._acl(operation.path), flags)
         if isinstance(operation, SetData):
             return serialization.SetData(path, operation.data, operation.version)
         if isinstance(operation, Delete):
             return serialization.Delete(path, operation.version)
         return serialization.CheckVersion(path, operation.version)
+
+    def _acl(self, path: str) -> list[ACL]:
+        if not self._security.protects_nodes:
+            return list(OPEN_ACL_UNSAFE)
+        others = access_of_others(path)
+        if others.world_writes:
+            return list(OPEN_ACL_UNSAFE)
+        return [*CREATOR_ALL_ACL, *(READ_ACL_UNSAFE if others.world_reads else ())]
 
     def _result(self, answer: Any) -> str | Stat | None:
         if isinstance(answer, ZnodeStat):
@@ -401,8 +426,3 @@ def _stat(stat: ZnodeStat) -> Stat:
         ctime_ms=stat.ctime,
         mtime_ms=stat.mtime,
     )
-
-
-def _translated(error: Exception, path: str) -> MetadataStoreError:
-    translated = _ERRORS.get(type(error))
-    return translated(path) if translated else MetadataStoreError(f"{path}: {error!r}")

@@ -9,7 +9,12 @@ from contextlib import contextmanager
 from kafka_compat.coordination.embedded import StoreFailed
 from kafka_compat.coordination.journal import CorruptJournal
 from kafka_compat.coordination.malformed_nodes import MalformedNode
-from kafka_compat.coordination.metadata_store import ConnectionLost, SessionExpired
+from kafka_compat.coordination.metadata_store import (
+    ConnectionLost,
+    NotAllowed,
+    SessionExpired,
+    TransactionFailed,
+)
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.storage import errors as storage_errors
 
@@ -55,12 +60,16 @@ def code_of(error: Exception) -> ErrorCode:
 
 def told_as(error: Exception, what: str) -> KafkaError:
     """What a client is told of `error`: its code, and what is known beside it. Of what nobody foresaw it is
-    told nothing more: that, and what a broker's operator should know, goes to the log, as the failure of
-    `what`.
+    told nothing more, nor of a node of the store that this broker may not change: that, and what a broker's
+    operator should know, goes to the log, as the failure of `what`.
     """
     if isinstance(error, KafkaError):
         return error
     code = code_of(error)
+    cause = error.cause if isinstance(error, TransactionFailed) else error
+    if isinstance(cause, NotAllowed):
+        log.error("%s failed: %s", what, cause)
+        return KafkaError(code)
     if code is ErrorCode.UNKNOWN_SERVER_ERROR and not isinstance(error, MalformedNode):
         log.error("%s failed", what, exc_info=error)
         return KafkaError(code)

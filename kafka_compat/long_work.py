@@ -66,13 +66,13 @@ def counted(items: Iterable[T]) -> Steps[Counter[T]]:
 
 
 class LongWork:
-    """The long work of one broker on its event loop. `now_s` is any clock that goes on steadily."""
+    """The long work of one broker on its event loop. `now_s` is any clock that goes on steadily;
+    time.perf_counter by default.
+    """
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, now_s: Callable[[], float] = time.perf_counter
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, now_s: Callable[[], float] | None = None) -> None:
         self._loop = loop
-        self._now_s = now_s
+        self._now_s = now_s or time.perf_counter
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._taken = False
         """Whether the turn of this pass of the loop is taken."""

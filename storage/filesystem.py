@@ -12,6 +12,7 @@ import functools
 import os
 import struct
 import sys
+import threading
 from collections.abc import Callable
 from typing import Protocol
 from uuid import uuid4
@@ -19,6 +20,9 @@ from uuid import uuid4
 Buffer = bytes | bytearray | memoryview
 
 FALLOC_FL_KEEP_SIZE = 1
+_REPLACE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+_COPY_STEP_BYTES = 16 * 1024 * 1024
+_unsharing = threading.Lock()
 TEMPORARY_SUFFIX = ".tmp"
 
 
@@ -63,7 +67,9 @@ class Filesystem(Protocol):
     def read_file(self, path: str) -> bytes: ...
 
     def write_file(self, path: str, content: Buffer) -> None:
-        """Replace the content in place; neither atomic nor durable."""
+        """Replace the content in place; neither atomic nor durable. Where the file has another name too
+        (`link`), that keeps the old content.
+        """
 
     def write_file_atomically(self, path: str, content: Buffer) -> None:
         """Replace the file by a synced one: after a crash there is the old or the new content; durable on
@@ -75,6 +81,14 @@ class Filesystem(Protocol):
     def sync_directory(self, path: str) -> None: ...
 
     def rename(self, source: str, target: str) -> None: ...
+
+    def link(self, source: str, target: str) -> None:
+        """Give a file another name, on the same disk, without a copy of what it holds."""
+
+    def unshare(self, path: str) -> None:
+        """Where a file has another name too, put a copy that has this name alone in its place, durably, so
+        that it may be changed; nothing happens otherwise, or when it is not there.
+        """
 
     def unlink(self, path: str) -> None:
         """Remove a file; nothing happens when it is not there."""
@@ -172,8 +186,17 @@ class RealFilesystem:
             return file.read()
 
     def write_file(self, path: str, content: Buffer) -> None:
-        with open(path, "wb", buffering=0) as file:
-            _write_fully(file.fileno(), content)
+        fd = os.open(path, _REPLACE, 0o666)
+        try:
+            shared = os.fstat(fd).st_nlink > 1
+            if not shared:
+                os.ftruncate(fd, 0)
+                _write_fully(fd, content)
+        finally:
+            os.close(fd)
+        if shared:
+            os.unlink(path)
+            self.write_file(path, content)
 
     def write_file_atomically(self, path: str, content: Buffer) -> None:
         temporary = temporary_name(path)
@@ -204,6 +227,34 @@ class RealFilesystem:
 
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)
+
+    def link(self, source: str, target: str) -> None:
+        os.link(source, target)
+
+    def unshare(self, path: str) -> None:
+        # Of two threads the second finds it done.
+        with _unsharing:
+            self._unshare(path)
+
+    def _unshare(self, path: str) -> None:
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:
+            return
+        if found.st_nlink < 2:
+            return
+        temporary = temporary_name(path)
+        try:
+            with open(path, "rb", buffering=0) as source, open(temporary, "xb", buffering=0) as target:
+                _copy(source.fileno(), target.fileno())
+                os.utime(target.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
+                os.fsync(target.fileno())
+            os.replace(temporary, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        self.sync_directory(os.path.dirname(path))
 
     def unlink(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -270,6 +321,17 @@ def temporary_name(path: str) -> str:
 def is_temporary(name: str, of: str = "") -> bool:
     """Whether a file was to take the place of another, the one called `of` where that is given."""
     return name.endswith(TEMPORARY_SUFFIX) and (not of or name.startswith(f"{of}."))
+
+
+def copy_file(source: str, target: str) -> None:
+    """A new file with the same content. Raises OSError."""
+    with open(source, "rb", buffering=0) as read, open(target, "xb", buffering=0) as written:
+        _copy(read.fileno(), written.fileno())
+
+
+def _copy(source: int, target: int) -> None:
+    while content := os.read(source, _COPY_STEP_BYTES):
+        _write_fully(target, content)
 
 
 def _write_fully(fd: int, content: Buffer) -> None:

@@ -11,6 +11,8 @@ DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 NAME_BYTES_MAX = 255
+RETURNING = ".kafka-compat-restoring"
+"""A file that is there while the logs return to a state of before: see `saved_states`."""
 
 
 def folder_name(key: TopicPartition) -> str:

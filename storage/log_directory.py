@@ -54,6 +54,7 @@ from kafka_compat.storage.folder_names import DELETE_SUFFIX, folder_name, unique
 from kafka_compat.storage.folder_removals import FolderRemovals
 from kafka_compat.storage.loader import LogLoader
 from kafka_compat.storage.log import Log
+from kafka_compat.storage.log_fork import begin_anew, write_fork
 from kafka_compat.storage.machine_crash import BOOT_MARKER, mark_boot
 from kafka_compat.storage.offset_checkpoints import OffsetCheckpoints
 from kafka_compat.storage.open_segments import OpenSegments
@@ -204,6 +205,35 @@ class LogDirectory:
                 raise
             raise self.disk.refuse(error, f"create {path}") from error
 
+    def fork(self, source: Log, key: TopicPartition, topic_id: UUID, config: LogConfig) -> Log:
+        """A log that holds what `source`, which is in this directory, holds now; durable with its first
+        flush. Raises as `create`.
+        """
+        path = f"{self.path}/{folder_name(key)}"
+        self._check_free(key, path)
+        # What a crash leaves of it goes with the next start.
+        building = f"{self.path}/{unique_folder_name(key, DELETE_SUFFIX)}"
+        try:
+            write_fork(source, building, self._filesystem, begins_anew=True)
+            self._filesystem.rename(building, path)
+            start_offset = source.log_start_offset
+            log = self.loader.load(
+                self.disk, path, key, config, recovery_point=0, log_start_offset=start_offset, clean=True
+            ).log
+            begin_anew(log, topic_id)
+        except OSError as error:
+            self.deletions.schedule(building, 0)
+            raise self.disk.refuse(error, f"fork of {source.name} to {path}") from error
+        self.adopt(key, log)
+        return log
+
+    def _check_free(self, key: TopicPartition, path: str) -> None:
+        self.disk.check()
+        if not self.is_free(key):
+            raise NotSettled(f"the deletion of an earlier {folder_name(key)} is not on disk yet")
+        if self._filesystem.exists(path):
+            raise FolderInTheWay(f"{path} is there already, and is no log of this broker: move it away")
+
     def adopt(self, key: TopicPartition, log: Log) -> None:
         """`log` is in this directory from now on, and its checkpoints speak of it."""
         self.follow_cuts(log)
@@ -274,6 +304,10 @@ class LogDirectory:
             self.checkpoints.write_clean_offsets()
 
         self.worker.submit(work, done)
+
+    def when_idle(self, done: Done) -> None:
+        """Call back when everything is done that was asked for so far."""
+        self.worker.submit(lambda: None, done)
 
     def is_free(self, key: TopicPartition) -> bool:
         """Whether nothing on disk speaks of a log of this name."""

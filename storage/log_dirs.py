@@ -284,6 +284,17 @@ class LogDirs:
             return log
         raise refusal
 
+    def fork(self, source: TopicPartition, key: TopicPartition, topic_id: UUID) -> Log:
+        """A new log that holds what the one of `source` holds now, in the same directory, and shares its
+        closed segments (`log_fork`). Both must be ready. Raises LogDirFailure, RefusedForNow, FolderInTheWay.
+        """
+        log = self.logs[source]
+        forked = self._directories[log.disk.path].fork(log, key, topic_id, self._config_for(key[0]))
+        self.logs[key] = forked
+        if source in self.clean_offsets:
+            self.clean_offsets[key] = self.clean_offsets[source]
+        return forked
+
     def is_ready(self, key: TopicPartition) -> bool:
         """Whether nothing that was decided before about this partition is on its way to the disk, so that it
         may be created, or written to.
@@ -345,6 +356,10 @@ class LogDirs:
         """Call back once the present log starts in the directory at `path` are durable, or with the error."""
         self._directories[path].store_log_starts(done)
 
+    def when_idle(self, path: str, done: Done) -> None:
+        """Call back when the directory has done all that it was asked for so far."""
+        self._directories[path].when_idle(done)
+
     def checkpoint_recovery_points(self) -> None:
         """Note up to where each log is durable, so that a recovery starts there."""
         for directory in self._online():
@@ -381,6 +396,14 @@ class LogDirs:
             self._on_failure(directory.path, lost)
 
     # --- the end
+
+    def abandon(self) -> None:
+        """Let go of every log as a kill does, and give up the locks: what is there is wanted no more."""
+        for directory in self._directories.values():
+            directory.worker.close()
+            for log in directory.logs.values():
+                log.let_go()
+        self.unlock()
 
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
         """Flush and close every log, write the checkpoints and then the marker of a clean stop; give up the

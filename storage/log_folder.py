@@ -30,6 +30,8 @@ from kafka_compat.storage.segment_files import (
 from kafka_compat.storage.snapshots import load_producers, snapshot_offsets
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+FORKED_AT = "kafka-compat-forked-at"
+"""The file with the offset from which on a fork's own records are: see `log_fork`."""
 
 
 class LogFolder:
@@ -223,6 +225,8 @@ class LogFolder:
         if self._metadata_changed:
             self._metadata_changed = False
             self._filesystem.sync_file(f"{self.path}/{PARTITION_METADATA}")
+            if self._filesystem.exists(f"{self.path}/{FORKED_AT}"):
+                self._filesystem.sync_file(f"{self.path}/{FORKED_AT}")
             self._filesystem.sync_directory(self._parent)
         self.sync_directory()
 

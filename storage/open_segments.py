@@ -173,6 +173,12 @@ class SparingFilesystem:
     def rename(self, source: str, target: str) -> None:
         self._filesystem.rename(source, target)
 
+    def link(self, source: str, target: str) -> None:
+        self._filesystem.link(source, target)
+
+    def unshare(self, path: str) -> None:
+        self._again(lambda: self._filesystem.unshare(path))
+
     def unlink(self, path: str) -> None:
         self._filesystem.unlink(path)
 

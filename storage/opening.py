@@ -12,7 +12,7 @@ from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.errors import CorruptFile, CorruptRecord
 from kafka_compat.storage.filesystem import Filesystem
 from kafka_compat.storage.leader_epochs import LeaderEpochs
-from kafka_compat.storage.log_folder import LEADER_EPOCH_CHECKPOINT
+from kafka_compat.storage.log_folder import FORKED_AT, LEADER_EPOCH_CHECKPOINT
 from kafka_compat.storage.producers import ProducerState
 from kafka_compat.storage.scan import scan_batches
 from kafka_compat.storage.segment import Segment
@@ -101,6 +101,7 @@ class Opening:
             self._write_snapshot(base_offset)
         self.leader_epochs.truncate_from_end(base_offset)
         self.end_offset = base_offset
+        forked_at = self._forked_at()
         for number, segment in enumerate(segments[first:], first):
             if segment.base_offset > self.end_offset:
                 if not keep_gaps and self.end_offset >= recovery_point:
@@ -110,11 +111,21 @@ class Opening:
             elif segment.base_offset < self.end_offset:
                 self._drop_from(number, f"the segment before ends at {self.end_offset}")
                 break
+            if segment.base_offset == forked_at:
+                self.producers.forget_sequences()
             if number > first:
                 self._write_snapshot(segment.base_offset)
             if not self._recover_segment(segment, total_bytes, progress):
                 self._drop_from(number + 1, "they follow a corrupt batch")
                 break
+
+    def _forked_at(self) -> int:
+        """Where producers begin anew, in a log that began as a fork; -1 in others."""
+        if FORKED_AT not in self._names:
+            return -1
+        content = self._filesystem.read_file(f"{self._directory}/{FORKED_AT}")
+        # An end of the machine before the fork was durable may have emptied it.
+        return int(content) if content.isdigit() else -1
 
     def _tell_gap(self, base_offset: int) -> None:
         if not self._compacts:
@@ -161,6 +172,7 @@ class Opening:
                 corruption,
             )
             self.truncated_bytes += lost
+            segment.unshare()
             segment.file.truncate(segment.size_bytes)
         segment.sync_all()
         if segment.sealed:

@@ -285,6 +285,11 @@ class ProducerState:
 
     # Forgetting
 
+    def forget_sequences(self) -> None:
+        """Expect each producer to begin anew with its sequence, in the epoch that it has."""
+        for entry in self._entries.values():
+            entry.batches.clear()
+
     def remove_expired(self, now_ms: int) -> None:
         """Forget producers without open transaction that were silent for producer.id.expiration.ms."""
         horizon_ms = now_ms - self._expiration_ms

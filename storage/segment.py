@@ -125,11 +125,18 @@ class Segment:
     def _open(self) -> File:
         if self.deleted:
             raise FileNotFoundError(f"{self.path(LOG_SUFFIX)} is deleted")
+        if not self.sealed:
+            self._files.unshare()
         file = self._files.open_log()
         # Another thread may have opened it meanwhile.
         self._swap_file(file)
         self._opened()
         return file
+
+    def unshare(self) -> None:
+        """Have the files for this log alone, before they are changed though the segment was sealed."""
+        self._files.unshare()
+        self._swap_file(None)
 
     def _swap_file(self, file: File | None) -> File | None:
         """The file before. Compiled, an assignment ends the old value before the new one is there, and other
@@ -421,6 +428,7 @@ class Segment:
 
     def cut_files(self, size_bytes: int) -> None:
         """Bring the files into line with `truncate_to_position`, the log file durably."""
+        self.unshare()
         self.txn_index.store()
         self.file.truncate(size_bytes)
         self.file.sync()

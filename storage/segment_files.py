@@ -45,6 +45,13 @@ class SegmentFiles:
     def open_log(self) -> File:
         return self._filesystem.open(self.path(LOG_SUFFIX))
 
+    def unshare(self) -> None:
+        """Have what is written to for this log alone, where a fork has it too (`log_fork`). Indexes are
+        replaced, and need not be.
+        """
+        self._filesystem.unshare(self.path(LOG_SUFFIX))
+        self._filesystem.unshare(self.path(TXN_INDEX_SUFFIX))
+
     def create_log(self) -> File:
         return self._filesystem.create(self.path(LOG_SUFFIX))
 

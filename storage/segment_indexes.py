@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from typing import Final
 
 from kafka_compat.storage.errors import CorruptFile
 from kafka_compat.storage.filesystem import File
@@ -19,6 +20,9 @@ from kafka_compat.storage.time_index import TimeIndex, TimestampEntry
 from kafka_compat.storage.txn_index import TransactionIndex
 
 logger = logging.getLogger(__name__)
+
+SMALL_BYTES: Final = 64 * 1024
+"""Of a log file that is read as quickly as its indexes."""
 
 
 class SegmentIndexes:
@@ -96,6 +100,9 @@ class SegmentIndexes:
         try:
             offset_index, time_index = self._files.read_indexes(log_size_bytes)
         except (FileNotFoundError, CorruptFile) as error:
+            if isinstance(error, FileNotFoundError) and log_size_bytes <= SMALL_BYTES:
+                # In a state that was returned to they are not there (`saved_states`).
+                return self.rebuild(log, log_size_bytes, interval_bytes, stores=False)
             logger.warning("making the indexes of %s anew: %s", self._files.path(LOG_SUFFIX), error)
             return self.rebuild(log, log_size_bytes, interval_bytes)
         if not self._max_timestamp_known:
@@ -103,7 +110,9 @@ class SegmentIndexes:
         self.offset_index, self.time_index = offset_index, time_index
         return offset_index, time_index
 
-    def rebuild(self, log: File, log_size_bytes: int, interval_bytes: int) -> tuple[OffsetIndex, TimeIndex]:
+    def rebuild(
+        self, log: File, log_size_bytes: int, interval_bytes: int, *, stores: bool = True
+    ) -> tuple[OffsetIndex, TimeIndex]:
         """Make both anew from the headers in the log file, and store them."""
         anew = SegmentIndexes(self._files, self._base_offset, stored=False)
         offset_index, time_index = anew._begin()
@@ -113,8 +122,9 @@ class SegmentIndexes:
         self.offset_index, self.time_index = offset_index, time_index
         self.stored = self._is_new = False
         # On a full disk they stay in memory alone: nobody is served less for that.
-        with contextlib.suppress(OSError):
-            self.store()
+        if stores:
+            with contextlib.suppress(OSError):
+                self.store()
         return offset_index, time_index
 
     def _begin(self) -> tuple[OffsetIndex, TimeIndex]:

@@ -130,6 +130,7 @@ class TransactionIndex:
     def reset(self) -> None:
         """Forget everything, also what cannot be read, before the segment is read anew."""
         if self._filesystem.exists(self._path):
+            self._filesystem.unshare(self._path)
             self._filesystem.open(self._path).truncate(0)
         self._entries = []
         self._stored = True

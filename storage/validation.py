@@ -167,11 +167,7 @@ def validate_batches(
         raise TakesLong
     attributes = header.attributes
     codec = attributes & COMPRESSION_MASK
-    if (
-        codec == _ZSTD
-        and produce_version is not None
-        and produce_version < _FIRST_VERSION_OF_ZSTD
-    ):
+    if codec == _ZSTD and produce_version is not None and produce_version < _FIRST_VERSION_OF_ZSTD:
         raise UnsupportedCompressionType(f"Produce v{produce_version} does not know zstd, v7 does")
     if header.base_offset != 0:
         raise InvalidRecord(f"the base offset of a client's batch must be 0, not {header.base_offset}")

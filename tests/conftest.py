@@ -55,7 +55,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "beside them; their group.min.session.timeout.ms must be 1000",
     )
 
-
     parser.addoption(
         "--expect-compiled",
         action="store_true",

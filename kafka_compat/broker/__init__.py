@@ -11,6 +11,7 @@ Several may live in one process: nothing is shared but what is passed in.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kafka_compat.broker.broker import Broker
@@ -23,18 +24,40 @@ from kafka_compat.storage.filesystem import Filesystem
 if TYPE_CHECKING:
     from kafka_compat.cluster.membership import ClusterMembership
     from kafka_compat.cluster.session import ConnectStore
-    from kafka_compat.membership.lone import LoneMembership
+    from kafka_compat.coordinators.scheduler import Scheduler
+    from kafka_compat.membership.lone import LoneMembership, NewTree
+    from kafka_compat.network.stages import Stages
+    from kafka_compat.storage.directory_worker import Worker
 
 __all__ = ["Broker", "StartupError", "cluster_broker", "lone_broker"]
 
 
 def lone_broker(
-    config: BrokerConfig, *, clock: Clock | None = None, filesystem: Filesystem | None = None
+    config: BrokerConfig,
+    *,
+    clock: Clock | None = None,
+    filesystem: Filesystem | None = None,
+    scheduler: Scheduler | None = None,
+    stages: Stages | None = None,
+    new_worker: Callable[[str], Worker] | None = None,
+    new_tree: NewTree | None = None,
 ) -> Broker[LoneMembership]:
-    """A broker that is alone; `clock` and `filesystem` (of its logs) are the machine's own by default."""
+    """A broker that is alone; `clock`, `filesystem` (of its logs), `scheduler` (of its coordinators' timers),
+    `new_worker` (for each log directory) and `new_tree` (of its metadata) are the machine's own by default;
+    `stages` are what requests go through beside their handlers.
+    """
     from kafka_compat.membership.lone import LoneMembership
 
-    return Broker(config, LoneMembership(), SERVED, clock=clock, filesystem=filesystem)
+    return Broker(
+        config,
+        LoneMembership() if new_tree is None else LoneMembership(new_tree),
+        SERVED,
+        clock=clock,
+        filesystem=filesystem,
+        scheduler=scheduler,
+        stages=stages,
+        new_worker=new_worker,
+    )
 
 
 def cluster_broker(
@@ -43,9 +66,21 @@ def cluster_broker(
     *,
     clock: Clock | None = None,
     filesystem: Filesystem | None = None,
+    scheduler: Scheduler | None = None,
+    stages: Stages | None = None,
+    new_worker: Callable[[str], Worker] | None = None,
 ) -> Broker[ClusterMembership]:
     """A broker of the cluster with whose metadata store `connect_store` opens sessions; the rest as above."""
     from kafka_compat.cluster.membership import ClusterMembership
 
     membership = ClusterMembership(connect_store)
-    return Broker(config, membership, CLUSTER_SERVED, clock=clock, filesystem=filesystem)
+    return Broker(
+        config,
+        membership,
+        CLUSTER_SERVED,
+        clock=clock,
+        filesystem=filesystem,
+        scheduler=scheduler,
+        stages=stages,
+        new_worker=new_worker,
+    )

@@ -12,38 +12,52 @@ import gc
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Generic, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple
 
-from kafka_compat.broker import data_folders
+from kafka_compat.broker import data_folders, limits
 from kafka_compat.broker.addresses import Addresses
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
+from kafka_compat.broker.quotas_in_force import QuotasInForce
 from kafka_compat.broker.services import BrokerServices, M_co
 from kafka_compat.clock import Clock, SystemClock
-from kafka_compat.config import BrokerConfig, TopicToCreate
+from kafka_compat.config import BrokerConfig, ConfigError, Listener, TopicToCreate
 from kafka_compat.coordination.model import BrokerInfo, Endpoint
 from kafka_compat.errors import StartupError
+from kafka_compat.lazy import Lazy
 from kafka_compat.long_work import LongWork
+from kafka_compat.membership.entity_changes import EntityChanges
 from kafka_compat.membership.foundation import Foundation, Made, Opened
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.config_manager import ConfigManager
 from kafka_compat.metadata.topic_overrides import TopicOverrides
 from kafka_compat.network.dispatch import Dispatcher
-from kafka_compat.network.limits import Limits, bound
 from kafka_compat.network.server import Server
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.leaderships import Leaderships
-from kafka_compat.storage.directory_worker import ThreadWorker
+from kafka_compat.security.broker_security import NONE
+from kafka_compat.storage.directory_worker import ThreadWorker, Worker
 from kafka_compat.storage.filesystem import Filesystem
-from kafka_compat.storage.log_dirs import LoadReport, LogDirs
+from kafka_compat.storage.log_dirs import LogDirs
 from kafka_compat.tasks import OnFailure, Tasks
 from kafka_compat.upkeep.maintenance import Maintenance
+
+if TYPE_CHECKING:
+    import socket
+
+    from kafka_compat.broker.entrances import Entrances
+    from kafka_compat.coordinators.scheduler import Scheduler
+    from kafka_compat.network.stages import Stages
+    from kafka_compat.replication.partition import Partition
 
 log = logging.getLogger(__name__)
 
 # Few objects of a broker form cycles, and a collection in the middle of a request frees next to nothing.
 # Those of new objects are short; older ones, maybe of one long request, are left to Maintenance.
 GC_THRESHOLDS = (5_000, 1_000_000, 1_000_000)
+_STARTS_PER_COLLECTION = 8
+"""To look through all that the process holds takes half as long as a start."""
 
 
 class Broker(Generic[M_co]):
@@ -60,6 +74,9 @@ class Broker(Generic[M_co]):
         *,
         clock: Clock | None = None,
         filesystem: Filesystem | None = None,
+        scheduler: Scheduler | None = None,
+        stages: Stages | None = None,
+        new_worker: Callable[[str], Worker] | None = None,
     ) -> None:
         """`served` are the APIs that it serves, with their lowest and highest versions."""
         self.config = config
@@ -68,10 +85,14 @@ class Broker(Generic[M_co]):
         """Called when the broker cannot go on: whoever runs it stops it and exits with an error."""
         self._clock: Clock = clock or SystemClock()
         self._filesystem = filesystem
+        self._scheduler = scheduler
+        self._stages = stages
+        self._new_worker = new_worker
         self._served = served
         self._tasks = Tasks(self._end)
         self._leaderships = Leaderships()
         self._running: _Running | None = None
+        self._started_anew = 0
         self._server: Server | None = None
         self._log_dirs: LogDirs | None = None
 
@@ -93,15 +114,21 @@ class Broker(Generic[M_co]):
         wrong.
         """
         try:
-            self._running = await self._start()
+            self._running = await self._start(None)
         except BaseException:
             await self._abandon()
             raise
 
-    async def _start(self) -> _Running:
+    async def _start(self, sockets: list[tuple[Listener, socket.socket]] | None) -> _Running:
+        """`sockets`: to listen with, of an earlier start."""
         config, membership = self.config, self.membership
-        server = self._server = Server(_limits(config))
-        self._bind(server)
+        rates = Lazy(partial(limits.connection_rates, config))
+        server = self._server = Server(limits.limits_of(config), rates)
+        if sockets is None:
+            self._bind(server)
+        else:
+            server.take_over(sockets)
+        entrances = self._make_entrances(server)
 
         overrides = TopicOverrides(config)
         log_dirs = self._open_log_dirs(overrides)
@@ -111,31 +138,44 @@ class Broker(Generic[M_co]):
         opened = await membership.open_store(config, self._clock, first, stored_cluster_id)
         log_dirs.identify(config.broker_id, opened.cluster_id)
 
-        foundation = self._lay_foundation(opened, log_dirs, overrides)
+        await self._take_over_first_users(opened)
+        foundation = self._lay_foundation(opened, log_dirs, overrides, entrances)
         made = membership.make(foundation)
-        coordinators = HostedCoordinators(foundation, made.replicas, membership)
+        coordinators = HostedCoordinators(foundation, made.replicas, membership, self._scheduler)
         addresses = Addresses(config.broker_id, config.advertised_listeners, server.bound)
         services = self.services = BrokerServices(
             foundation, made, membership, coordinators, addresses, self._tasks, self._served
         )
-        dispatcher = Dispatcher(services)
+        dispatcher = Dispatcher(services, self._stages)
+        quotas = QuotasInForce(foundation, services, dispatcher, rates)
 
         # What is loaded stays, and hardly any of it is in a cycle: the collector would only walk it again and
         # again, which takes longer than the loading where there are very many partitions.
         gc.collect()
         gc.disable()
         try:
+            await membership.note_changes()
             await self._read_settings(foundation, made)
+            await self._read_delegation_tokens(foundation)
+            if entrances is not None:
+                entrances.delegation_tokens = services.delegation_tokens
+                await entrances.open(foundation, self._tasks)
+            await self._read_acls(foundation)
+            await quotas.load()
             report = data_folders.load(log_dirs, keep_gaps=opened.may_lack_topics)
-            _tell_of_recovery(report)
             await membership.take_up(report)
         finally:
             gc.enable()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         await membership.register(self._registration(addresses))
-        await server.start(dispatcher.dispatch)
+        await server.start(dispatcher.dispatch, dispatcher.refusal)
+        limits.limit_connections(config, server, rates)
+        foundation.configs.on_broker_config_changed.append(
+            lambda _: limits.limit_connections(config, server, rates)
+        )
         await membership.settle()
+        self._keep_removing_delegation_tokens(foundation.metadata)
 
         maintenance = Maintenance(
             config,
@@ -164,6 +204,24 @@ class Broker(Generic[M_co]):
                     f"--override listeners={listener.name}://127.0.0.1:PORT (0 for any free port)."
                 ) from error
 
+    def _make_entrances(self, server: Server) -> Entrances | None:
+        """What listeners ask of their clients, if any does."""
+        if all(listener.security_protocol == "PLAINTEXT" for listener in self.config.listeners):
+            return None
+        from kafka_compat.broker.entrances import Entrances
+
+        try:
+            return Entrances(self.config, self._clock, server)
+        except ConfigError as error:
+            raise StartupError(error.in_full) from error
+
+    async def _take_over_first_users(self, opened: Opened) -> None:
+        path = self.config.str("kafka.compat.scram.credentials.file")
+        if path:
+            from kafka_compat.security import first_users
+
+            await first_users.take_over(path, opened.store)
+
     def _open_log_dirs(self, overrides: TopicOverrides) -> LogDirs:
         loop = asyncio.get_running_loop()
 
@@ -177,12 +235,16 @@ class Broker(Generic[M_co]):
             config_for=overrides.log_config,
             filesystem=self._filesystem,
             on_failure=failed,
-            new_worker=lambda path: ThreadWorker(f"log-dir {path}", loop.call_soon_threadsafe),
+            new_worker=self._new_worker
+            or (lambda path: ThreadWorker(f"log-dir {path}", loop.call_soon_threadsafe)),
         )
         data_folders.lock(log_dirs)
+        data_folders.finish_return(log_dirs)
         return log_dirs
 
-    def _lay_foundation(self, opened: Opened, log_dirs: LogDirs, overrides: TopicOverrides) -> Foundation:
+    def _lay_foundation(
+        self, opened: Opened, log_dirs: LogDirs, overrides: TopicOverrides, entrances: Entrances | None
+    ) -> Foundation:
         loop = asyncio.get_running_loop()
         metadata = MetadataCache(opened.cluster_id, self.config.broker_id)
         return Foundation(
@@ -198,6 +260,8 @@ class Broker(Generic[M_co]):
             long_work=LongWork(loop),
             call_soon=loop.call_soon,
             end_broker=self._end,
+            entity_changes=EntityChanges(self._tasks),
+            broker_security=(lambda: NONE) if entrances is None else entrances.broker_security,
         )
 
     async def _read_settings(self, foundation: Foundation, made: Made) -> None:
@@ -207,13 +271,73 @@ class Broker(Generic[M_co]):
         configs.on_broker_config_changed.append(lambda _: topic_settings.apply_broker_defaults())
         await topic_settings.read_all()
 
+    async def _read_acls(self, foundation: Foundation) -> None:
+        if self.config.authorizer is None:
+            return
+        from kafka_compat.security.acls import made
+
+        now_ms = foundation.clock.now_ms
+        services = self.services
+        services.authorizer, services.acls = await made.make(
+            self.config.authorizer, foundation.store, self._tasks, now_ms
+        )
+
+    async def _read_delegation_tokens(self, foundation: Foundation) -> None:
+        key = self.config.delegation_token_key
+        if key is None:
+            return
+        from kafka_compat.security.tokens import made
+
+        self.services.delegation_tokens = await made.make(
+            self.config, key, foundation.store, self._tasks, foundation.clock.now_ms
+        )
+
+    def _keep_removing_delegation_tokens(self, metadata: MetadataCache) -> None:
+        tokens = self.services.delegation_tokens
+        if tokens is None:
+            return
+
+        def is_controller() -> bool:
+            return metadata.controller_id == metadata.local_id
+
+        interval_s = self.config.int("delegation.token.expiry.check.interval.ms") / 1000
+        work = partial(tokens.keep_removing, is_controller, interval_s)
+        self._tasks.spawn("removing delegation tokens that have expired", work, OnFailure.RESTART)
+
     def _registration(self, addresses: Addresses) -> BrokerInfo:
-        endpoints = (Endpoint(name, host, port) for name, (host, port) in addresses.own().items())
+        protocols = {listener.name: listener.security_protocol for listener in self.config.listeners}
+        endpoints = (
+            Endpoint(name, host, port, protocols[name]) for name, (host, port) in addresses.own().items()
+        )
         return BrokerInfo(self.config.broker_id, tuple(endpoints), self.config.str("broker.rack"))
 
     async def create_wanted_topics(self, wanted: Sequence[TopicToCreate]) -> None:
         """Make the topics of KAFKA_CREATE_TOPICS that are not there; one that cannot be made is logged."""
         await self.membership.create_wanted_topics(wanted)
+
+    # --- when somebody does not wait for the time
+
+    async def catch_up(self) -> None:
+        """Do all upkeep that the time of day asks for, now."""
+        if self._running is not None:
+            await self._running.maintenance.do_all()
+
+    async def compact(self, partition: Partition) -> None:
+        """Compact its log, now."""
+        if self._running is not None:
+            await self._running.maintenance.compact(partition)
+
+    async def at_rest(self) -> None:
+        """Wait until the disks have done what they were asked for so far."""
+        if self._log_dirs is not None:
+            for path in self._log_dirs.directories:
+                await finished(partial(self._log_dirs.when_idle, path))
+
+    @property
+    def server(self) -> Server:
+        """Its connections."""
+        assert self._server is not None
+        return self._server
 
     # --- what must not happen
 
@@ -255,8 +379,39 @@ class Broker(Generic[M_co]):
         if controlled:
             await self.membership.hand_over()
         await self.membership.leave()
-        running.maintenance.stop()
         running.server.stop_accepting()
+        await self._stop_serving(running)
+        running.foundation.log_dirs.close(self.services.replicas.high_watermarks())
+
+    async def start_anew(self, change: Callable[[], None]) -> None:
+        """Forget all that this broker holds as a kill does, `change` its data folders, and start on what is
+        there then. Clients are disconnected, and those that come meanwhile wait. Raises StartupError, upon
+        which the broker cannot go on.
+        """
+        running, self._running = self._running, None
+        if running is None:
+            raise StartupError("the broker does not serve")
+        sockets = running.server.hand_over()
+        await self.membership.leave()
+        await self._stop_serving(running)
+        running.foundation.log_dirs.abandon()
+        self._tasks = Tasks(self._end)
+        self._leaderships = Leaderships()
+        self._started_anew += 1
+        if self._started_anew % _STARTS_PER_COLLECTION == 0:
+            # What a broker was made of is in cycles, and was frozen: this start collects it.
+            gc.unfreeze()
+        try:
+            change()
+            self._running = await self._start(sockets)
+        except BaseException:
+            await self._abandon()
+            self._end()
+            raise
+
+    async def _stop_serving(self, running: _Running) -> None:
+        """All but the logs."""
+        running.maintenance.stop()
         await self._tasks.close()
         services = self.services
         services.coordinators.close()
@@ -267,7 +422,6 @@ class Broker(Generic[M_co]):
         await asyncio.sleep(0)
         running.foundation.flusher.close()
         await self.membership.close()
-        running.foundation.log_dirs.close(services.replicas.high_watermarks())
 
     async def _abandon(self) -> None:
         """Give back what a start that failed had claimed."""
@@ -287,27 +441,3 @@ class _Running(NamedTuple):
     dispatcher: Dispatcher
     foundation: Foundation
     maintenance: Maintenance
-
-
-def _limits(config: BrokerConfig) -> Limits:
-    return Limits(
-        request_max_bytes=config.int("socket.request.max.bytes"),
-        idle_max_ms=config.int("connections.max.idle.ms"),
-        connections_max=config.int("max.connections"),
-        connections_per_ip_max=config.int("max.connections.per.ip"),
-        frame_deadline_ms=config.int("kafka.compat.frame.timeout.ms"),
-        send_buffer_bytes=config.int("socket.send.buffer.bytes"),
-        receive_buffer_bytes=config.int("socket.receive.buffer.bytes"),
-        connections_per_ip_overrides=config.connections_per_ip_overrides,
-        request_memory_bytes=bound(config.int("queued.max.request.bytes")),
-        answer_memory_bytes=bound(config.int("kafka.compat.queued.max.response.bytes")),
-    )
-
-
-def _tell_of_recovery(report: LoadReport) -> None:
-    if not report.clean:
-        log.warning(
-            "the last stop was not clean: checked %d logs, %d bytes", report.log_count, report.recovered_bytes
-        )
-    for directory in report.offline:
-        log.error("log directory %s is offline", directory)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Mapping
 
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
 from kafka_compat.storage.errors import StorageError
+from kafka_compat.storage.folder_names import RETURNING
 from kafka_compat.storage.log_dirs import LoadReport, LogDirs
 from kafka_compat.storage.meta_properties import stored_meta_properties
+
+log = logging.getLogger(__name__)
 
 
 def lock(log_dirs: LogDirs) -> None:
@@ -19,6 +24,20 @@ def lock(log_dirs: LogDirs) -> None:
         raise StartupError(str(error)) from error
     if len(log_dirs.offline) == len(log_dirs.directories):
         raise StartupError(f"cannot use {', '.join(log_dirs.directories)} for data (log.dirs)")
+
+
+def finish_return(log_dirs: LogDirs) -> None:
+    """Return to the state to which a kill did not let the folders return. Raises StartupError."""
+    first = log_dirs.directories[0]
+    if os.path.exists(f"{first}/{RETURNING}"):
+        from kafka_compat.storage import saved_states
+
+        try:
+            saved_states.finish_return(log_dirs.directories)
+        except OSError as error:
+            raise StartupError(
+                f"cannot restore the snapshot that {first}/{RETURNING} names: {error}"
+            ) from error
 
 
 def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
@@ -52,8 +71,15 @@ def _check(stored: Mapping[str, str], folders: str, config: BrokerConfig) -> Non
 
 
 def load(log_dirs: LogDirs, *, keep_gaps: bool) -> LoadReport:
-    """Open all logs. Raises StartupError."""
+    """Open all logs, and say what was wrong with them. Raises StartupError."""
     try:
-        return log_dirs.load(keep_gaps=keep_gaps)
+        report = log_dirs.load(keep_gaps=keep_gaps)
     except StorageError as error:
         raise StartupError(str(error)) from error
+    if not report.clean:
+        log.warning(
+            "the last stop was not clean: checked %d logs, %d bytes", report.log_count, report.recovered_bytes
+        )
+    for directory in report.offline:
+        log.error("log directory %s is offline", directory)
+    return report

@@ -16,6 +16,7 @@ from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.kinds import CompressionType
 
 if TYPE_CHECKING:
+    from kafka_compat.coordinators.scheduler import Scheduler
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.membership.foundation import Foundation
     from kafka_compat.membership.membership import Membership
@@ -27,7 +28,15 @@ if TYPE_CHECKING:
 class HostedCoordinators:
     """See above. Hears from `Leaderships` what is led."""
 
-    def __init__(self, foundation: Foundation, replicas: ReplicaManager, membership: Membership) -> None:
+    def __init__(
+        self,
+        foundation: Foundation,
+        replicas: ReplicaManager,
+        membership: Membership,
+        scheduler: Scheduler | None = None,
+    ) -> None:
+        """`scheduler` is that of their timers, if it is not to be real time on this loop."""
+        self._given_scheduler = scheduler
         self._foundation = foundation
         self._replicas = replicas
         self._membership = membership
@@ -68,9 +77,15 @@ class HostedCoordinators:
         if groups is not None:
             groups.forget_partitions([(topic, partition) for partition in partitions])
 
+    def _scheduler(self) -> Scheduler:
+        if self._given_scheduler is not None:
+            return self._given_scheduler
+        from kafka_compat.coordinators.scheduler import LoopScheduler
+
+        return LoopScheduler(self._loop)
+
     def _make_groups(self) -> GroupCoordinator:
         from kafka_compat.coordinators.partition_log import PartitionCoordinatorLog
-        from kafka_compat.coordinators.scheduler import LoopScheduler
         from kafka_compat.groups.coordinator import GroupCoordinator
         from kafka_compat.groups.settings import group_settings
 
@@ -78,7 +93,7 @@ class HostedCoordinators:
         codec = CompressionType(config.int("offsets.topic.compression.codec"))
         groups = GroupCoordinator(
             coordinator_log=PartitionCoordinatorLog(self._replicas, metadata, clock, codec),
-            scheduler=LoopScheduler(self._loop),
+            scheduler=self._scheduler(),
             settings=group_settings(config),
             now_ms=clock.now_ms,
             partition_exists=lambda topic, partition: metadata.partition(topic, partition) is not None,
@@ -88,7 +103,6 @@ class HostedCoordinators:
 
     def _make_transactions(self) -> TransactionCoordinator:
         from kafka_compat.coordinators.partition_log import PartitionCoordinatorLog
-        from kafka_compat.coordinators.scheduler import LoopScheduler
         from kafka_compat.transactions.coordinator import TransactionCoordinator
         from kafka_compat.transactions.settings import transaction_settings
 
@@ -98,7 +112,7 @@ class HostedCoordinators:
                 self._replicas, metadata, clock, CompressionType.NONE, TRANSACTIONS_TOPIC
             ),
             markers=self._membership.marker_writer(self.markers.get()),
-            scheduler=LoopScheduler(self._loop),
+            scheduler=self._scheduler(),
             settings=transaction_settings(config),
             now_ms=clock.now_ms,
         )

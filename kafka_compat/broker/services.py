@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from kafka_compat.membership.lone_controller import Controller
     from kafka_compat.membership.membership import Membership
     from kafka_compat.quotas.client_quotas import ClientQuotas
+    from kafka_compat.quotas.enforcement import Enforcement
     from kafka_compat.replication.log_mover import LogMover
+    from kafka_compat.security.acls.keeper import Keeper
+    from kafka_compat.security.authorizer import Authorizer
     from kafka_compat.security.scram_credentials import ScramCredentials
+    from kafka_compat.security.tokens.keeper import Keeper as DelegationTokens
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
@@ -64,10 +68,18 @@ class BrokerServices(Generic[M_co]):
         self.address_for = addresses.address_for
         self.served = served
         """The APIs and versions that it serves, and tells clients of."""
+        self.authorizer: Authorizer | None = None
+        """Who may do what; None: everybody everything. Before the first request comes it is what it stays."""
+        self.acls: Keeper | None = None
+        """What the authorizer decides by."""
+        self.delegation_tokens: DelegationTokens | None = None
+        """None without a secret key for them. It is what it stays before the first request comes."""
         self.fetch_sessions = FetchSessionCache(
             config.int("max.incremental.fetch.session.cache.slots"), FETCH_SESSION_EVICTION_MS
         )
         self.coordinators = coordinators
+        self.quotas: Enforcement | None = None
+        """What clients may use; None while nobody has a quota."""
         self._log_mover: Lazy[LogMover] = Lazy(self._make_log_mover)
         self._tasks = tasks
         self._zookeeper_offsets: Lazy[ZooKeeperOffsets] = Lazy(self._make_zookeeper_offsets)

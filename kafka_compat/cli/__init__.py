@@ -5,14 +5,19 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from kafka_compat.cli.arguments import Parser
+from kafka_compat.tools import registry
 
 #: subcommand -> module with `add_parser(subparsers)` and `run(args) -> exit code`.
 COMMANDS = {
     "serve": "kafka_compat.cli.serve",
+    "doctor": "kafka_compat.cli.doctor",
+    "fork": "kafka_compat.cli.fork",
     "health": "kafka_compat.cli.health",
     "pipeline": "kafka_compat.cli.pipeline",
+    "security": "kafka_compat.cli.security",
     "spark": "kafka_compat.cli.spark",
+    "tools": "kafka_compat.tools.shims",
+    "completion": "kafka_compat.tools.completion",
 }
 
 EXIT_USAGE = 2
@@ -21,9 +26,15 @@ EXIT_USAGE = 2
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; `argv` without the program's name. Returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is None and (tool := registry.tool_named(sys.argv[0])):
+        return registry.run(tool, arguments)
+    if arguments and (tool := registry.tool_of(arguments[0])):
+        return registry.run(tool, arguments[1:])
     if arguments == ["--version"]:
         print(f"kafka-compat {_version()}")
         return 0
+    from kafka_compat.cli.arguments import Parser
+
     parser = Parser(
         prog="kafka-compat", description="A broker that speaks the Kafka wire protocol, and tools around it."
     )

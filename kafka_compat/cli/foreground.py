@@ -7,13 +7,15 @@ import contextlib
 import gc
 import logging
 import signal
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeAlias
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafka_compat.config import BrokerConfig
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
+    from kafka_compat.cli.http_side import HttpSide
     from kafka_compat.membership.membership import Membership
 
 AnyBroker: TypeAlias = "Broker[Membership]"
@@ -107,16 +109,55 @@ def uncollected() -> Iterator[None]:
         gc.enable()
 
 
-def new_broker(config: BrokerConfig) -> AnyBroker:
+def new_broker(config: BrokerConfig, side: HttpSide | None = None) -> AnyBroker:
     """A broker that is alone, or with zookeeper.connect one of a cluster."""
+    handed_in: Any = {} if side is None else side.handed_in
     if not config.str("zookeeper.connect"):
         from kafka_compat.broker import lone_broker
 
-        return lone_broker(config)
+        return lone_broker(config, **handed_in)
     from kafka_compat.broker import cluster_broker
     from kafka_compat.cluster.zookeeper_sessions import zookeeper_sessions
 
-    return cluster_broker(config, zookeeper_sessions(config))
+    return cluster_broker(config, zookeeper_sessions(config), **handed_in)
+
+
+def tell_ready(brokers: Sequence[AnyBroker], http_url: str | None = None, *, as_json: bool) -> None:
+    """Print that they serve: a line for each, or one of JSON for all."""
+    if not as_json:
+        for broker in brokers:
+            print(ready_line(broker), flush=True)
+        if http_url is not None:
+            print(f"HTTP on {http_url}", flush=True)
+        return
+    import json
+
+    found = [
+        {
+            "broker_id": broker.broker_id,
+            "listeners": {
+                name: {"host": host, "port": port} for name, (host, port) in broker.addresses.items()
+            },
+            "log_dirs": list(broker.config.log_dirs),
+        }
+        for broker in brokers
+    ]
+    print(json.dumps({"brokers": found, "http": http_url}), flush=True)
+
+
+def tell_started(broker: AnyBroker) -> None:
+    """Print the lines that those who wait for a container of Kafka's look for in its log: Testcontainers'
+    modules, and scripts. They are Kafka's own, of KRaft and of ZooKeeper's time.
+    """
+    number, now = broker.broker_id, time.time()
+    moment = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))},{int(now * 1000) % 1000:03}"
+    for line in (
+        f"[BrokerLifecycleManager id={number}] The broker has been unfenced. Transitioning from RECOVERY to "
+        "RUNNING. (kafka.server.BrokerLifecycleManager)",
+        f"[KafkaRaftServer nodeId={number}] Kafka Server started (kafka.server.KafkaRaftServer)",
+        f"[KafkaServer id={number}] started (kafka.server.KafkaServer)",
+    ):
+        print(f"[{moment}] INFO {line}", flush=True)
 
 
 def ready_line(broker: AnyBroker) -> str:

@@ -6,12 +6,15 @@ import asyncio
 import logging
 import signal
 import sys
+from functools import partial
+from typing import Any
 
-from kafka_compat.broker import StartupError, cluster_broker
-from kafka_compat.cli.foreground import STOP_TIMEOUT_S, ready_line
+from kafka_compat.broker import Broker, StartupError, cluster_broker
+from kafka_compat.cli.foreground import STOP_TIMEOUT_S, tell_ready
+from kafka_compat.cli.http_side import HttpSide, http_side
 from kafka_compat.cli.local_brokers import Tree, broker_configs
 from kafka_compat.config import BrokerConfig
-from kafka_compat.coordination.metadata_store import MetadataStore
+from kafka_compat.coordination.embedded import EmbeddedSession
 
 log = logging.getLogger(__name__)
 
@@ -19,14 +22,20 @@ log = logging.getLogger(__name__)
 class LocalCluster:
     """The brokers and their tree."""
 
-    def __init__(self, config: BrokerConfig, count: int) -> None:
+    def __init__(self, config: BrokerConfig, count: int, side: HttpSide | None = None) -> None:
         """Raises StartupError."""
+        handed_in: Any = {} if side is None else side.handed_in
         configs = broker_configs(config, count)
         self._tree = Tree(config)
-        self.brokers = [cluster_broker(each, self._connect) for each in configs]
+        self.brokers = [
+            cluster_broker(
+                each, self._connect if side is None else side.store(each, self._connect), **handed_in
+            )
+            for each in configs
+        ]
         self._wanted_topics = config.create_topics
 
-    async def _connect(self) -> MetadataStore:
+    async def _connect(self) -> EmbeddedSession:
         return self._tree.store.connect()
 
     async def start(self) -> None:
@@ -38,36 +47,60 @@ class LocalCluster:
                 raise outcome
         await self.brokers[0].create_wanted_topics(self._wanted_topics)
 
+    async def lose(self, broker: Broker[Any]) -> bool:
+        """Stop a broker that cannot go on; whether others do."""
+        self.brokers.remove(broker)
+        if not self.brokers:
+            self.brokers.append(broker)
+            return False
+        log.error("Broker %d cannot go on and stops; the others go on", broker.broker_id)
+        await broker.stop(controlled=False)
+        return True
+
     async def stop(self) -> None:
         """Stop all brokers. Nobody is left to take over what one of them leads, so none asks for it."""
         await asyncio.gather(*(broker.stop(controlled=False) for broker in self.brokers))
         await self._tree.close()
 
 
-async def serve_local_cluster(config: BrokerConfig, count: int) -> int:
+async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool = False) -> int:
     """Run the cluster until SIGINT or SIGTERM. Returns the exit code."""
     stop = asyncio.Event()
     failed = False
+    loop = asyncio.get_running_loop()
+    losing = set()
 
-    def fail() -> None:
+    async def lose(broker: Broker[Any]) -> None:
+        if broker in cluster.brokers and not await cluster.lose(broker):
+            stop.set()
+
+    def fail(broker: Broker[Any]) -> None:
         nonlocal failed
         failed = True
-        stop.set()
+        task = loop.create_task(lose(broker))
+        losing.add(task)
+        task.add_done_callback(losing.discard)
 
-    loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    side = None
     try:
-        cluster = LocalCluster(config, count)
+        side = http_side(config)
+        cluster = LocalCluster(config, count, side)
         for broker in cluster.brokers:
-            broker.on_fatal = fail
+            broker.on_fatal = partial(fail, broker)
         await cluster.start()
     except StartupError as error:
+        if side is not None:
+            await side.close()
         print(f"kafka-compat serve: {error}", file=sys.stderr)
         return 2
-    for broker in cluster.brokers:
-        print(ready_line(broker), flush=True)
+    tell_ready(cluster.brokers, side.url if side else None, as_json=as_json)
+    if side is not None:
+        side.serve(cluster.brokers)
     await stop.wait()
+    if side is not None:
+        await side.close()
     try:
         await asyncio.wait_for(cluster.stop(), STOP_TIMEOUT_S)
     except TimeoutError:

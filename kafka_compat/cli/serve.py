@@ -9,7 +9,8 @@ import resource
 import sys
 from typing import Any
 
-from kafka_compat.cli import arguments, event_loop
+from kafka_compat.cli import arguments, ephemeral, event_loop
+from kafka_compat.cli.ephemeral import EphemeralFolder
 from kafka_compat.config import BrokerConfig, ConfigFileError, load
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
@@ -66,6 +67,26 @@ def add_parser(subparsers: Any) -> None:
         help="run a cluster of N brokers, each a process that may use a core of its own: broker ids from "
         "broker.id on, with ports and data folders as of --brokers; one that dies is started again",
     )
+    parser.add_argument(
+        "--ephemeral",
+        action="store_true",
+        help="keep the data in a new temporary folder, which is removed when the broker stops",
+    )
+    parser.add_argument(
+        "--stop-at-eof",
+        action="store_true",
+        help="end at once when standard input ends, which it does when the program that holds its other end "
+        "does, killed or not; the data of --ephemeral go then, and stay for another start otherwise",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="say that the broker is ready, and where, as a line of JSON"
+    )
+    parser.add_argument(
+        "--kafka-lines",
+        action="store_true",
+        help="when the broker serves, also print the lines by which tools see in the log of a container that "
+        "Kafka has started",
+    )
     parser.add_argument("--verbose", action="store_true", help="log what the broker does, not only warnings")
 
 
@@ -81,12 +102,26 @@ def run(args: argparse.Namespace) -> int:
         if args.port is not None:
             # What a file advertises was for the file's port.
             overrides[:0] = [f"listeners=PLAINTEXT://127.0.0.1:{args.port}", "advertised.listeners="]
-        config = load(args.properties, overrides, os.environ if args.env else None)
-    except ConfigFileError as error:
+        environment = os.environ if args.env else None
+        config = load(args.properties, overrides, environment)
+        contradiction = _contradiction(args, config)
+        if contradiction is not None:
+            return _refuse(contradiction)
+        folder = _ephemeral_folder(config) if args.ephemeral else None
+        if folder is not None and folder.path != _given_log_dirs(config):
+            config = load(args.properties, [*overrides, f"log.dirs={folder.path}"], environment)
+    except (ConfigFileError, OSError) as error:
         return _refuse(str(error))
-    contradiction = _contradiction(args, config)
-    if contradiction is not None:
-        return _refuse(contradiction)
+    if args.stop_at_eof:
+        ephemeral.end_with_input(folder)
+    try:
+        return _serve_all(args, config)
+    finally:
+        if folder is not None and not args.stop_at_eof:
+            folder.remove()
+
+
+def _serve_all(args: argparse.Namespace, config: BrokerConfig) -> int:
     _warn(config)
     _raise_descriptor_limit()
     if args.processes is not None:
@@ -96,8 +131,20 @@ def run(args: argparse.Namespace) -> int:
     if args.brokers is not None and args.brokers > 1:
         from kafka_compat.cli.local_cluster import serve_local_cluster
 
-        return event_loop.run(serve_local_cluster(config, args.brokers))
-    return event_loop.run(_serve(config))
+        return event_loop.run(serve_local_cluster(config, args.brokers, as_json=args.json))
+    return event_loop.run(_serve(config, as_json=args.json, kafka_lines=args.kafka_lines))
+
+
+def _given_log_dirs(config: BrokerConfig) -> str | None:
+    return config.static.get("log.dirs", config.static.get("log.dir"))
+
+
+def _ephemeral_folder(config: BrokerConfig) -> EphemeralFolder:
+    """The folder for data that go again; OSError."""
+    given = _given_log_dirs(config)
+    if given is None:
+        ephemeral.remove_left_over()
+    return EphemeralFolder(given)
 
 
 def _contradiction(args: argparse.Namespace, config: BrokerConfig) -> str | None:
@@ -115,6 +162,14 @@ def _contradiction(args: argparse.Namespace, config: BrokerConfig) -> str | None
             f"--processes {args.processes} with zookeeper.connect={zookeeper} needs broker.id, from which on "
             "its brokers have their ids: for example --override broker.id=1"
         )
+    if args.json and args.processes is not None:
+        return "--json is for the brokers of one process: take --brokers in the place of --processes"
+    log_dirs = _given_log_dirs(config)
+    if args.ephemeral and log_dirs is not None and not EphemeralFolder.is_ours(log_dirs):
+        return (
+            f"--ephemeral removes its data, and log.dirs={log_dirs} is no folder of its own: take one of the "
+            f"two away (its own have names that begin with {ephemeral.PREFIX})"
+        )
     return None
 
 
@@ -131,18 +186,32 @@ def _raise_descriptor_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _serve(config: BrokerConfig) -> int:
+async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool) -> int:
     from kafka_compat.cli import foreground
+    from kafka_compat.cli.http_side import http_side
     from kafka_compat.errors import StartupError
 
     stop = foreground.Stop()
     stop.on_signals()
-    with foreground.uncollected():
-        broker = foreground.new_broker(config)
+    side = None
     try:
-        return await foreground.serve(broker, stop, lambda: print(foreground.ready_line(broker), flush=True))
+        side = http_side(config)
+        with foreground.uncollected():
+            broker = foreground.new_broker(config, side)
+
+        def ready() -> None:
+            foreground.tell_ready([broker], side.url if side else None, as_json=as_json)
+            if side is not None:
+                side.serve([broker])
+            if kafka_lines:
+                foreground.tell_started(broker)
+
+        return await foreground.serve(broker, stop, ready)
     except StartupError as error:
         return _refuse(str(error))
+    finally:
+        if side is not None:
+            await side.close()
 
 
 def _warn(config: BrokerConfig) -> None:

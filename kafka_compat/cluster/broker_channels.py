@@ -16,6 +16,7 @@ from kafka_compat.coordination.model import BrokerInfo
 from kafka_compat.long_work import LongWork
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.security.broker_security import NONE, BrokerSecurity
 from kafka_compat.tasks import OnFailure, Tasks
 
 log = logging.getLogger(__name__)
@@ -34,10 +35,18 @@ class ControllerRequest(NamedTuple):
 class BrokerChannels:
     """The channels to the brokers that are registered now."""
 
-    def __init__(self, client_id: str, listener: str, request_timeout_ms: int, long_work: LongWork) -> None:
+    def __init__(
+        self,
+        client_id: str,
+        listener: str,
+        request_timeout_ms: int,
+        long_work: LongWork,
+        security: BrokerSecurity = NONE,
+    ) -> None:
         self._client_id = client_id
         self._listener = listener
         self._request_timeout_ms = request_timeout_ms
+        self._security = security
         self._long_work = long_work
         self._channels: dict[int, _Channel] = {}
         self._tasks = Tasks()
@@ -59,7 +68,11 @@ class BrokerChannels:
             endpoint = broker.endpoint(self._listener)
             if broker_id not in self._channels and endpoint is not None:
                 client = BrokerClient(
-                    endpoint.host, endpoint.port, self._client_id, request_timeout_ms=self._request_timeout_ms
+                    endpoint.host,
+                    endpoint.port,
+                    self._client_id,
+                    request_timeout_ms=self._request_timeout_ms,
+                    security=self._security,
                 )
                 self._channels[broker_id] = _Channel(broker, client, self._tasks, self._long_work)
 

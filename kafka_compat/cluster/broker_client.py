@@ -8,11 +8,14 @@ Rules
    after a backoff that doubles while the other side cannot be reached.
 4. Answers are handed over as they are read, without a task in between: every step of a follower's fetches
    counts for the time of a producer with acks=all.
+5. Where the other side asks for it, a connection is authenticated before anything else is sent over it, and
+   again before its session ends: requests wait meanwhile (KIP-368).
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -27,6 +30,9 @@ from kafka_compat.protocol.headers import (
     decode_response_header,
     encode_request_header,
 )
+from kafka_compat.security.broker_security import NONE, BrokerSecurity
+
+log = logging.getLogger(__name__)
 
 RECONNECT_BACKOFF_MS: Final = 50
 RECONNECT_BACKOFF_MAX_MS: Final = 1000
@@ -34,6 +40,9 @@ CONNECT_TIMEOUT_MS: Final = 10_000
 _READ_BYTES: Final = 64 * 1024
 _ANSWER_MAX_BYTES: Final = 2**31 - 5
 _SIZE: Final = Struct(">i")
+_OF_SASL: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
+_LIFETIME_SHARE: Final = 0.85
+"""After this part of its session a connection is authenticated again, as Kafka's clients do."""
 
 Handover = Callable[[Any], None]
 """Takes a response, or the exception in its place."""
@@ -61,9 +70,11 @@ class BrokerClient:
         *,
         request_timeout_ms: int = 30_000,
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+        security: BrokerSecurity = NONE,
     ) -> None:
         self.host = host
         self.port = port
+        self._security = security
         self._client_id = client_id
         self._request_timeout_s = request_timeout_ms / 1000
         self._connect_timeout_s = connect_timeout_ms / 1000
@@ -72,6 +83,7 @@ class BrokerClient:
         self._link: _Link | None = None
         self._correlation_id = 0
         self._closed = False
+        self._logging_in: set[asyncio.Task[None]] = set()
 
     async def send(self, api_key: ApiKey, version: int, request: Any, timeout_ms: int | None = None) -> Any:
         """The response to a request. Byte fields of it are views of the frame that it came in.
@@ -80,8 +92,13 @@ class BrokerClient:
         or it broke or was given up before the answer came; MalformedRequest when the answer cannot be read.
         """
         link = self._link or await self._connect()
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         timeout_s = self._request_timeout_s if timeout_ms is None else timeout_ms / 1000
+        return await self._answer(link, timeout_s, api_key, version, request)
+
+    async def _answer(
+        self, link: _Link, timeout_s: float, api_key: ApiKey, version: int, request: Any
+    ) -> Any:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._write(link, api_key, version, request, timeout_s, True, partial(_resolve, answer))
         return await answer
 
@@ -141,9 +158,14 @@ class BrokerClient:
             loop = asyncio.get_running_loop()
             try:
                 async with asyncio.timeout(self._connect_timeout_s):
+                    tls = self._security.tls
                     _, link = await loop.create_connection(
-                        lambda: _Link(self._name, loop, self._worked, self._lost), self.host, self.port
+                        lambda: _Link(self._name, loop, self._worked, self._lost),
+                        self.host,
+                        self.port,
+                        ssl=None if tls is None else tls(),
                     )
+                    await self._log_in(link)
             except (OSError, UnicodeError) as error:  # the latter of a host's name that is none
                 raise ConnectionError(f"cannot connect to {self._name}: {error}") from error
             if self._closed:
@@ -151,6 +173,38 @@ class BrokerClient:
                 raise ConnectionError("the client was closed")
             self._link = link
             return link
+
+    async def _log_in(self, link: _Link) -> None:
+        login = self._security.login
+        if login is None:
+            return
+        from kafka_compat.cluster.broker_login import log_in
+
+        try:
+            lifetime_ms = await log_in(login, self.host, partial(self._answer, link, self._connect_timeout_s))
+        except (ConnectionError, codec.MalformedRequest, asyncio.CancelledError) as error:
+            link.drop(ConnectionError(f"not authenticated at {self._name}"))
+            if isinstance(error, codec.MalformedRequest):
+                raise ConnectionError(f"its answer cannot be read: {error}") from error
+            raise
+        if lifetime_ms > 0:
+            link.loop.call_later(lifetime_ms * _LIFETIME_SHARE / 1000, self._log_in_again_soon, link)
+
+    def _log_in_again_soon(self, link: _Link) -> None:
+        if self._link is link:
+            task = link.loop.create_task(self._log_in_again(link))
+            self._logging_in.add(task)
+            task.add_done_callback(self._logging_in.discard)
+
+    async def _log_in_again(self, link: _Link) -> None:
+        link.hold()
+        try:
+            await self._log_in(link)
+        except ConnectionError as error:
+            if not self._closed:
+                log.warning("the connection to %s ends: %s", self._name, error)
+        else:
+            link.release()
 
     def _worked(self) -> None:
         self._backoff_ms = 0
@@ -179,9 +233,23 @@ class _Link(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._dropped = False
+        self._held: list[tuple[bytes, _Request]] | None = None
+
+    def hold(self) -> None:
+        """From now on only what authenticates the connection is sent, until `release`."""
+        self._held = []
+
+    def release(self) -> None:
+        """Send what was held back."""
+        held, self._held = self._held, None
+        for frame, request in held or ():
+            self.write(frame, request)
 
     def write(self, frame: bytes, request: _Request) -> None:
         """Send a request."""
+        if self._held is not None and request.api_key not in _OF_SASL:
+            self._held.append((frame, request))
+            return
         self._waiting.append(request)
         if self._timer is None or self._timer.when() > request.deadline_s:
             self._watch(request.deadline_s)
@@ -199,7 +267,8 @@ class _Link(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
         waiting, self._waiting = self._waiting, deque()
-        for request in waiting:
+        held, self._held = self._held, None
+        for request in (*waiting, *(request for _, request in held or ())):
             self.loop.call_soon(request.handover, error)
 
     # --- asyncio's side

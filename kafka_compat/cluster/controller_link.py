@@ -12,6 +12,7 @@ from kafka_compat.cluster.controller_service import NOBODY, ControllerService
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.security.broker_security import NONE, BrokerSecurity
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +33,13 @@ class ControllerLink:
         service: ControllerService,
         address_of: Callable[[int], Awaitable[Address | None]],
         request_timeout_ms: int,
+        security: BrokerSecurity = NONE,
     ) -> None:
         self._client_id = client_id
         self._service = service
         self._address_of = address_of
         self._request_timeout_ms = request_timeout_ms
+        self._security = security
         self._client: BrokerClient | None = None
         self._connecting = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
@@ -101,7 +104,10 @@ class ControllerLink:
                 if client is not None:
                     await client.close()
                 client = self._client = BrokerClient(
-                    *address, self._client_id, request_timeout_ms=self._request_timeout_ms
+                    *address,
+                    self._client_id,
+                    request_timeout_ms=self._request_timeout_ms,
+                    security=self._security,
                 )
             return client
 

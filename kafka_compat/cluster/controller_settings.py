@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafka_compat.coordination.controller_model import ControllerSettings
+from kafka_compat.security.broker_security import NONE, BrokerSecurity
 
 
 @dataclass(frozen=True)
@@ -18,3 +19,4 @@ class ControllerTermSettings:
     request_timeout_ms: int
     rebalance_interval_s: int | None
     """leader.imbalance.check.interval.seconds; None without auto.leader.rebalance.enable."""
+    security: BrokerSecurity = NONE

@@ -73,7 +73,11 @@ class ControllerTerm:
         self._machine = Controller(broker_id, settings.machine)
         self._long_work = long_work
         self._channels = BrokerChannels(
-            f"controller-{broker_id}", settings.listener, settings.request_timeout_ms, long_work
+            f"controller-{broker_id}",
+            settings.listener,
+            settings.request_timeout_ms,
+            long_work,
+            settings.security,
         )
         self._jobs: asyncio.Queue[Job] = asyncio.Queue()
         self._watched: set[str] = set()

@@ -33,11 +33,18 @@ from kafka_compat.cluster.replica_states import ReplicaStates
 from kafka_compat.cluster.session import ConnectStore, CurrentSession
 from kafka_compat.cluster.topic_settings import ClusterTopicSettings
 from kafka_compat.cluster.topics import ClusterTopics
-from kafka_compat.config import BrokerConfig, TopicToCreate
+from kafka_compat.config import BrokerConfig, ConfigError, TopicToCreate
 from kafka_compat.coordination import znodes
 from kafka_compat.coordination.controller_model import ControllerSettings
 from kafka_compat.coordination.malformed_nodes import MalformedNode, MalformedNodes
-from kafka_compat.coordination.metadata_store import MetadataStore, MetadataStoreError, NodeExists, NoNode
+from kafka_compat.coordination.metadata_store import (
+    LoginFailed,
+    MetadataStore,
+    MetadataStoreError,
+    NodeExists,
+    NoNode,
+    NotAllowed,
+)
 from kafka_compat.coordination.model import BrokerInfo
 from kafka_compat.errors import StartupError
 from kafka_compat.membership.foundation import Foundation, Made, Opened, create_wanted
@@ -50,6 +57,7 @@ from kafka_compat.storage.log_dirs import LoadReport
 from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
+    from kafka_compat.security.broker_security import BrokerSecurity
     from kafka_compat.transactions.marker_writer import MarkerWriter
     from kafka_compat.transactions.verification import Coordinators
 
@@ -92,14 +100,19 @@ class ClusterMembership:
     ) -> Opened:
         try:
             session = await self._connect_store()
+            store = self.store = self._store = CurrentSession(session)
+            await store.ensure_all(znodes.PERSISTENT_PATHS)
+            if not config.has_broker_id:
+                await _generate_broker_id(store, config)
+            cluster_id = await _cluster_id(store, stored_cluster_id)
+        except (LoginFailed, NotAllowed) as error:
+            raise StartupError(str(error)) from error
+        except ConfigError as error:
+            raise StartupError(error.in_full) from error
         except (MetadataStoreError, ValueError) as error:
             problem = f"{error} Without zookeeper.connect the broker runs alone and needs no ZooKeeper."
             raise StartupError(problem) from error
-        store = self.store = self._store = CurrentSession(session)
-        await store.ensure_all(znodes.PERSISTENT_PATHS)
-        if not config.has_broker_id:
-            await _generate_broker_id(store, config)
-        return Opened(store, await _cluster_id(store, stored_cluster_id), may_lack_topics=False)
+        return Opened(store, cluster_id, may_lack_topics=False)
 
     # --- composition
 
@@ -111,13 +124,23 @@ class ClusterMembership:
         self._addresses = BrokerAddresses(metadata, self.store, config.inter_broker_listener)
         self._client_id = f"broker-{broker_id}"
 
+        self._security = foundation.broker_security()
         request_timeout_ms = config.int("controller.socket.timeout.ms")
         malformed = MalformedNodes()
         self.service = ControllerService(
-            broker_id, _term_settings(config), clock.now_ms, self._tasks, foundation.long_work, malformed
+            broker_id,
+            _term_settings(config, self._security),
+            clock.now_ms,
+            self._tasks,
+            foundation.long_work,
+            malformed,
         )
         self._link = ControllerLink(
-            self._client_id, self.service, self._addresses.of_controller, request_timeout_ms
+            self._client_id,
+            self.service,
+            self._addresses.of_controller,
+            request_timeout_ms,
+            self._security,
         )
         self._features = FinalizedFeatures(self._tasks, malformed)
         self._config_changes = ConfigChanges(self._tasks, self._settings_changed, clock.now_ms, malformed)
@@ -160,7 +183,9 @@ class ClusterMembership:
             foundation.long_work,
         )
         self.orders.on_metadata.append(self._topics.metadata_changed)
-        self._peers = Peers(self._addresses.known, self._client_id, config.int("request.timeout.ms"))
+        self._peers = Peers(
+            self._addresses.known, self._client_id, config.int("request.timeout.ms"), self._security
+        )
         producer_ids = ProducerIdBlocks(
             self.store, broker_id, self._link, lambda: self._enrolment.broker_epoch
         )
@@ -212,7 +237,7 @@ class ClusterMembership:
         if address is None:
             return None
         timeout_ms = self._foundation.config.int("replica.socket.timeout.ms")
-        return BrokerClient(*address, self._client_id, request_timeout_ms=timeout_ms)
+        return BrokerClient(*address, self._client_id, request_timeout_ms=timeout_ms, security=self._security)
 
     def controller(self) -> ControllerService:
         return self.service
@@ -239,6 +264,9 @@ class ClusterMembership:
             return True
 
     # --- start
+
+    async def note_changes(self) -> None:
+        await self._config_changes.begin(self.store)
 
     async def take_up(self, report: LoadReport) -> None:
         """Nothing is led before the controller says so."""
@@ -305,6 +333,8 @@ class ClusterMembership:
         elif kind == "brokers" and name in (str(config.broker_id), znodes.DEFAULT_ENTITY):
             await self._foundation.configs.reload()
             self.service.unclean_default_changed(config.bool("unclean.leader.election.enable"))
+        elif kind in ("users", "clients", "ips"):
+            await self._foundation.entity_changes.tell(entity_path)
 
     # --- stop
 
@@ -336,7 +366,7 @@ class ClusterMembership:
             await self._fetchers.close()
 
 
-def _term_settings(config: BrokerConfig) -> ControllerTermSettings:
+def _term_settings(config: BrokerConfig, security: BrokerSecurity) -> ControllerTermSettings:
     rebalance_s = config.int("leader.imbalance.check.interval.seconds")
     return ControllerTermSettings(
         machine=ControllerSettings(
@@ -347,6 +377,7 @@ def _term_settings(config: BrokerConfig) -> ControllerTermSettings:
         unclean_default=config.bool("unclean.leader.election.enable"),
         request_timeout_ms=config.int("controller.socket.timeout.ms"),
         rebalance_interval_s=rebalance_s if config.bool("auto.leader.rebalance.enable") else None,
+        security=security,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kafka_compat.cluster.broker_client import BrokerClient
+from kafka_compat.security.broker_security import NONE, BrokerSecurity
 from kafka_compat.tasks import Tasks, Work
 
 AddressOf = Callable[[int], tuple[str, int] | None]
@@ -13,10 +14,17 @@ AddressOf = Callable[[int], tuple[str, int] | None]
 class Peers:
     """One connection to each broker that was asked something; where a broker has moved, a new one."""
 
-    def __init__(self, address_of: AddressOf, client_id: str, request_timeout_ms: int) -> None:
+    def __init__(
+        self,
+        address_of: AddressOf,
+        client_id: str,
+        request_timeout_ms: int,
+        security: BrokerSecurity = NONE,
+    ) -> None:
         self._address_of = address_of
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
+        self._security = security
         self._clients: dict[int, BrokerClient] = {}
         self._tasks = Tasks()
 
@@ -30,7 +38,10 @@ class Peers:
             if client is not None:
                 self.run(f"closing the connection to broker {broker_id}", client.close)
             client = self._clients[broker_id] = BrokerClient(
-                *address, self._client_id, request_timeout_ms=self._request_timeout_ms
+                *address,
+                self._client_id,
+                request_timeout_ms=self._request_timeout_ms,
+                security=self._security,
             )
         return client
 

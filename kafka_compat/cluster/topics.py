@@ -8,6 +8,7 @@ Topics that come into being by their first use are written by the broker that is
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import UUID
@@ -17,7 +18,9 @@ from kafka_compat.coordination import znodes
 from kafka_compat.coordination.malformed_nodes import MalformedNode
 from kafka_compat.coordination.metadata_store import (
     BadVersion,
+    ConnectionLost,
     Create,
+    MetadataStoreError,
     NodeExists,
     NoNode,
     Operation,
@@ -32,11 +35,13 @@ from kafka_compat.metadata import topic_rules
 from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, may_collide
 from kafka_compat.metadata.topic_nodes import describe_partitions, new_topic_id
-from kafka_compat.metadata.topic_rules import CHANGE_TIMEOUT_MS, DEFAULT
+from kafka_compat.metadata.topic_rules import CHANGE_TIMEOUT_MS, DEFAULT, Charge
 
 log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
+_REMOVED_WITHIN_S = 1.0
+"""Where all brokers are there that have to remove something. One may just have died."""
 
 
 class ClusterTopics:
@@ -73,6 +78,7 @@ class ClusterTopics:
         partitions: int = DEFAULT,
         replication_factor: int = DEFAULT,
         configs: Mapping[str, str] | None = None,
+        charge: Charge | None = None,
     ) -> TopicMetadata:
         """The topic, written when there is none of its name. Every broker of the cluster may be asked for the
         same: one of them makes it."""
@@ -80,7 +86,7 @@ class ClusterTopics:
         if known is not None:
             return known
         try:
-            return await self._make(name, partitions, replication_factor, None, configs or {})
+            return await self._make(name, partitions, replication_factor, None, configs or {}, charge=charge)
         except KafkaError as error:
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
@@ -92,9 +98,9 @@ class ClusterTopics:
         await self._until(lambda: name in self._metadata.topics)
         return self._metadata.topics[name]
 
-    async def auto_create(self, name: str) -> TopicMetadata:
+    async def auto_create(self, name: str, charge: Charge | None = None) -> TopicMetadata:
         """The topic, made with the broker's defaults when there is none (auto.create.topics.enable)."""
-        return await self.ensure(name)
+        return await self.ensure(name, charge=charge)
 
     async def ensure_internal(self, name: str) -> TopicMetadata:
         """As Kafka, with as many replicas as its setting says, or not at all: a first broker that serves
@@ -120,11 +126,19 @@ class ClusterTopics:
         configs: Mapping[str, str] | None = None,
         validate_only: bool = False,
         timeout_ms: int = CHANGE_TIMEOUT_MS,
+        charge: Charge | None = None,
     ) -> TopicMetadata:
         """Write a topic, and return when it is led. Raises KafkaError with what the client gets."""
         self._check_controller()
         return await self._make(
-            name, partitions, replication_factor, assignments, configs or {}, validate_only, timeout_ms
+            name,
+            partitions,
+            replication_factor,
+            assignments,
+            configs or {},
+            validate_only,
+            timeout_ms,
+            charge,
         )
 
     async def _make(
@@ -136,6 +150,7 @@ class ClusterTopics:
         configs: Mapping[str, str],
         validate_only: bool = False,
         timeout_ms: int = CHANGE_TIMEOUT_MS,
+        charge: Charge | None = None,
     ) -> TopicMetadata:
         async with self._lock:
             with store_failures_told(ErrorCode.NOT_CONTROLLER):
@@ -153,6 +168,8 @@ class ClusterTopics:
             topic_rules.check_configs(self._config, configs)
             if validate_only:
                 return TopicMetadata(name, UUID(int=0), describe_partitions(replicas))
+            if charge is not None:
+                charge(len(replicas))
             with store_failures_told(ErrorCode.NOT_CONTROLLER):
                 await self._write(TopicState(name, new_topic_id(), replicas), configs)
         await self._until(lambda: self._all_led(name, len(replicas)), timeout_ms)
@@ -182,13 +199,40 @@ class ClusterTopics:
             try:
                 await self._store.multi(operations)
                 return
+            except ConnectionLost:
+                continue
             except TransactionFailed as failed:
                 # The settings of a topic that was deleted went, or somebody wrote some, since we looked.
                 if failed.index == 0 and isinstance(failed.cause, NoNode if has_config else NodeExists):
                     continue
                 if isinstance(failed.cause, NodeExists):
+                    if await self._is_written(state):
+                        # By an attempt whose answer was lost.
+                        return
                     problem = f"Topic '{state.name}' already exists."
                     raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, problem) from failed
+                raise
+
+    async def _is_written(self, state: TopicState) -> bool:
+        try:
+            data, _ = await self._store.get(znodes.topic_path(state.name))
+            return znodes.decode_topic(state.name, data).topic_id == state.topic_id
+        except (NoNode, MalformedNode):
+            return False
+
+    async def _extend(self, state: TopicState, version: int) -> None:
+        """Write more partitions for a topic whose node has that version. BadVersion."""
+        path, data = znodes.topic_path(state.name), znodes.encode_topic(state)
+        has_lost = False
+        while True:
+            try:
+                await self._store.set(path, data, version)
+                return
+            except ConnectionLost:
+                has_lost = True
+            except BadVersion:
+                if has_lost and (await self._store.get(path))[0] == data:
+                    return
                 raise
 
     async def create_partitions(
@@ -198,6 +242,7 @@ class ClusterTopics:
         assignments: Sequence[Sequence[int]] | None,
         validate_only: bool,
         timeout_ms: int = CHANGE_TIMEOUT_MS,
+        charge: Charge | None = None,
     ) -> None:
         """Give a topic `count` partitions in all, and return when they are led. Raises KafkaError."""
         self._check_controller()
@@ -216,12 +261,12 @@ class ClusterTopics:
             added = topic_rules.added_replicas(present, count, assignments, self._metadata.brokers)
             if validate_only:
                 return
+            if charge is not None:
+                charge(len(added))
             extended = TopicState(name, state.topic_id, state.replicas | added)
             try:
                 with store_failures_told(ErrorCode.NOT_CONTROLLER):
-                    await self._store.set(
-                        znodes.topic_path(name), znodes.encode_topic(extended), stat.version
-                    )
+                    await self._extend(extended, stat.version)
             except BadVersion:
                 problem = f"The topic '{name}' was changed at the same time."
                 raise KafkaError(ErrorCode.INVALID_REQUEST, problem) from None
@@ -232,10 +277,24 @@ class ClusterTopics:
         self._check_controller()
         if name not in self._metadata.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        topic_id = self._metadata.topics[name].topic_id
+        known = self._metadata.topics[name]
+        replicas = {replica for partition in known.partitions for replica in partition.replicas}
         with store_failures_told(ErrorCode.NOT_CONTROLLER):
             await self._store.put(znodes.delete_topic_path(name), None)
-        await self._until(lambda: self._metadata.topic_name(topic_id) is None, timeout_ms)
+        await self._until(lambda: self._metadata.topic_name(known.topic_id) is None, timeout_ms)
+        if replicas <= self._metadata.brokers.keys():
+            await self._removed(name)
+
+    async def _removed(self, name: str) -> None:
+        """Wait until a topic may be made anew under the name. Brokers forget a topic before its nodes go, and
+        Kafka answers in between, so that who deletes and makes topics in turn is told of one that exists.
+        """
+        with contextlib.suppress(TimeoutError, MetadataStoreError):
+            async with asyncio.timeout(_REMOVED_WITHIN_S):
+                seen = asyncio.Event()
+                while await self._store.exists(znodes.topic_path(name), lambda _: seen.set()) is not None:
+                    await seen.wait()
+                    seen.clear()
 
     def _check_controller(self) -> None:
         if not self._service.is_active:

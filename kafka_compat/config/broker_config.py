@@ -5,9 +5,12 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TypeAlias, cast
 
+from .authorizer import OWN as AUTHORIZER_SETTINGS
+from .authorizer import AuthorizerSettings, authorizer_settings
 from .effect import broker_setting_has_effect
 from .environment import TopicToCreate
 from .keys import ConfigError, ConfigKey, Value, broker_keys, dynamic_only_keys
+from .listener_config import PREFIX, ListenerConfig, listener_key, with_right_case
 from .listeners import Listener, check_advertised, check_bound, parse_listeners, parse_protocol_map
 
 #: Settings that mean the same in different units, the strongest first. Setting one of them dynamically sets
@@ -40,6 +43,9 @@ _KRAFT_NAMES = frozenset(
 )
 
 
+#: Of Kafka's AclAuthorizer, which may have a ZooKeeper of its own.
+_OF_ITS_STORE = "authorizer.zookeeper."
+
 #: Settings of protocols that came after Kafka 3.9, which its table, ours, does not have.
 _NEWER_PREFIXES = ("share.coordinator.", "group.share.", "group.streams.")
 
@@ -65,7 +71,7 @@ class BrokerConfig:
         """Another number whenever values have changed."""
         self.create_topics: tuple[TopicToCreate, ...] = ()
         self._keys = broker_keys()
-        self.unknown = tuple(name for name in self.static if name not in self._keys and not _has_prefix(name))
+        self.unknown = tuple(name for name in self.static if name not in self._keys and not _is_built(name))
         self.ignored_kraft = tuple(
             name for name in self.static if name.startswith(_KRAFT_PREFIXES) or name in _KRAFT_NAMES
         )
@@ -112,11 +118,17 @@ class BrokerConfig:
         """Whether someone gave it a value, rather than Kafka's or our default."""
         return name in self.static or name in self.dynamic_default or name in self.dynamic_broker
 
+    def for_listener(self, listener_name: _Str) -> ListenerConfig:
+        """The settings as they are for one listener."""
+        return ListenerConfig(self, listener_name)
+
     def unknown_with_guess(self, name: _Str) -> _Str:
         """A name that no setting has, and the one that was probably meant."""
         import difflib
 
-        likely = difflib.get_close_matches(name, self._keys, 1, 0.8)
+        if with_right_case(name) != name:
+            return f"{name} (did you mean {with_right_case(name)}?)"
+        likely = difflib.get_close_matches(name, [*self._keys, *AUTHORIZER_SETTINGS], 1, 0.8)
         return f"{name} (did you mean {likely[0]}?)" if likely else name
 
     @property
@@ -126,7 +138,13 @@ class BrokerConfig:
             name
             for name, value in self.static.items()
             if name.startswith(_NEWER_PREFIXES)
-            or (name in self._keys and name not in self.ignored_kraft and not broker_setting_has_effect(name))
+            or (
+                (name in self._keys or listener_key(name) is not None)
+                and name not in self.ignored_kraft
+                and not broker_setting_has_effect(name)
+            )
+            or (name in AUTHORIZER_SETTINGS and self.authorizer is None)
+            or (name.startswith(_OF_ITS_STORE) and name not in AUTHORIZER_SETTINGS)
         ]
 
     @property
@@ -178,11 +196,34 @@ class BrokerConfig:
         found = parse_listeners(setting, text, protocols)
         return tuple(listener for listener in found if listener.name not in controllers)
 
+    @cached_property
+    def authorizer(self) -> AuthorizerSettings | None:
+        """What decides who may do what; None: everybody may do everything."""
+        return authorizer_settings(self.static)
+
     @property
     def inter_broker_listener(self) -> _Str:
-        """The name of the listener that brokers use among themselves; the first one unless it is set."""
+        """The name of the listener that brokers use among themselves: inter.broker.listener.name, or that of
+        security.inter.broker.protocol, or the first one.
+        """
         name = self.str("inter.broker.listener.name")
+        if not name and self.is_set("security.inter.broker.protocol"):
+            name = self.str("security.inter.broker.protocol")
         return name.upper() if name else self.listeners[0].name
+
+    @property
+    def inter_broker_security_protocol(self) -> _Str:
+        """How brokers speak among themselves."""
+        name = self.inter_broker_listener
+        return next(listener.security_protocol for listener in self.listeners if listener.name == name)
+
+    @property
+    def delegation_token_key(self) -> _Str | None:
+        """What the secrets of delegation tokens are made with, under its name or its former one; None where
+        there are no such tokens.
+        """
+        key = self.str("delegation.token.secret.key")
+        return (self.str("delegation.token.master.key") if key is None else key) or None
 
     @cached_property
     def connections_per_ip_overrides(self) -> dict[_Str, _Int]:
@@ -232,6 +273,8 @@ class BrokerConfig:
             return set()
         new = self.with_dynamic(default, broker)
         changed = {name for name in self._keys if self.get(name) != new.get(name)}
+        of_listeners = {name for name in (*self._values, *new._values) if name.startswith(PREFIX)}
+        changed |= {name for name in of_listeners if self._values.get(name) != new._values.get(name)}
         self.dynamic_default, self.dynamic_broker = dict(default), dict(broker)
         self._values = new._values
         self.revision += 1
@@ -261,7 +304,7 @@ class BrokerConfig:
         others = dynamic_only_keys()
         values: dict[str, Value] = {}
         for name, text in texts.items():
-            key = self._keys.get(name) or others.get(name)
+            key = self._keys.get(name) or others.get(name) or listener_key(name)
             if key and (name not in self.ignored_kraft or name == "controller.listener.names"):
                 values[name] = key.parse(text)
         return values
@@ -273,12 +316,21 @@ class BrokerConfig:
                 "log.dirs", self.str("log.dirs"), "At least one log directory must be defined", ""
             )
         check_bound(self.listeners, self.str("listeners") or "")
-        _ = self.advertised_listeners, self.connections_per_ip_overrides
+        _ = self.advertised_listeners, self.connections_per_ip_overrides, self.authorizer
         names = [listener.name for listener in self.listeners]
-        if self.inter_broker_listener not in names:
+        by_name = bool(self.str("inter.broker.listener.name"))
+        if by_name and self.is_set("security.inter.broker.protocol"):
             raise ConfigError(
                 "inter.broker.listener.name",
                 self.str("inter.broker.listener.name"),
+                "Only one of inter.broker.listener.name and security.inter.broker.protocol should be set",
+                "expected inter.broker.listener.name alone: its protocol follows from it",
+            )
+        if self.inter_broker_listener not in names:
+            setting = "inter.broker.listener.name" if by_name else "security.inter.broker.protocol"
+            raise ConfigError(
+                setting,
+                self.str(setting),
                 "must be a listener name defined in listeners",
                 f"expected one of {', '.join(names)}",
             )
@@ -314,7 +366,10 @@ class BrokerConfig:
         return self._keys[name].show(self.get(name))
 
 
-def _has_prefix(name: str) -> bool:
-    """Whether a name is one of those that Kafka builds from a listener's or a plug-in's name, or of a later
-    Kafka."""
-    return name.startswith(("listener.name.", "rsm.config.", "rlmm.config.", *_NEWER_PREFIXES))
+def _is_built(name: str) -> bool:
+    """Whether a name is one of those that Kafka builds from a listener's or a plug-in's name, that a plug-in
+    of its own has, or of a later Kafka."""
+    if name.startswith(PREFIX):
+        return listener_key(name) is not None and with_right_case(name) == name
+    prefixes = ("rsm.config.", "rlmm.config.", _OF_ITS_STORE, *_NEWER_PREFIXES)
+    return name.startswith(prefixes) or name in AUTHORIZER_SETTINGS

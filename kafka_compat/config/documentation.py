@@ -26,6 +26,12 @@ _ABOUT = {
     "kafka.compat.frame.timeout.ms": "How long a client may take to finish a request that it began.",
     "kafka.compat.queued.max.response.bytes": "How much of all answers may wait in memory to be sent.",
     "kafka.compat.record.validation.enable": "Whether each record of a produced batch is checked.",
+    "kafka.compat.sasl.jaas.file": "A JAAS file with the section KafkaServer: users and logins of listeners.",
+    "kafka.compat.scram.credentials.file": "Users that the cluster begins with; each content counts once.",
+    "kafka.compat.zookeeper.sasl.enable": "False forbids a login at ZooKeeper.",
+    "kafka.compat.zookeeper.sasl.jaas.config": "The login at ZooKeeper, as of sasl.jaas.config.",
+    "kafka.compat.zookeeper.sasl.jaas.file": "A JAAS file that has the login at ZooKeeper.",
+    "kafka.compat.zookeeper.sasl.jaas.section": "Which section of that file it is.",
     "listener.security.protocol.map": "The security protocol of each listener name.",
     "listeners": "The addresses that the broker binds, as NAME://HOST:PORT.",
     "log.cleanup.policy": "What happens to old segments of topics that do not say: delete, compact, or both.",
@@ -41,6 +47,7 @@ _ABOUT = {
     "log.roll.hours": "After how many hours a segment is closed even if it is not full.",
     "log.roll.ms": "After how long a segment is closed even if it is not full.",
     "log.segment.bytes": "The size at which a segment is closed and a new one begun.",
+    "max.connection.creation.rate": "How many new connections the broker accepts in a second.",
     "max.connections": "The most connections that the broker accepts.",
     "max.connections.per.ip": "The most connections that the broker accepts from one address.",
     "max.connections.per.ip.overrides": "Other limits for some addresses, as HOST:LIMIT.",
@@ -70,6 +77,8 @@ _ABOUT = {
     "socket.request.max.bytes": "The largest request that the broker reads.",
     "unclean.leader.election.enable": "Whether a replica that misses records may lead when no other lives.",
     "zookeeper.connect": "The ZooKeeper servers of the cluster, as HOST:PORT,…/PATH.",
+    "zookeeper.set.acl": "Whether nodes in ZooKeeper belong to who made them.",
+    "zookeeper.ssl.client.enable": "Whether brokers speak TLS with ZooKeeper.",
 }
 
 

@@ -1,6 +1,7 @@
 """Which settings do something in this version. The others are accepted, kept and shown, and said in the
 log."""
 
+from .listener_config import PREFIX, listener_key
 from .topic_table import SERVER_SYNONYMS
 
 #: Topic settings that logs, appends or fetches obey.
@@ -38,16 +39,25 @@ TOPIC_SETTINGS = frozenset(
 BROKER_SETTINGS = frozenset(
     {
         "advertised.listeners",
+        "authorizer.class.name",
         "auto.create.topics.enable",
         "auto.leader.rebalance.enable",
         "broker.id",
         "broker.rack",
+        "connection.failed.authentication.delay.ms",
         "connections.max.idle.ms",
         "controlled.shutdown.enable",
         "controlled.shutdown.max.retries",
         "controlled.shutdown.retry.backoff.ms",
+        "controller.quota.window.num",
+        "controller.quota.window.size.seconds",
         "controller.socket.timeout.ms",
         "default.replication.factor",
+        "delegation.token.expiry.check.interval.ms",
+        "delegation.token.expiry.time.ms",
+        "delegation.token.master.key",
+        "delegation.token.max.lifetime.ms",
+        "delegation.token.secret.key",
         "delete.topic.enable",
         "fetch.max.bytes",
         "follower.replication.throttled.rate",
@@ -56,10 +66,19 @@ BROKER_SETTINGS = frozenset(
         "group.max.size",
         "group.min.session.timeout.ms",
         "inter.broker.listener.name",
+        "kafka.compat.control.enable",
         "kafka.compat.frame.timeout.ms",
+        "kafka.compat.http.listener",
+        "kafka.compat.http.token",
         "kafka.compat.queued.max.response.bytes",
         "kafka.compat.record.validation.enable",
+        "kafka.compat.sasl.jaas.file",
+        "kafka.compat.scram.credentials.file",
         "kafka.compat.transaction.version",
+        "kafka.compat.zookeeper.sasl.enable",
+        "kafka.compat.zookeeper.sasl.jaas.config",
+        "kafka.compat.zookeeper.sasl.jaas.file",
+        "kafka.compat.zookeeper.sasl.jaas.section",
         "leader.imbalance.check.interval.seconds",
         "leader.imbalance.per.broker.percentage",
         "leader.replication.throttled.rate",
@@ -78,6 +97,7 @@ BROKER_SETTINGS = frozenset(
         "log.flush.start.offset.checkpoint.interval.ms",
         "log.initial.task.delay.ms",
         "log.retention.check.interval.ms",
+        "max.connection.creation.rate",
         "max.connections",
         "max.connections.per.ip",
         "max.connections.per.ip.overrides",
@@ -97,6 +117,8 @@ BROKER_SETTINGS = frozenset(
         "producer.id.expiration.check.interval.ms",
         "producer.id.expiration.ms",
         "queued.max.request.bytes",
+        "quota.window.num",
+        "quota.window.size.seconds",
         "replica.alter.log.dirs.io.max.bytes.per.second",
         "replica.fetch.backoff.ms",
         "replica.fetch.max.bytes",
@@ -111,6 +133,8 @@ BROKER_SETTINGS = frozenset(
         "replication.quota.window.size.seconds",
         "reserved.broker.max.id",
         "broker.id.generation.enable",
+        "sasl.server.max.receive.size",
+        "security.inter.broker.protocol",
         "socket.receive.buffer.bytes",
         "socket.request.max.bytes",
         "socket.send.buffer.bytes",
@@ -123,11 +147,75 @@ BROKER_SETTINGS = frozenset(
         "transaction.state.log.replication.factor",
         "transaction.state.log.segment.bytes",
         "transactional.id.expiration.ms",
+        "zookeeper.clientCnxnSocket",
         "zookeeper.connect",
+        "zookeeper.set.acl",
+        "zookeeper.ssl.cipher.suites",
+        "zookeeper.ssl.client.enable",
+        "zookeeper.ssl.crl.enable",
+        "zookeeper.ssl.enabled.protocols",
+        "zookeeper.ssl.endpoint.identification.algorithm",
+        "zookeeper.ssl.keystore.location",
+        "zookeeper.ssl.keystore.password",
+        "zookeeper.ssl.keystore.type",
+        "zookeeper.ssl.ocsp.enable",
+        "zookeeper.ssl.protocol",
+        "zookeeper.ssl.truststore.location",
+        "zookeeper.ssl.truststore.password",
+        "zookeeper.ssl.truststore.type",
     }
 )
 
-#: Settings of threads, buffers and the like, of which this broker has none: nobody misses them.
+#: Broker settings that may be given to one listener alone, as listener.name.L.X.
+LISTENER_SETTINGS = frozenset(
+    {
+        "connections.max.reauth.ms",
+        "sasl.enabled.mechanisms",
+        "sasl.jaas.config",
+        "sasl.kerberos.principal.to.local.rules",
+        "sasl.kerberos.service.name",
+        "sasl.login.callback.handler.class",
+        "sasl.login.refresh.buffer.seconds",
+        "sasl.login.refresh.min.period.seconds",
+        "sasl.login.refresh.window.factor",
+        "sasl.login.refresh.window.jitter",
+        "sasl.login.retry.backoff.max.ms",
+        "sasl.login.retry.backoff.ms",
+        "sasl.mechanism.inter.broker.protocol",
+        "sasl.oauthbearer.clock.skew.seconds",
+        "sasl.oauthbearer.expected.audience",
+        "sasl.oauthbearer.expected.issuer",
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "sasl.oauthbearer.scope.claim.name",
+        "sasl.oauthbearer.sub.claim.name",
+        "sasl.oauthbearer.token.endpoint.url",
+        "sasl.server.callback.handler.class",
+        "ssl.allow.dn.changes",
+        "ssl.allow.san.changes",
+        "ssl.cipher.suites",
+        "ssl.client.auth",
+        "ssl.enabled.protocols",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.principal.mapping.rules",
+        "ssl.protocol",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
+
+#: Settings of threads, buffers, Java's own libraries and the like, of which this broker has none: nobody
+#: misses them.
 _NOT_MISSED = frozenset(
     {
         "background.threads",
@@ -144,6 +232,10 @@ _NOT_MISSED = frozenset(
         "log.message.format.version",
         "message.format.version",
         "auto.include.jmx.reporter",
+        "ssl.keymanager.algorithm",
+        "ssl.provider",
+        "ssl.secure.random.implementation",
+        "ssl.trustmanager.algorithm",
         "transaction.state.log.load.buffer.size",
         "zookeeper.connection.timeout.ms",
         "zookeeper.session.timeout.ms",
@@ -158,8 +250,11 @@ def topic_setting_has_effect(name: str) -> bool:
 
 def broker_setting_has_effect(name: str) -> bool:
     """Whether a broker behaves otherwise for this setting, or nobody would expect it to."""
-    if name in BROKER_SETTINGS or name in _NOT_MISSED:
+    if name in BROKER_SETTINGS or name in LISTENER_SETTINGS or name in _NOT_MISSED:
         return True
+    if name.startswith(PREFIX):
+        key = listener_key(name)
+        return key is not None and any(name.endswith(f".{setting}") for setting in LISTENER_SETTINGS)
     return any(
         name in SERVER_SYNONYMS.get(topic, ()) and topic_setting_has_effect(topic) for topic in TOPIC_SETTINGS
     )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 #: broker. A pattern compiled here would slow the start of those that read no environment.
 _NOT_SETTINGS = (
     r"KAFKA_(.*_OPTS|OPTS|(TOOLS_)?LOG4J_.*|JMX_(HOSTNAME|PORT)|HOME|DEBUG|VERSION|CREATE_TOPICS"
-    r"|(KRAFT_)?CLUSTER_ID)"
+    r"|(KRAFT_)?CLUSTER_ID|(CFG_)?ENABLE_KRAFT)"
 )
 _UNDERSCORES = r"_{1,3}"
 _MEANING = {"_": ".", "__": "_", "___": "-"}

@@ -36,6 +36,11 @@ class ConfigError(Exception):
         self.reason = reason
         self.expected = expected
 
+    @property
+    def in_full(self) -> str:
+        """With what would be right."""
+        return str(self) + (f" ({self.expected})" if self.expected else "")
+
 
 class ConfigKey(NamedTuple):
     """One setting; `type`, `importance`, `update` and `rule` are the columns of broker_table.py."""

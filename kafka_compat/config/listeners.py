@@ -61,18 +61,10 @@ def parse_listeners(setting: str, text: str, protocols: dict[str, str]) -> tuple
 
 
 def check_bound(listeners: Iterable[Listener], text: str) -> None:
-    """ConfigError unless a broker can bind these listeners together, and knows how to speak on each of
-    them."""
+    """ConfigError unless a broker can bind these listeners together."""
     names: set[str] = set()
     ports: dict[int, Listener] = {}
     for listener in listeners:
-        if listener.security_protocol != "PLAINTEXT":
-            raise ConfigError(
-                "listeners",
-                text,
-                f"listener {listener.name} asks for {listener.security_protocol}, which is not supported yet",
-                "expected listeners with the security protocol PLAINTEXT only",
-            )
         if listener.name in names:
             raise ConfigError("listeners", text, "Each listener must have a different name", _EXPECTED)
         twin = ports.get(listener.port) if listener.port else None

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from .broker_config import BrokerConfig
 from .environment import settings_from_environment, topics_from_environment
+from .images import with_listeners, with_secrets
+from .java_options import settings_from_java_options
 from .keys import ConfigError
 from .properties import parse_properties
 
@@ -29,17 +31,27 @@ def load(
             raise ConfigFileError(f"cannot read {path}: {error.strerror or error}") from error
         except ValueError as error:
             raise ConfigFileError(f"{path}: {error}") from error
+        _forget_advertised(static, properties)
         for name, (value, line) in properties.items():
             static[name] = value
             origin[name] = f"{path}, line {line}"
     if environment is not None:
-        told = settings_from_environment(environment)
-        if "listeners" in told and static.pop("advertised.listeners", None) is not None:
-            # Those of the file, such as a container image's, were for the listeners that are replaced here.
-            del origin["advertised.listeners"]
+        try:
+            told = with_secrets(settings_from_environment(environment))
+        except OSError as error:
+            raise ConfigFileError(
+                f"environment: cannot read {error.filename}: {error.strerror or error}"
+            ) from error
+        told = with_listeners(told, static.get("listeners"))
+        _forget_advertised(static, told)
         for name, value in told.items():
             static[name] = value
             origin[name] = "environment"
+        for name, value in settings_from_java_options(environment.get("KAFKA_OPTS", "")).items():
+            # As in Kafka, properties of the JVM count where no setting says otherwise.
+            if name not in static:
+                static[name] = value
+                origin[name] = "KAFKA_OPTS"
     for override in overrides:
         name, equals, value = override.partition("=")
         if not equals or not name.strip():
@@ -52,12 +64,16 @@ def load(
             config.create_topics = topics_from_environment(environment)
     except ConfigError as error:
         where = origin.get(error.name)
-        raise ConfigFileError(
-            (f"{where}: " if where else "") + str(error) + (f" ({error.expected})" if error.expected else "")
-        ) from error
+        raise ConfigFileError((f"{where}: " if where else "") + error.in_full) from error
     except ValueError as error:
         raise ConfigFileError(str(error)) from error
     return config
+
+
+def _forget_advertised(static: dict[str, str], over: Mapping[str, object]) -> None:
+    """Those of a file before, such as a container image's, were for the listeners that are replaced now."""
+    if "listeners" in over:
+        static.pop("advertised.listeners", None)
 
 
 def _read(path: str) -> bytes:

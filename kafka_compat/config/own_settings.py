@@ -36,9 +36,29 @@ OWN_DEFAULTS: dict[str, str] = {
 #: `kafka.compat.queued.max.response.bytes`: how much of all answers together may wait in memory to be sent.
 #: `kafka.compat.transaction.version`: the level of the feature transaction.version that clients are told of;
 #: with 2 those of Kafka 4 use an epoch for each transaction (KIP-890 part 2). All brokers of a cluster alike.
+#: `kafka.compat.scram.credentials.file`: users that the cluster begins with (security/first_users.py).
+#: `kafka.compat.sasl.jaas.file`: a JAAS file whose section LISTENER.KafkaServer, or else KafkaServer, says
+#: what sasl.jaas.config of a listener does not: Java's property java.security.auth.login.config.
+#: `kafka.compat.http.listener`: where HTTP is served, as http://127.0.0.1:8080; nowhere where it is empty.
+#: `kafka.compat.http.token`: what whoever asks there has to send, as a bearer token; needed where other
+#: machines can ask.
+#: `kafka.compat.control.enable`: serve the control API there, by which tests put the time forward.
+#: `kafka.compat.zookeeper.sasl.jaas.config`: with what this broker logs in at ZooKeeper, as in
+#: sasl.jaas.config. In its stead counts a section of a JAAS file, `kafka.compat.zookeeper.sasl.jaas.file` and
+#: `….jaas.section`: Java's properties java.security.auth.login.config and zookeeper.sasl.clientconfig.
+#: `kafka.compat.zookeeper.sasl.enable` is Java's zookeeper.sasl.client.
 OWN_TABLE = f"""
+kafka.compat.scram.credentials.file string null medium read-only
 kafka.compat.record.validation.enable boolean true medium read-only
 kafka.compat.transaction.version short 0 medium read-only [0,...,2]
 kafka.compat.frame.timeout.ms long 30000 medium read-only [1,...]
 kafka.compat.queued.max.response.bytes long {min(64 * _MIB, memory_bytes() // 16)} medium read-only
+kafka.compat.http.listener string null medium read-only
+kafka.compat.http.token password null medium read-only
+kafka.compat.control.enable boolean false medium read-only
+kafka.compat.sasl.jaas.file string null medium read-only
+kafka.compat.zookeeper.sasl.jaas.config password null medium read-only
+kafka.compat.zookeeper.sasl.jaas.file string null medium read-only
+kafka.compat.zookeeper.sasl.jaas.section string Client low read-only
+kafka.compat.zookeeper.sasl.enable boolean true low read-only
 """

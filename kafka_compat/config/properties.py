@@ -1,6 +1,7 @@
 """Java's .properties syntax, as `java.util.Properties.load` reads it."""
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 _ESCAPE = r"(?s)\\(u[0-9a-fA-F]{4}|.)"
@@ -62,4 +63,31 @@ def _unescape(text: str, line: int) -> str:
             raise ValueError(f"line {line}: \\u must be followed by four hexadecimal digits")
         return _CONTROL.get(escaped, escaped)
 
-    return re.sub(_ESCAPE, character, text) if "\\" in text else text
+    if "\\" not in text:
+        return text
+    # Java writes a character beyond the first 65,536 as two.
+    unescaped = re.sub(_ESCAPE, character, text).encode("utf-16", "surrogatepass")
+    return unescaped.decode("utf-16", "surrogatepass")
+
+
+def write_properties(properties: Mapping[str, str]) -> str:
+    """A file that `parse_properties`, and Java, read as these properties. ASCII; a line of a value has a line
+    of its own."""
+    return "".join(f"{_escaped(name, ' =:#!')}={_escaped(value, '')}\n" for name, value in properties.items())
+
+
+def _escaped(text: str, separators: str) -> str:
+    escaped = []
+    for place, char in enumerate(text):
+        if char == "\n":
+            escaped.append("\\n" if place == len(text) - 1 else "\\n\\\n")
+        elif char in ("\\", *separators) or (char == " " and (not place or text[place - 1] == "\n")):
+            escaped.append(f"\\{char}")
+        elif char in _CONTROL.values():
+            escaped.append("\\" + next(letter for letter, control in _CONTROL.items() if control == char))
+        elif " " <= char <= "~":
+            escaped.append(char)
+        else:
+            units = char.encode("utf-16-be")
+            escaped += [f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2)]
+    return "".join(escaped)

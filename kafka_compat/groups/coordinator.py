@@ -7,7 +7,7 @@ once, also when the shard or the broker goes away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from uuid import uuid4
 
@@ -262,6 +262,40 @@ class GroupCoordinator:
             respond(refused | result if isinstance(result, dict) else result)
 
         self._runtime.carry_out(running, running.machine.delete_offsets(known, merge))
+
+    def copy_offsets(
+        self,
+        source: str,
+        target: str,
+        group_ids: Collection[str] | None,
+        respond: Callable[[str, ErrorCode], None],
+    ) -> list[str]:
+        """Give groups (None: all) the positions in the topic `target` that they have in `source`; the groups
+        that have any, for each of which `respond` is called with the first error, or NONE, when they are
+        stored.
+        """
+        copied = []
+        for group_id, running in list(self._running.items()):
+            if group_ids is not None and group_id not in group_ids:
+                continue
+            offsets = {
+                (target, partition): each.value
+                for (topic, partition), each in running.machine.offsets.committed.items()
+                if topic == source
+            }
+            if offsets:
+                copied.append(group_id)
+
+                def stored(errors: PartitionErrors, group_id: str = group_id) -> None:
+                    respond(group_id, next(filter(None, errors.values()), ErrorCode.NONE))
+
+                self._runtime.carry_out(running, running.machine.put_offsets(offsets, stored))
+        return copied
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether there may be groups that are not known yet."""
+        return self._runtime.is_loading
 
     def forget_partitions(self, partitions: Iterable[TopicPartition]) -> None:
         """Their topic has been deleted: delete the offsets that any group has there."""

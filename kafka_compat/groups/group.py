@@ -10,8 +10,9 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
+from kafka_compat.coordinators.coordinator_log import TransactionalProducer
 from kafka_compat.coordinators.machine import Now, Output, Waiter
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.joining import JoiningMachine
@@ -71,14 +72,28 @@ class Group(JoiningMachine):
         if not fitting:
             self._respond(waiter, errors)
             return out
-        self.offsets.stage(fitting, in_transaction=request.producer is not None)
+        self._write_offsets(fitting, waiter, errors, request.producer)
+        return out
+
+    def put_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], waiter: Waiter) -> Output:
+        """Positions that no member commits, whoever the members are."""
+        out = self._begin()
+        self._write_offsets(offsets, waiter, {}, None)
+        return out
+
+    def _write_offsets(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        waiter: Waiter,
+        errors: PartitionErrors,
+        producer: TransactionalProducer | None,
+    ) -> None:
+        self.offsets.stage(offsets, in_transaction=producer is not None)
         records: list[Record] = [
             OffsetRecord(self.group_id, topic, partition, value)
-            for (topic, partition), value in fitting.items()
+            for (topic, partition), value in offsets.items()
         ]
-        purpose = OffsetsStored(waiter, tuple(fitting), errors, request.producer)
-        self._write(records, purpose, request.producer)
-        return out
+        self._write(records, OffsetsStored(waiter, tuple(offsets), errors, producer), producer)
 
     def _check_commit(self, request: Commit) -> ErrorCode:
         if request.generation_id < 0 and self.state is EMPTY:
@@ -102,9 +117,12 @@ class Group(JoiningMachine):
             partition: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if self._consumes(partition[0]) else ErrorCode.NONE
             for partition in partitions
         }
-        self._write_tombstones(
-            [partition for partition, error in answer.items() if not error], waiter, answer
-        )
+        deleted = [partition for partition, error in answer.items() if not error]
+        if deleted:
+            self._write_tombstones(deleted, waiter, answer)
+        else:
+            # As it is the group stays, even one that only awaits its first member.
+            self._respond(waiter, answer)
         return out
 
     def _consumes(self, topic: str) -> bool:

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.authorization import require
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kafka_compat.protocol.pending import PENDING
+from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.model import ProducerIdentity
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ _FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 
 @handler(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4)
 def add_offsets_to_txn(ctx: RequestContext[_Services], request: AddOffsetsToTxnRequest) -> object:
+    require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     if OFFSETS_TOPIC not in ctx.services.metadata.topics:
         # A producer looks for the group's coordinator only after this; looking makes the topic.
         return _after_creation(ctx, request)

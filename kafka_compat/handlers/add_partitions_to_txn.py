@@ -12,7 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import Denied, require, require_cluster
 from kafka_compat.long_work import Steps, gathered
+from kafka_compat.metadata.topic_names import is_internal
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.add_partitions_to_txn import (
@@ -25,6 +27,7 @@ from kafka_compat.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from kafka_compat.protocol.pending import PENDING, Pending
+from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.model import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
@@ -42,17 +45,23 @@ def add_partitions_to_txn(
     ctx: RequestContext[AddPartitionsToTxnServices], request: AddPartitionsToTxnRequest
 ) -> Steps[AddPartitionsToTxnResponse | Pending]:
     if ctx.api_version >= _FIRST_BATCHED_VERSION:
+        require_cluster(ctx, Operation.CLUSTER_ACTION)
         return (yield from _batched(ctx, request.transactions))
+    transactional_id = request.v3_and_below_transactional_id
+    require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
     asked = yield from _partitions(request.v3_and_below_topics)
-    unknown = set()
+    denied = Denied(ctx, Operation.WRITE, ResourceType.TOPIC)
+    refused: PartitionErrors = {}
     for item in asked:
-        if ctx.services.metadata.partition(*item) is None:
-            unknown.add(item)
+        # Offsets have a request of their own: AddOffsetsToTxn.
+        if is_internal(item[0]) or item[0] in denied:
+            refused[item] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif ctx.services.metadata.partition(*item) is None:
+            refused[item] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         yield None
-    if unknown:
-        refused = dict.fromkeys(asked, ErrorCode.OPERATION_NOT_ATTEMPTED)
-        refused |= dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return (yield from _response_to_producer(refused))
+    if refused:
+        errors = dict.fromkeys(asked, ErrorCode.OPERATION_NOT_ATTEMPTED)
+        return (yield from _response_to_producer(errors | refused))
 
     def respond(error: ErrorCode) -> None:
         if ctx.api_version < _FIRST_VERSION_WITH_PRODUCER_FENCED and error is ErrorCode.PRODUCER_FENCED:
@@ -60,7 +69,7 @@ def add_partitions_to_txn(
         ctx.long_work.start(_response_to_producer(dict.fromkeys(asked, error)), ctx.respond)
 
     ctx.services.transactions.add_partitions(
-        request.v3_and_below_transactional_id,
+        transactional_id,
         ProducerIdentity(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch),
         asked,
         respond,

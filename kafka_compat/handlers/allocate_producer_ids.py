@@ -8,6 +8,7 @@ from kafka_compat.coordination import znodes
 from kafka_compat.coordination.malformed_nodes import MalformedNode
 from kafka_compat.coordination.metadata_store import MetadataStoreError, NoNode
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.metadata.producer_ids import claim_block
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -15,6 +16,7 @@ from kafka_compat.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
+from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import ClusterServices
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 async def allocate_producer_ids(
     ctx: RequestContext[ClusterServices], request: AllocateProducerIdsRequest
 ) -> AllocateProducerIdsResponse:
+    require_cluster(ctx, Operation.CLUSTER_ACTION)
     cluster = ctx.services.membership
     if not cluster.service.is_active:
         return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)

@@ -1,4 +1,4 @@
-"""AlterClientQuotas (key 49, KIP-546): quotas are stored, and have no effect."""
+"""AlterClientQuotas (key 49, KIP-546): quotas are stored, and all brokers told of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import KafkaError
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_client_quotas import (
@@ -15,6 +16,7 @@ from kafka_compat.protocol.messages.alter_client_quotas import (
     EntryData,
 )
 from kafka_compat.quotas.client_quotas import Change
+from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasClientQuotas
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 async def alter_client_quotas(
     ctx: RequestContext[HasClientQuotas], request: AlterClientQuotasRequest
 ) -> AlterClientQuotasResponse:
+    require_cluster(ctx, Operation.ALTER_CONFIGS)
     response = AlterClientQuotasResponse()
     turn = await ctx.long_work.begin()
     for entry in request.entries:

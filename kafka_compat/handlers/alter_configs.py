@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.error_mapping import config_message, told_as
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import counted
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -16,6 +17,7 @@ from kafka_compat.protocol.messages.alter_configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
+from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasConfigs
@@ -47,9 +49,9 @@ async def _alter(
         if repeated:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
         settings = [(config.name, config.value) for config in resource.configs]
-        await ctx.services.configs.alter(
-            resource.resource_type, resource.resource_name, settings, validate_only
-        )
+        kind, name = resource.resource_type, resource.resource_name
+        refusal = config_refusal(ctx, Operation.ALTER_CONFIGS, kind, name)
+        await ctx.services.configs.alter(kind, name, settings, validate_only, refusal)
     except Exception as error:
         told = told_as(error, f"AlterConfigs of {resource.resource_name!r}")
         response.error_code = told.code

@@ -12,9 +12,11 @@ from kafka_compat.cluster import controller_wire
 from kafka_compat.coordination.controller_events import AlterPartitionRequested
 from kafka_compat.coordination.controller_replies import AlterPartitionReply
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import ClusterServices
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 async def alter_partition(
     ctx: RequestContext[ClusterServices], request: AlterPartitionRequest
 ) -> AlterPartitionResponse:
+    require_cluster(ctx, Operation.CLUSTER_ACTION)
     controller = ctx.services.membership.service
     names: dict[UUID, str] = {}
 

@@ -10,6 +10,7 @@ from kafka_compat.coordination.controller_events import ReassignmentRequested
 from kafka_compat.coordination.controller_model import ControllerError, TopicPartition
 from kafka_compat.coordination.controller_replies import ReassignmentReply
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_partition_reassignments import (
@@ -18,6 +19,7 @@ from kafka_compat.protocol.messages.alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasController
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 async def alter_partition_reassignments(
     ctx: RequestContext[HasController], request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
+    require_cluster(ctx, Operation.ALTER)
     targets = {
         TopicPartition(topic.name, item.partition_index): (
             None if item.replicas is None else tuple(item.replicas)

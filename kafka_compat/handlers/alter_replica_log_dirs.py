@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.long_work import Steps
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -18,6 +19,7 @@ from kafka_compat.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+from kafka_compat.security.authorizer import Operation
 from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 def alter_replica_log_dirs(
     ctx: RequestContext[HasLogMover], request: AlterReplicaLogDirsRequest
 ) -> Steps[AlterReplicaLogDirsResponse]:
+    require_cluster(ctx, Operation.ALTER)
     topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     for wanted in request.dirs:
         for topic in wanted.topics:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_user_scram_credentials import (
@@ -11,6 +12,7 @@ from kafka_compat.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
+from kafka_compat.security.authorizer import Operation
 from kafka_compat.security.scram_credentials import Deletion, Upsertion
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 async def alter_user_scram_credentials(
     ctx: RequestContext[HasScramCredentials], request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
+    require_cluster(ctx, Operation.ALTER)
     deletions = [Deletion(item.name, item.mechanism) for item in request.deletions]
     upsertions = [
         Upsertion(item.name, item.mechanism, item.iterations, bytes(item.salt), bytes(item.salted_password))

@@ -45,6 +45,8 @@ def api_versions(
             response.error_code = ErrorCode.INVALID_REQUEST
             return response
         ctx.connection.software = (name, version)
+    if ctx.connection.authentication is not None:
+        ctx.connection.authentication.versions_told()
     response.api_keys = [
         ApiVersion(api_key=key, min_version=low, max_version=high)
         for key, (low, high) in ctx.services.served.items()

@@ -10,6 +10,7 @@ from kafka_compat.coordination.controller_events import ControlledShutdownReques
 from kafka_compat.coordination.controller_model import ControllerError
 from kafka_compat.coordination.controller_replies import ControlledShutdownReply
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.controlled_shutdown import (
@@ -17,23 +18,28 @@ from kafka_compat.protocol.messages.controlled_shutdown import (
     ControlledShutdownResponse,
     RemainingPartition,
 )
+from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import ClusterServices
+
+_NO_EPOCH = -1
+"""That of versions without one."""
 
 
 @handler(ApiKey.CONTROLLED_SHUTDOWN, 0, 3, cluster=True)
 async def controlled_shutdown(
     ctx: RequestContext[ClusterServices], request: ControlledShutdownRequest
 ) -> ControlledShutdownResponse:
+    require_cluster(ctx, Operation.CLUSTER_ACTION)
     reply = await ctx.services.membership.service.ask(
         lambda request_id: ControlledShutdownRequested(request_id, request.broker_id, request.broker_epoch)
     )
     if not isinstance(reply, ControlledShutdownReply) or reply.error == ControllerError.NOT_CONTROLLER:
         return ControlledShutdownResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
     error = ErrorCode(reply.error)
-    if error == ErrorCode.BROKER_NOT_AVAILABLE:
-        # What Kafka makes of the exception that it raises here.
+    if error == ErrorCode.BROKER_NOT_AVAILABLE and request.broker_epoch != _NO_EPOCH:
+        # What Kafka makes of the exception that it raises here, looking for the broker's epoch.
         error = ErrorCode.UNKNOWN_SERVER_ERROR
     return ControlledShutdownResponse(
         error_code=error,

@@ -2,19 +2,79 @@
 
 from __future__ import annotations
 
-from kafka_compat.errors import ErrorCode
+from typing import TYPE_CHECKING
+
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.acl_requests import member, refuse_unknown
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_acls import (
+    AclCreation,
     AclCreationResult,
     CreateAclsRequest,
     CreateAclsResponse,
 )
+from kafka_compat.security.acls.model import Binding, Entry, Pattern, PatternType, Permission
+from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasAcls
 
 
 @handler(ApiKey.CREATE_ACLS, 0, 3)
-def create_acls(ctx: RequestContext[object], request: CreateAclsRequest) -> CreateAclsResponse:
-    refused = AclCreationResult(
-        error_code=ErrorCode.SECURITY_DISABLED, error_message="No Authorizer is configured."
+async def create_acls(ctx: RequestContext[HasAcls], request: CreateAclsRequest) -> CreateAclsResponse | None:
+    for item in request.creations:
+        codes = item.resource_type, item.resource_pattern_type, item.operation, item.permission_type
+        if refuse_unknown(ctx, *codes):
+            return None
+    require_cluster(ctx, Operation.ALTER)
+    acls = ctx.services.acls
+    if acls is None:
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    bindings = [_binding(item) for item in request.creations]
+    outcomes = [_refusal(binding) for binding in bindings]
+    accepted = [index for index, refusal in enumerate(outcomes) if refusal is None]
+    created = await acls.create([bindings[index] for index in accepted])
+    for index, outcome in zip(accepted, created, strict=True):
+        outcomes[index] = outcome
+    return CreateAclsResponse(results=[_result(outcome) for outcome in outcomes])
+
+
+def _binding(item: AclCreation) -> Binding:
+    pattern = Pattern(
+        member(ResourceType, item.resource_type),
+        item.resource_name,
+        member(PatternType, item.resource_pattern_type),
     )
-    return CreateAclsResponse(results=[refused for _ in request.creations])
+    entry = Entry(
+        item.principal,
+        item.host,
+        member(Operation, item.operation),
+        member(Permission, item.permission_type),
+    )
+    if (
+        pattern.resource_type is ResourceType.ANY
+        or pattern.pattern_type in (PatternType.ANY, PatternType.MATCH)
+        or entry.operation is Operation.ANY
+        or entry.permission is Permission.ANY
+    ):
+        # What Kafka says, too, and of all that the request holds.
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "ANY and MATCH stand in filters alone")
+    return Binding(pattern, entry)
+
+
+def _refusal(binding: Binding) -> KafkaError | None:
+    kind, name, _ = binding.pattern
+    if kind is ResourceType.CLUSTER and name != CLUSTER_NAME:
+        problem = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+        return KafkaError(ErrorCode.INVALID_REQUEST, problem)
+    if not name:
+        return KafkaError(ErrorCode.INVALID_REQUEST, "Invalid empty resource name")
+    return None
+
+
+def _result(outcome: KafkaError | None) -> AclCreationResult:
+    if outcome is None:
+        return AclCreationResult(error_message=None)
+    return AclCreationResult(error_code=outcome.code, error_message=outcome.message or None)

@@ -1,29 +1,75 @@
-"""CreateDelegationToken (key 38, KIP-48). Tokens are for authenticated clients only, and no listener
-authenticates any."""
+"""CreateDelegationToken (key 38, KIP-48): a token for the client itself, or for who has let it (KIP-373)."""
 
 from __future__ import annotations
 
-from kafka_compat.errors import ErrorCode
+from typing import TYPE_CHECKING
+
+from kafka_compat.error_mapping import told_as
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.authorization import allows
+from kafka_compat.handlers.token_requests import may_ask
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
 )
+from kafka_compat.security.authorizer import Operation, ResourceType
+from kafka_compat.security.principal import Principal
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.token_requests import TokenServices
+
+_NEVER_MS = -1
 
 
 @handler(ApiKey.CREATE_DELEGATION_TOKEN, 0, 3)
-def create_delegation_token(
-    ctx: RequestContext[object], request: CreateDelegationTokenRequest
+async def create_delegation_token(
+    ctx: RequestContext[TokenServices], request: CreateDelegationTokenRequest
 ) -> CreateDelegationTokenResponse:
-    # A client without authentication is Kafka's User:ANONYMOUS.
-    return CreateDelegationTokenResponse(
-        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
-        principal_type="User",
-        principal_name="ANONYMOUS",
-        token_requester_principal_type="User",
-        token_requester_principal_name="ANONYMOUS",
-        issue_timestamp_ms=-1,
-        expiry_timestamp_ms=-1,
-        max_timestamp_ms=-1,
+    requester = Principal(*ctx.principal)
+    owner = requester
+    if request.owner_principal_name:
+        if request.owner_principal_type is None:
+            # A request that Kafka fails with, too.
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        owner = Principal(request.owner_principal_type, request.owner_principal_name)
+    response = CreateDelegationTokenResponse(
+        principal_type=owner.kind,
+        principal_name=owner.name,
+        token_requester_principal_type=requester.kind,
+        token_requester_principal_name=requester.name,
+        issue_timestamp_ms=_NEVER_MS,
+        expiry_timestamp_ms=_NEVER_MS,
+        max_timestamp_ms=_NEVER_MS,
     )
+    try:
+        await _create(ctx, request, owner, requester, response)
+    except Exception as error:
+        response.error_code = told_as(error, f"making a delegation token of {owner}").code
+    return response
+
+
+async def _create(
+    ctx: RequestContext[TokenServices],
+    request: CreateDelegationTokenRequest,
+    owner: Principal,
+    requester: Principal,
+    response: CreateDelegationTokenResponse,
+) -> None:
+    if not may_ask(ctx):
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    if owner != requester and not allows(ctx, Operation.CREATE_TOKENS, ResourceType.USER, str(owner)):
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
+    if any(renewer.principal_type != "User" for renewer in request.renewers):
+        raise KafkaError(ErrorCode.INVALID_PRINCIPAL_TYPE)
+    tokens = ctx.services.delegation_tokens
+    if tokens is None:
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    renewers = tuple(Principal(item.principal_type, item.principal_name) for item in request.renewers)
+    token, secret = await tokens.create(owner, requester, renewers, request.max_lifetime_ms)
+    response.issue_timestamp_ms = token.issued_ms
+    response.expiry_timestamp_ms = token.expires_ms
+    response.max_timestamp_ms = token.max_ms
+    response.token_id = token.token_id
+    response.hmac = secret

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kafka_compat.error_mapping import told_as
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.authorization import Denied
 from kafka_compat.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -15,12 +16,17 @@ from kafka_compat.protocol.messages.create_partitions import (
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
 )
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasMetadata, HasTopics
+    from kafka_compat.handlers.services import HasMetadata, HasQuotas, HasTopics
 
-    class _Services(HasMetadata, HasTopics, Protocol):
+    class _Services(HasMetadata, HasQuotas, HasTopics, Protocol):
         """What is used here."""
+
+
+_STRICT_SINCE = 3
+"""From which version on a client understands that it makes too many (KIP-599)."""
 
 
 @handler(ApiKey.CREATE_PARTITIONS, 0, 3)
@@ -29,6 +35,10 @@ async def create_partitions(
 ) -> CreatePartitionsResponse:
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatePartitionsTopicResult] = {}
+    denied = Denied(ctx, Operation.ALTER, ResourceType.TOPIC)
+    quotas = ctx.services.quotas
+    mutation = None if quotas is None else quotas.mutation(ctx, _STRICT_SINCE)
+    charge = None if mutation is None else mutation.charge
     turn = await ctx.long_work.begin()
     for topic in request.topics:
         await turn.pause_if_due()
@@ -36,6 +46,8 @@ async def create_partitions(
         try:
             if counts[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
+            if topic.name in denied:
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "The topic authorization is failed.")
             known = ctx.services.metadata.topics.get(topic.name)
             if known is not None and topic.count - len(known.partitions) > PARTITIONS_PER_REQUEST_MAX:
                 raise KafkaError(
@@ -46,10 +58,13 @@ async def create_partitions(
             if topic.assignments is not None:
                 assignments = [tuple(item.broker_ids) for item in topic.assignments]
             await ctx.services.topics.create_partitions(
-                topic.name, topic.count, assignments, request.validate_only, request.timeout_ms
+                topic.name, topic.count, assignments, request.validate_only, request.timeout_ms, charge
             )
         except Exception as error:
             told = told_as(error, f"CreatePartitions of {topic.name!r}")
             result.error_code = told.code
             result.error_message = told.message or None
-    return CreatePartitionsResponse(results=list(results.values()))
+    response = CreatePartitionsResponse(results=list(results.values()))
+    if mutation is not None:
+        response.throttle_time_ms = mutation.throttle_time_ms
+    return response

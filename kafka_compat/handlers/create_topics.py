@@ -1,5 +1,5 @@
-"""CreateTopics (key 19). Each topic succeeds or fails by itself; version 5 tells the configs in force, 7 the
-topic id.
+"""CreateTopics (key 19). Each topic succeeds or fails by itself; version 5 tells the configs in force, 6 that
+a client makes too many partitions (KIP-599), 7 the topic id.
 """
 
 from __future__ import annotations
@@ -8,9 +8,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
 
 from kafka_compat.error_mapping import told_as
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.authorization import Denied, cluster_allows
 from kafka_compat.long_work import batched
 from kafka_compat.metadata.config_manager import tell_of_no_effect
 from kafka_compat.network.request import RequestContext, handler
@@ -22,17 +24,21 @@ from kafka_compat.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasConfigs, HasMetadata, HasTopics
+    from kafka_compat.handlers.services import HasConfigs, HasMetadata, HasQuotas, HasTopics
+    from kafka_compat.metadata.topic_rules import Charge
 
-    class _Services(HasConfigs, HasMetadata, HasTopics, Protocol):
+    class _Services(HasConfigs, HasMetadata, HasQuotas, HasTopics, Protocol):
         """What is used here."""
 
 
 _OF_KRAFT = "__cluster_metadata"
+_NO_TOPIC_ID = UUID(int=0)
 PARTITIONS_PER_REQUEST_MAX = 10_000
 """As KRaft's controller has it: one request must not keep the broker from everyone else's."""
+_STRICT_SINCE = 6
 TOPICS_AT_ONCE = 64
 """How many topics of one request are made, or deleted, at the same time."""
 
@@ -45,19 +51,28 @@ async def create_topics(ctx: RequestContext[_Services], request: CreateTopicsReq
         if asked > PARTITIONS_PER_REQUEST_MAX:
             return await _refused(ctx, request.topics)
     counts = Counter(topic.name for topic in request.topics)
+    may_all = cluster_allows(ctx, Operation.CREATE, logged=False)
+    denied = Denied(ctx, Operation.CREATE, ResourceType.TOPIC)
+    hidden = Denied(ctx, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, logged=False)
+    quotas = ctx.services.quotas
+    mutation = None if quotas is None else quotas.mutation(ctx, _STRICT_SINCE)
+    charge = None if mutation is None else mutation.charge
 
     async def created(topic: CreatableTopic) -> CreatableTopicResult:
         if counts[topic.name] > 1:
             problem = "Found multiple entries for this topic."
-            return _failure(topic, ErrorCode.INVALID_REQUEST, problem)
+            return _without_configs(_failure(topic, ErrorCode.INVALID_REQUEST, problem), hidden)
         if topic.name == _OF_KRAFT:
             problem = f"Creation of internal topic {_OF_KRAFT} is prohibited."
             return _failure(topic, ErrorCode.INVALID_REQUEST, problem)
+        if not may_all and topic.name in denied:
+            refused = _failure(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+            return _without_configs(refused, hidden)
         try:
-            return await _create(ctx, topic, request)
+            return _without_configs(await _create(ctx, topic, request, charge), hidden)
         except Exception as error:
             told = told_as(error, f"CreateTopics of {topic.name!r}")
-            return _failure(topic, told.code, told.message)
+            return _failure(topic, told.code, told.message or None)
 
     response = CreateTopicsResponse()
     turn = await ctx.long_work.begin()
@@ -66,12 +81,22 @@ async def create_topics(ctx: RequestContext[_Services], request: CreateTopicsReq
         together = request.topics[first : first + TOPICS_AT_ONCE]
         response.topics += await asyncio.gather(*map(created, together))
         await turn.pause_if_due()
+    if mutation is not None:
+        response.throttle_time_ms = mutation.throttle_time_ms
     return response
 
 
-async def _refused(
-    ctx: RequestContext[_Services], topics: Sequence[CreatableTopic]
-) -> CreateTopicsResponse:
+def _without_configs(result: CreatableTopicResult, hidden: Denied) -> CreatableTopicResult:
+    """For a client that may not know them, nor what else follows from the broker's defaults."""
+    if result.name in hidden:
+        result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        result.topic_id = _NO_TOPIC_ID
+        result.num_partitions = result.replication_factor = -1
+        result.configs = []
+    return result
+
+
+async def _refused(ctx: RequestContext[_Services], topics: Sequence[CreatableTopic]) -> CreateTopicsResponse:
     problem = "Excessively large number of partitions per request."
     refused = CreateTopicsResponse()
     turn = await ctx.long_work.begin()
@@ -82,7 +107,10 @@ async def _refused(
 
 
 async def _create(
-    ctx: RequestContext[_Services], topic: CreatableTopic, request: CreateTopicsRequest
+    ctx: RequestContext[_Services],
+    topic: CreatableTopic,
+    request: CreateTopicsRequest,
+    charge: Charge | None,
 ) -> CreatableTopicResult:
     if topic.name in ctx.services.metadata.topics:
         # Whatever else is wrong, as with Kafka: kafkajs asks with counts of -1 and wants to know just that.
@@ -111,6 +139,7 @@ async def _create(
         configs=configs,
         validate_only=request.validate_only,
         timeout_ms=request.timeout_ms,
+        charge=charge,
     )
     if not request.validate_only:
         tell_of_no_effect(topic.name, configs)

@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
-from kafka_compat.errors import ErrorCode
+from typing import TYPE_CHECKING
+
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.acl_requests import (
+    codes_of,
+    entry_fields,
+    filter_of,
+    pattern_fields,
+    refuse_unknown,
+)
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.delete_acls import (
     DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
     DeleteAclsRequest,
     DeleteAclsResponse,
 )
+from kafka_compat.security.acls.keeper import Deleted
+from kafka_compat.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasAcls
 
 
 @handler(ApiKey.DELETE_ACLS, 0, 3)
-def delete_acls(ctx: RequestContext[object], request: DeleteAclsRequest) -> DeleteAclsResponse:
-    refused = DeleteAclsFilterResult(
-        error_code=ErrorCode.SECURITY_DISABLED, error_message="No Authorizer is configured."
+async def delete_acls(ctx: RequestContext[HasAcls], request: DeleteAclsRequest) -> DeleteAclsResponse | None:
+    for item in request.filters:
+        if refuse_unknown(ctx, *codes_of(item)):
+            return None
+    require_cluster(ctx, Operation.ALTER)
+    acls = ctx.services.acls
+    if acls is None:
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    filters = [filter_of(item, ctx.api_version) for item in request.filters]
+    deleted = await acls.delete(filters, await ctx.long_work.begin())
+    return DeleteAclsResponse(
+        filter_results=[
+            DeleteAclsFilterResult(error_message=None, matching_acls=[_matching(item) for item in some])
+            for some in deleted
+        ]
     )
-    return DeleteAclsResponse(filter_results=[refused for _ in request.filters])
+
+
+def _matching(deleted: Deleted) -> DeleteAclsMatchingAcl:
+    (pattern, entry), error = deleted
+    matching = DeleteAclsMatchingAcl(error_message=None, **pattern_fields(pattern), **entry_fields(entry))
+    if error is not None:
+        matching.error_code, matching.error_message = error.code, error.message or None
+    return matching

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import Denied
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -14,6 +15,7 @@ from kafka_compat.protocol.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 from kafka_compat.protocol.pending import PENDING, Pending
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasGroups
@@ -30,17 +32,23 @@ def delete_groups(
         distinct.update(dict.fromkeys(some))
         yield None
     names = list(distinct)
-    if not names:
-        return DeleteGroupsResponse()
     errors: dict[str, ErrorCode] = {}
+    denied = Denied(ctx, Operation.DELETE, ResourceType.GROUP)
+    for name in names:
+        if name in denied:
+            errors[name] = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        yield None
+    allowed = [name for name in names if name not in errors]
+    if not allowed:
+        return (yield from _response(names, errors))
 
     def settle(found: dict[str, ErrorCode]) -> None:
         errors.update(found)
         if len(errors) == len(names):
             ctx.long_work.start(_response(names, errors), ctx.respond)
 
-    for first in range(0, len(names), _GROUPS_AT_ONCE):
-        ctx.services.groups.delete_groups(names[first : first + _GROUPS_AT_ONCE], settle)
+    for first in range(0, len(allowed), _GROUPS_AT_ONCE):
+        ctx.services.groups.delete_groups(allowed[first : first + _GROUPS_AT_ONCE], settle)
         yield None
     return PENDING
 

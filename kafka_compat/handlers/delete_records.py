@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.authorization import Denied
 from kafka_compat.metadata.topic_names import is_internal
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -27,6 +28,7 @@ from kafka_compat.protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from kafka_compat.replication.disk_work import finished
+from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -70,12 +72,15 @@ class _Deletions:
         self._begun: list[tuple[str, DeleteRecordsPartitionResult]] = []
         """The log directories with what was deleted in them."""
         self._refusals: dict[str, Exception] = {}
+        self._denied = Denied(ctx, Operation.DELETE, ResourceType.TOPIC)
 
     def begin(self, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         """Delete here; the result may change until `finish` returns."""
         replicas = self._ctx.services.replicas
         index = wanted.partition_index
         try:
+            if topic in self._denied:
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             if is_internal(topic):
                 raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
             partition = replicas.get(topic, index)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from kafka_compat.error_mapping import told_as
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.authorization import Denied
 from kafka_compat.handlers.create_topics import TOPICS_AT_ONCE
 from kafka_compat.long_work import batched, counted
 from kafka_compat.network.request import RequestContext, handler
@@ -17,15 +18,18 @@ from kafka_compat.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasConfig, HasMetadata, HasTopics
+    from kafka_compat.handlers.services import HasConfig, HasMetadata, HasQuotas, HasTopics
 
-    class _Services(HasConfig, HasMetadata, HasTopics, Protocol):
+    class _Services(HasConfig, HasMetadata, HasQuotas, HasTopics, Protocol):
         """What is used here."""
 
 
 _NO_TOPIC_ID = UUID(int=0)
+_STRICT_SINCE = 5
+"""From which version on a client understands that it deletes too many partitions (KIP-599)."""
 
 
 @handler(ApiKey.DELETE_TOPICS, 0, 6)
@@ -42,6 +46,11 @@ async def delete_topics(ctx: RequestContext[_Services], request: DeleteTopicsReq
         counted(name or ctx.services.metadata.topic_name(topic_id) for name, topic_id in wanted)
     )
 
+    hidden = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
+    denied = Denied(ctx, Operation.DELETE, ResourceType.TOPIC)
+    quotas = ctx.services.quotas
+    mutation = None if quotas is None else quotas.mutation(ctx, _STRICT_SINCE)
+
     async def deleted(name: str | None, topic_id: UUID) -> DeletableTopicResult:
         resolved = name if name is not None else ctx.services.metadata.topic_name(topic_id)
         result = DeletableTopicResult(name=resolved, topic_id=topic_id)
@@ -52,6 +61,13 @@ async def delete_topics(ctx: RequestContext[_Services], request: DeleteTopicsReq
                 )
             if resolved is None:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "No topic has this id.")
+            # Both questions are asked: the audit log is to tell of each.
+            is_hidden, is_denied = resolved in hidden, resolved in denied
+            if is_hidden and name is None:
+                result.name = None
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            if is_denied:
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             if names[resolved] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic occurs more than once in the request.")
             if not ctx.services.config.bool("delete.topic.enable"):
@@ -64,6 +80,8 @@ async def delete_topics(ctx: RequestContext[_Services], request: DeleteTopicsReq
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
                 )
             result.topic_id = known.topic_id
+            if mutation is not None:
+                mutation.charge(len(known.partitions))
             await ctx.services.topics.delete(resolved, request.timeout_ms)
         except Exception as error:
             told = told_as(error, f"DeleteTopics of {resolved!r}")
@@ -77,4 +95,6 @@ async def delete_topics(ctx: RequestContext[_Services], request: DeleteTopicsReq
         together = (deleted(*item) for item in wanted[first : first + TOPICS_AT_ONCE])
         response.responses += await asyncio.gather(*together)
         await turn.pause_if_due()
+    if mutation is not None:
+        response.throttle_time_ms = mutation.throttle_time_ms
     return response

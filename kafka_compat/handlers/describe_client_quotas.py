@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_client_quotas import (
@@ -16,6 +17,7 @@ from kafka_compat.protocol.messages.describe_client_quotas import (
     ValueData,
 )
 from kafka_compat.quotas.client_quotas import Condition
+from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasClientQuotas
@@ -27,6 +29,7 @@ _EXACT, _DEFAULT, _ANY = range(3)
 async def describe_client_quotas(
     ctx: RequestContext[HasClientQuotas], request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
+    require_cluster(ctx, Operation.DESCRIBE_CONFIGS)
     conditions = []
     for component in request.components:
         if component.match_type not in (_EXACT, _DEFAULT, _ANY):

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.handlers.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
+from kafka_compat.handlers.authorization import allowed_cluster_operations
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_cluster import (
@@ -62,7 +62,7 @@ def _answer(ctx: RequestContext[HasBrokers], request: DescribeClusterRequest) ->
         cluster_id=cache.cluster_id,
         controller_id=cache.controller_id,
         brokers=brokers,
-        cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else OPERATIONS_NOT_ASKED
+        cluster_authorized_operations=allowed_cluster_operations(
+            ctx, request.include_cluster_authorized_operations
         ),
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kafka_compat.config.synonyms import ConfigEntry
 from kafka_compat.error_mapping import config_message, told_as
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import batched
 from kafka_compat.metadata.config_manager import ResourceType
 from kafka_compat.network.request import RequestContext, handler
@@ -20,6 +21,7 @@ from kafka_compat.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasConfigs
@@ -69,9 +71,11 @@ async def _describe(
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:
-        entries = await ctx.services.configs.describe(
-            resource.resource_type, resource.resource_name, resource.configuration_keys
-        )
+        kind, name = resource.resource_type, resource.resource_name
+        refusal = config_refusal(ctx, Operation.DESCRIBE_CONFIGS, kind, name)
+        if refusal is not None:
+            raise refusal
+        entries = await ctx.services.configs.describe(kind, name, resource.configuration_keys)
     except Exception as error:
         told = told_as(error, f"DescribeConfigs of {resource.resource_name!r}")
         result.error_code = told.code

@@ -6,10 +6,11 @@ is an error (KIP-1043), before it is a group in the state "Dead".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.model import GroupState
+from kafka_compat.handlers.authorization import allowed_operations, allows
 from kafka_compat.long_work import Steps
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -19,12 +20,10 @@ from kafka_compat.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasGroups
-
-_ALL_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8
-"""Everything there is to do with a group, one bit per AclOperation: READ, DELETE, DESCRIBE."""
 
 
 @handler(ApiKey.DESCRIBE_GROUPS, 0, 6)
@@ -35,13 +34,15 @@ def describe_groups(
     for group_id in request.groups:
         group = _describe(ctx, group_id)
         if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = _ALL_OPERATIONS
+            group.authorized_operations = allowed_operations(ctx, ResourceType.GROUP, group_id)
         response.groups.append(group)
         yield None
     return response
 
 
 def _describe(ctx: RequestContext[HasGroups], group_id: str) -> DescribedGroup:
+    if not allows(ctx, Operation.DESCRIBE, ResourceType.GROUP, group_id):
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     error, group = ctx.services.groups.describe_group(group_id)
     if error:
         return DescribedGroup(group_id=group_id, error_code=error)

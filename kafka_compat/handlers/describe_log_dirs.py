@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.long_work import Steps
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -18,6 +19,7 @@ from kafka_compat.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasLogDirs
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 def describe_log_dirs(
     ctx: RequestContext[HasLogDirs], request: DescribeLogDirsRequest
 ) -> Steps[DescribeLogDirsResponse]:
+    require_cluster(ctx, Operation.DESCRIBE)
     wanted: set[tuple[str, int]] | None = None
     if request.topics is not None:
         wanted = set()

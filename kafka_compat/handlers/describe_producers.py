@@ -5,9 +5,12 @@ A follower answers as well as the leader: tools ask a broker for what it holds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
+from kafka_compat.handlers.authorization import Denied, refusal
 from kafka_compat.long_work import Steps
+from kafka_compat.metadata.topic_names import check_topic_name
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_producers import (
@@ -17,26 +20,52 @@ from kafka_compat.protocol.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasReplicas
+    from kafka_compat.handlers.services import HasMetadata, HasReplicas
+
+    class _Services(HasMetadata, HasReplicas, Protocol):
+        """What is used here."""
 
 
 @handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0)
 def describe_producers(
-    ctx: RequestContext[HasReplicas], request: DescribeProducersRequest
+    ctx: RequestContext[_Services], request: DescribeProducersRequest
 ) -> Steps[DescribeProducersResponse]:
     response = DescribeProducersResponse()
+    denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
     for topic in request.topics:
         described = TopicResponse(name=topic.name)
         response.topics.append(described)
+        error = _refusal(ctx, topic.name, denied)
         for index in topic.partition_indexes:
-            described.partitions.append(_describe(ctx, topic.name, index))
+            if error is None:
+                partition = _describe(ctx, topic.name, index)
+            else:
+                partition = PartitionResponse(
+                    partition_index=index, error_code=error.code, error_message=error.message
+                )
+            described.partitions.append(partition)
             yield None
     return response
 
 
-def _describe(ctx: RequestContext[HasReplicas], topic: str, index: int) -> PartitionResponse:
+def _refusal(ctx: RequestContext[_Services], topic: str, denied: Denied) -> KafkaError | None:
+    """Why nothing is told of a whole topic."""
+    try:
+        check_topic_name(topic)
+    except KafkaError as error:
+        return error
+    if topic in denied:
+        return refusal(ResourceType.TOPIC)
+    if topic not in ctx.services.metadata.topics:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return KafkaError(code, STANDARD_MESSAGES[code])
+    return None
+
+
+def _describe(ctx: RequestContext[_Services], topic: str, index: int) -> PartitionResponse:
     held = ctx.services.replicas.get(topic, index)
     if held is None:
         return PartitionResponse(

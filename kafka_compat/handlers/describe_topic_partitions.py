@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.handlers.metadata import TOPIC_OPERATIONS
+from kafka_compat.handlers.authorization import Denied, allowed_operations
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.cache import NO_LEADER, MetadataCache, PartitionMetadata
 from kafka_compat.metadata.topic_names import check_topic_name, is_internal
@@ -18,6 +18,7 @@ from kafka_compat.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasConfig, HasMetadata
@@ -45,14 +46,21 @@ def describe_topic_partitions(
     partitions_max = ctx.services.config.int("max.request.partition.size.limit")
     left = max(min(request.response_partition_limit, partitions_max), 1)
     response = DescribeTopicPartitionsResponse()
+    denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
+    refused: list[DescribeTopicPartitionsResponseTopic] = []
     for name in names:
         yield None
         if left == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
+        if name in denied:
+            if request.topics:
+                code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                refused.append(DescribeTopicPartitionsResponseTopic(name=name, error_code=code))
+            continue
         known = cache.topics.get(name)
         if known is None:
-            response.topics.append(_unknown(name))
+            response.topics.append(_unknown(ctx, name))
             continue
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
         chosen = known.partitions[first : first + left]
@@ -63,12 +71,13 @@ def describe_topic_partitions(
                 topic_id=known.topic_id,
                 is_internal=known.is_internal,
                 partitions=[_partition(cache, partition) for partition in chosen],
-                topic_authorized_operations=TOPIC_OPERATIONS,
+                topic_authorized_operations=allowed_operations(ctx, ResourceType.TOPIC, name),
             )
         )
         if first + len(chosen) < len(known.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=first + len(chosen))
             break
+    response.topics += refused
     return response
 
 
@@ -90,7 +99,7 @@ def _partition(
     )
 
 
-def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(ctx: RequestContext[_Services], name: str) -> DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         check_topic_name(name)
@@ -100,5 +109,5 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
         error_code=code,
         name=name,
         is_internal=is_internal(name),
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=allowed_operations(ctx, ResourceType.TOPIC, name),
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import Denied
 from kafka_compat.long_work import Steps
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -13,6 +15,7 @@ from kafka_compat.protocol.messages.describe_transactions import (
     TopicData,
     TransactionState,
 )
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasTransactions
@@ -23,8 +26,16 @@ def describe_transactions(
     ctx: RequestContext[HasTransactions], request: DescribeTransactionsRequest
 ) -> Steps[DescribeTransactionsResponse]:
     response = DescribeTransactionsResponse()
+    denied_ids = Denied(ctx, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)
+    denied_topics = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
     for transactional_id in request.transactional_ids:
-        response.transaction_states.append(_describe(ctx, transactional_id))
+        if transactional_id in denied_ids:
+            code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            state = TransactionState(transactional_id=transactional_id, error_code=code)
+        else:
+            state = _describe(ctx, transactional_id)
+            state.topics = [item for item in state.topics if item.topic not in denied_topics]
+        response.transaction_states.append(state)
         yield None
     return response
 

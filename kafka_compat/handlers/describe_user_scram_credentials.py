@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import KafkaError
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_user_scram_credentials import (
@@ -14,6 +15,7 @@ from kafka_compat.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
+from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasScramCredentials
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 async def describe_user_scram_credentials(
     ctx: RequestContext[HasScramCredentials], request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
+    require_cluster(ctx, Operation.DESCRIBE)
     users = [item.name for item in request.users or ()]
     try:
         with store_failures_told():

@@ -11,6 +11,7 @@ from kafka_compat.coordination.controller_events import ElectionRequested
 from kafka_compat.coordination.controller_model import ControllerError, ElectionType, Outcome, TopicPartition
 from kafka_compat.coordination.controller_replies import ElectionReply
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.long_work import gathered
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -20,6 +21,7 @@ from kafka_compat.protocol.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasController, HasMetadata
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 @handler(ApiKey.ELECT_LEADERS, 0, 2)
 async def elect_leaders(ctx: RequestContext[_Services], request: ElectLeadersRequest) -> ElectLeadersResponse:
+    require_cluster(ctx, Operation.ALTER)
     if request.election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
         return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
     partitions = None

@@ -13,10 +13,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import require
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kafka_compat.protocol.pending import PENDING
+from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.model import NO_PRODUCER_ID, IdentityResult, ProducerIdentity
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ _FIRST_VERSION_WITH_EPOCH_BUMP: Final = 5
 
 @handler(ApiKey.END_TXN, 0, 5)
 def end_txn(ctx: RequestContext[EndTxnServices], request: EndTxnRequest) -> object:
+    require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     coordinator = ctx.services.transactions
     if ctx.api_version >= _FIRST_VERSION_WITH_EPOCH_BUMP:
         if coordinator.needs_producer_id(request.transactional_id):

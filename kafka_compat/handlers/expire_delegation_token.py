@@ -1,9 +1,12 @@
-"""ExpireDelegationToken (key 40, KIP-48). Tokens are for authenticated clients only, and no listener
-authenticates any."""
+"""ExpireDelegationToken (key 40, KIP-48): a token ends earlier or at once, by its owner's or a renewer's
+wish."""
 
 from __future__ import annotations
 
-from kafka_compat.errors import ErrorCode
+from typing import TYPE_CHECKING
+
+from kafka_compat.error_mapping import told_as
+from kafka_compat.handlers.token_requests import tokens_for
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.expire_delegation_token import (
@@ -11,11 +14,19 @@ from kafka_compat.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenResponse,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.token_requests import TokenServices
+
 
 @handler(ApiKey.EXPIRE_DELEGATION_TOKEN, 0, 2)
-def expire_delegation_token(
-    ctx: RequestContext[object], request: ExpireDelegationTokenRequest
+async def expire_delegation_token(
+    ctx: RequestContext[TokenServices], request: ExpireDelegationTokenRequest
 ) -> ExpireDelegationTokenResponse:
-    return ExpireDelegationTokenResponse(
-        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
-    )
+    response = ExpireDelegationTokenResponse(expiry_timestamp_ms=-1)
+    try:
+        response.expiry_timestamp_ms = await tokens_for(ctx).expire(
+            ctx.principal, bytes(request.hmac), request.expiry_time_period_ms
+        )
+    except Exception as error:
+        response.error_code = told_as(error, "ending a delegation token").code
+    return response

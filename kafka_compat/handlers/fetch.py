@@ -18,7 +18,13 @@ from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
 from kafka_compat.replication.delayed_fetch import DelayedFetch
-from kafka_compat.replication.fetch_session import FINAL_EPOCH, FetchTarget, PartitionKey, partition_key
+from kafka_compat.replication.fetch_session import (
+    FINAL_EPOCH,
+    FetchPlan,
+    FetchTarget,
+    PartitionKey,
+    partition_key,
+)
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import FetchServices
@@ -41,8 +47,12 @@ def fetch(
             return _fetch_many(ctx, request)
         targets += _targets(topic.topic_id if by_id else topic.topic, topic.partitions)
     forgotten = [] if not request.forgotten_topics_data else list(_forgotten(ctx, request))
-    delayed = _planned(ctx, request, targets, forgotten)
-    return delayed if isinstance(delayed, FetchResponse) else delayed.start()
+    plan = _planned(ctx, request, targets, forgotten)
+    if isinstance(plan, FetchResponse):
+        return plan
+    if ctx.authorizer is not None:
+        return _fetch_allowed(ctx, request, plan)
+    return DelayedFetch(ctx, request, plan).start()
 
 
 def _fetch_many(ctx: RequestContext[FetchServices], request: FetchRequest) -> Steps[FetchResponse | Pending]:
@@ -54,9 +64,18 @@ def _fetch_many(ctx: RequestContext[FetchServices], request: FetchRequest) -> St
             targets += _targets(name, topic.partitions[first : first + _PARTITIONS_AT_ONCE])
             yield None
     forgotten = yield from gathered(_forgotten(ctx, request))
-    delayed = _planned(ctx, request, targets, forgotten)
-    if isinstance(delayed, FetchResponse):
-        return delayed
+    plan = _planned(ctx, request, targets, forgotten)
+    if isinstance(plan, FetchResponse):
+        return plan
+    return (yield from _fetch_allowed(ctx, request, plan))
+
+
+def _fetch_allowed(
+    ctx: RequestContext[FetchServices], request: FetchRequest, plan: FetchPlan
+) -> Steps[FetchResponse | Pending]:
+    delayed = DelayedFetch(ctx, request, plan)
+    if ctx.authorizer is not None:
+        yield from _take_out_denied(ctx, plan, delayed.is_follower)
     answer = delayed.start()
     return (yield from answer) if isinstance(answer, Generator) else answer
 
@@ -88,11 +107,11 @@ def _planned(
     request: FetchRequest,
     targets: list[FetchTarget],
     forgotten: list[PartitionKey],
-) -> DelayedFetch | FetchResponse:
+) -> FetchPlan | FetchResponse:
     """The request with its session; an answer where that is not the client's."""
     by_id = ctx.api_version >= 13
     try:
-        plan = ctx.services.fetch_sessions.plan(
+        return ctx.services.fetch_sessions.plan(
             request.session_id,
             request.session_epoch if ctx.api_version >= 7 else FINAL_EPOCH,
             targets,
@@ -102,4 +121,26 @@ def _planned(
         )
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
-    return DelayedFetch(ctx, request, plan)
+
+
+def _take_out_denied(ctx: RequestContext[FetchServices], plan: FetchPlan, is_follower: bool) -> Steps[None]:
+    """Leave in the plan what the client may read. A session keeps the rest: it may be allowed one day."""
+    # Not loaded by a broker where nobody decides.
+    from kafka_compat.handlers.authorization import Denied, cluster_allows
+    from kafka_compat.security.authorizer import Operation, ResourceType
+
+    if is_follower:
+        if not cluster_allows(ctx, Operation.CLUSTER_ACTION):
+            plan.targets, plan.denied = [], plan.targets
+        return
+    names = ctx.services.metadata.topic_name
+    topics = Denied(ctx, Operation.READ, ResourceType.TOPIC)
+    allowed: list[FetchTarget] = []
+    denied: list[FetchTarget] = []
+    for target in plan.targets:
+        topic = target.topic
+        name = topic if isinstance(topic, str) else names(topic)
+        (denied if name in topics else allowed).append(target)
+        yield None
+    if denied:
+        plan.targets, plan.denied = allowed, denied

@@ -6,12 +6,13 @@ group's coordinator is first looked for, `__transaction_state` when a transactio
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Container, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from kafka_compat.coordinators.shards import shard_of
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.authorization import Denied, refusal
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kafka_compat.network.request import RequestContext, handler
@@ -21,6 +22,7 @@ from kafka_compat.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasBrokers, HasTopics
@@ -32,10 +34,13 @@ if TYPE_CHECKING:
 _TOPICS: Final = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
 """By the type of key: 0 a group, 1 a transactional id."""
 
+_RESOURCE_TYPES: Final = {0: ResourceType.GROUP, 1: ResourceType.TRANSACTIONAL_ID}
 _MESSAGES: Final = {
     ErrorCode.NONE: "NONE",
     ErrorCode.INVALID_REQUEST: "This broker has no coordinator of that type.",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
 }
 """Versions 1 to 3 always have a message, later ones only with an error."""
 
@@ -54,25 +59,33 @@ def find_coordinator(
     topic = _TOPICS.get(request.key_type)
     if topic is not None and topic not in ctx.services.metadata.topics:
         return _after_creation(ctx, request, topic)
-    return _answers(ctx, request)
+    return _answers(ctx, request, _denied(ctx, request.key_type))
 
 
 async def _after_creation(
     ctx: RequestContext[_Services], request: FindCoordinatorRequest, topic: str
 ) -> FindCoordinatorResponse:
-    # A failure is told as COORDINATOR_NOT_AVAILABLE, upon which clients ask again.
-    with suppress(KafkaError):
-        await ctx.services.topics.ensure_internal(topic)
-    return await ctx.long_work.finish(_answers(ctx, request))
+    denied = _denied(ctx, request.key_type)
+    keys = request.coordinator_keys if ctx.api_version >= 4 else [request.key]
+    if any(key not in denied for key in keys):
+        # A failure is told as COORDINATOR_NOT_AVAILABLE, upon which clients ask again.
+        with suppress(KafkaError):
+            await ctx.services.topics.ensure_internal(topic)
+    return await ctx.long_work.finish(_answers(ctx, request, denied))
+
+
+def _denied(ctx: RequestContext[_Services], key_type: int) -> Container[str]:
+    kind = _RESOURCE_TYPES.get(key_type)
+    return () if kind is None else Denied(ctx, Operation.DESCRIBE, kind)
 
 
 def _answers(
-    ctx: RequestContext[_Services], request: FindCoordinatorRequest
+    ctx: RequestContext[_Services], request: FindCoordinatorRequest, denied: Container[str]
 ) -> Steps[FindCoordinatorResponse]:
     if ctx.api_version >= 4:
         response = FindCoordinatorResponse()
         for key in request.coordinator_keys:
-            found = _find(ctx, request.key_type, key)
+            found = _find(ctx, request.key_type, key, denied)
             response.coordinators.append(
                 Coordinator(
                     key=key,
@@ -85,7 +98,7 @@ def _answers(
             )
             yield None
         return response
-    found = _find(ctx, request.key_type, request.key)
+    found = _find(ctx, request.key_type, request.key, denied)
     return FindCoordinatorResponse(
         error_code=found.error,
         error_message=_MESSAGES[found.error],
@@ -95,7 +108,9 @@ def _answers(
     )
 
 
-def _find(ctx: RequestContext[_Services], key_type: int, key: str) -> _Found:
+def _find(ctx: RequestContext[_Services], key_type: int, key: str, denied: Container[str]) -> _Found:
+    if key in denied:
+        return _Found(refusal(_RESOURCE_TYPES[key_type]).code)
     metadata = ctx.services.metadata
     name = _TOPICS.get(key_type)
     if name is None:

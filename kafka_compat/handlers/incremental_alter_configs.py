@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.error_mapping import config_message, told_as
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import counted
 from kafka_compat.metadata.incremental_changes import Change
 from kafka_compat.network.request import RequestContext, handler
@@ -17,6 +18,7 @@ from kafka_compat.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasConfigs
@@ -48,9 +50,9 @@ async def _alter(
         if repeated:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
         changes = [Change(config.name, config.config_operation, config.value) for config in resource.configs]
-        await ctx.services.configs.alter_incrementally(
-            resource.resource_type, resource.resource_name, changes, validate_only
-        )
+        kind, name = resource.resource_type, resource.resource_name
+        refusal = config_refusal(ctx, Operation.ALTER_CONFIGS, kind, name)
+        await ctx.services.configs.alter_incrementally(kind, name, changes, validate_only, refusal)
     except Exception as error:
         told = told_as(error, f"IncrementalAlterConfigs of {resource.resource_name!r}")
         response.error_code = told.code

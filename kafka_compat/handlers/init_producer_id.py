@@ -11,9 +11,11 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import may_write_idempotently, refusal, require
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasProducerIds, HasTransactions
@@ -27,6 +29,10 @@ _FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 
 @handler(ApiKey.INIT_PRODUCER_ID, 0, 5)
 def init_producer_id(ctx: RequestContext[_Services], request: InitProducerIdRequest) -> object:
+    if request.transactional_id is not None:
+        require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    elif not may_write_idempotently(ctx):
+        raise refusal(ResourceType.CLUSTER)
     if request.transactional_id == "" or (request.producer_id == -1) != (request.producer_epoch == -1):
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
     if request.transactional_id is None:

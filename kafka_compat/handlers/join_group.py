@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_compat.groups.model import Join, JoinResult
+from kafka_compat.handlers.authorization import require
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.join_group import (
@@ -18,6 +19,7 @@ from kafka_compat.protocol.messages.join_group import (
     JoinGroupResponseMember,
 )
 from kafka_compat.protocol.pending import PENDING
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasGroups
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 @handler(ApiKey.JOIN_GROUP, 0, 9)
 def join_group(ctx: RequestContext[HasGroups], request: JoinGroupRequest) -> object:
+    require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     version = ctx.api_version
     join = Join(
         member_id=request.member_id,

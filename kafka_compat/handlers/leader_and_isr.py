@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.cluster.replica_states import Key, states_of
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.leader_and_isr import (
@@ -16,6 +17,7 @@ from kafka_compat.protocol.messages.leader_and_isr import (
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
 )
+from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import ClusterServices
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 async def leader_and_isr(
     ctx: RequestContext[ClusterServices], request: LeaderAndIsrRequest
 ) -> LeaderAndIsrResponse:
+    require_cluster(ctx, Operation.CLUSTER_ACTION)
     outcomes = await ctx.services.membership.orders.lead_and_follow(request)
     error = ErrorCode.NONE
     if isinstance(outcomes, ErrorCode):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_compat.groups.model import LeaveResult, Leaving
+from kafka_compat.handlers.authorization import require
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.leave_group import (
@@ -18,6 +19,7 @@ from kafka_compat.protocol.messages.leave_group import (
     MemberResponse,
 )
 from kafka_compat.protocol.pending import PENDING
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasGroups
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 @handler(ApiKey.LEAVE_GROUP, 0, 5)
 def leave_group(ctx: RequestContext[HasGroups], request: LeaveGroupRequest) -> object:
+    require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     version = ctx.api_version
     members = request.members if version >= 3 else [MemberIdentity(member_id=request.member_id)]
     leaving = [

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.handlers.authorization import Denied, cluster_allows
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasGroups
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 @handler(ApiKey.LIST_GROUPS, 0, 5)
 def list_groups(ctx: RequestContext[HasGroups], request: ListGroupsRequest) -> ListGroupsResponse:
     error, groups = ctx.services.groups.list_groups(set(request.states_filter), set(request.types_filter))
+    if not cluster_allows(ctx, Operation.DESCRIBE, logged=False):
+        denied = Denied(ctx, Operation.DESCRIBE, ResourceType.GROUP, logged=False)
+        groups = [group for group in groups if group.group_id not in denied]
     return ListGroupsResponse(
         error_code=error,
         groups=[

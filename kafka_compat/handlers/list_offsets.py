@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import Denied
 from kafka_compat.long_work import Steps
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -26,6 +27,7 @@ from kafka_compat.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -48,17 +50,20 @@ _FIRST_VERSION: Final = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCA
 def list_offsets(ctx: RequestContext[HasReplicas], request: ListOffsetsRequest) -> Steps[ListOffsetsResponse]:
     seen: set[tuple[str, int]] = set()
     duplicates: set[tuple[str, int]] = set()
-    for topic in request.topics:
+    for topic in request.topics if ctx.api_version > 0 else ():
         for wanted in topic.partitions:
             key = (topic.name, wanted.partition_index)
             (duplicates if key in seen else seen).add(key)
             yield None
+    denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
     response = ListOffsetsResponse()
     for topic in request.topics:
         answers: list[ListOffsetsPartitionResponse] = []
         response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
         for wanted in topic.partitions:
-            if (topic.name, wanted.partition_index) in duplicates:
+            if topic.name in denied:
+                answers.append(_error(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            elif (topic.name, wanted.partition_index) in duplicates:
                 answers.append(_error(wanted, ErrorCode.INVALID_REQUEST))
             else:
                 answers.append((yield from _answer(ctx, request, topic.name, wanted)))

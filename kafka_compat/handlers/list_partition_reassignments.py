@@ -11,6 +11,7 @@ from kafka_compat.coordination.controller_events import ReassignmentsListed
 from kafka_compat.coordination.controller_model import ControllerError
 from kafka_compat.coordination.controller_replies import ReassignmentsReply
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.long_work import gathered
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -20,6 +21,7 @@ from kafka_compat.protocol.messages.list_partition_reassignments import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasController
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 async def list_partition_reassignments(
     ctx: RequestContext[HasController], request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
+    require_cluster(ctx, Operation.DESCRIBE)
     partitions = None
     if request.topics is not None:
         wanted = partitions_of((topic.name, topic.partition_indexes) for topic in request.topics)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import Denied
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.list_transactions import (
@@ -16,6 +17,7 @@ from kafka_compat.protocol.messages.list_transactions import (
     ListTransactionsResponse,
     TransactionState,
 )
+from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions import model
 from kafka_compat.transactions.id_pattern import IdPattern, InvalidPattern
 
@@ -44,6 +46,7 @@ def list_transactions(
     response.error_code, found = ctx.services.transactions.list_transactions(
         known, set(request.producer_id_filters), request.duration_filter
     )
+    denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)
     response.transaction_states = [
         TransactionState(
             transactional_id=transactional_id,
@@ -51,6 +54,6 @@ def list_transactions(
             transaction_state=status.state.value,
         )
         for transactional_id, status in found
-        if pattern is None or pattern.matches(transactional_id)
+        if (pattern is None or pattern.matches(transactional_id)) and transactional_id not in denied
     ]
     return response

@@ -14,6 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.authorization import (
+    OPERATIONS_NOT_ASKED,
+    Denied,
+    allowed_cluster_operations,
+    allowed_operations,
+    cluster_allows,
+)
 from kafka_compat.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.cache import NO_LEADER, MetadataCache, PartitionMetadata, TopicMetadata
@@ -27,16 +34,13 @@ from kafka_compat.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import MetadataServices
 
 log = logging.getLogger(__name__)
 
-OPERATIONS_NOT_ASKED: Final = -(2**31)
-# Bits by Kafka's AclOperation codes. Without an authorizer everyone may do everything.
-TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
-CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 _NO_TOPIC_ID: Final = UUID(int=0)
 _PARTITIONS_AT_ONCE: Final = 64
 
@@ -74,10 +78,13 @@ def _topics(
     wanted = request.topics
     answers: list[MetadataResponseTopic] = []
     if wanted is None or (ctx.api_version == 0 and not wanted):
+        denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC, logged=False)
         for topic in list(cache.topics.values()):
-            answers.append((yield from _topic(ctx, request, topic)))
+            if topic.name not in denied:
+                answers.append((yield from _topic(ctx, request, topic)))
             yield None
         return answers
+    denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
     may_create = request.allow_auto_topic_creation or ctx.api_version < 4
     for number, item in enumerate(wanted):
         if number:
@@ -87,15 +94,22 @@ def _topics(
             if name is None:
                 answers.append(_unknown(None, item.topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
                 continue
+            if name in denied:
+                answers.append(_unknown(None, item.topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                continue
         else:
             name = item.name or ""
+            if name in denied:
+                # Not even whether it is there, or the broker's own.
+                answers.append(_denied(name))
+                continue
         known = cache.topics.get(name)
         if known is not None:
             answers.append((yield from _topic(ctx, request, known)))
         elif may_create and ctx.services.config.bool("auto.create.topics.enable"):
             missing.append(name)
         else:
-            answers.append(_missing(name))
+            answers.append(_missing(ctx, request, name, _why_not_there(name)))
     return answers
 
 
@@ -107,6 +121,11 @@ async def _with_new_topics(
 ) -> MetadataResponse:
     answers = topics if isinstance(topics, list) else await topics
     names = dict.fromkeys(missing)
+    if not cluster_allows(ctx, Operation.CREATE, logged=False):
+        denied = Denied(ctx, Operation.CREATE, ResourceType.TOPIC)
+        for name in [name for name in names if name in denied]:
+            answers.append(_unknown(name, _NO_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            del names[name]
     asked = len(names) * ctx.services.config.int("num.partitions")
     if asked > PARTITIONS_PER_REQUEST_MAX:
         # As CreateTopics, which refuses all of them, too.
@@ -117,6 +136,9 @@ async def _with_new_topics(
             asked,
             PARTITIONS_PER_REQUEST_MAX,
         )
+    quotas = ctx.services.quotas
+    # What is made by its first use counts, and is not refused.
+    charge = None if quotas is None else quotas.mutation(ctx, None).charge
     turn = await ctx.long_work.begin()
     for name in names:
         try:
@@ -126,21 +148,41 @@ async def _with_new_topics(
             topic = await (
                 ctx.services.topics.ensure_internal(name)
                 if is_internal(name)
-                else ctx.services.topics.auto_create(name)
+                else ctx.services.topics.auto_create(name, charge)
             )
             answers.append(await ctx.long_work.finish(_topic(ctx, request, topic)))
         except KafkaError as error:
-            answers.append(_unknown(name, _NO_TOPIC_ID, error.code))
+            answers.append(_missing(ctx, request, name, error.code))
         await turn.pause_if_due()
     return _response(ctx, request, answers)
 
 
-def _missing(name: str) -> MetadataResponseTopic:
+def _missing(
+    ctx: RequestContext[MetadataServices], request: MetadataRequest, name: str, code: ErrorCode
+) -> MetadataResponseTopic:
+    answer = _unknown(name, _NO_TOPIC_ID, code)
+    answer.topic_authorized_operations = _operations(ctx, request, name)
+    return answer
+
+
+def _why_not_there(name: str) -> ErrorCode:
     try:
         check_topic_name(name)
     except KafkaError as error:
-        return _unknown(name, _NO_TOPIC_ID, error.code)
-    return _unknown(name, _NO_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return error.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _denied(name: str) -> MetadataResponseTopic:
+    answer = _unknown(name, _NO_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    answer.is_internal = False
+    return answer
+
+
+def _operations(ctx: RequestContext[MetadataServices], request: MetadataRequest, name: str) -> int:
+    if not request.include_topic_authorized_operations:
+        return OPERATIONS_NOT_ASKED
+    return allowed_operations(ctx, ResourceType.TOPIC, name)
 
 
 def _unknown(name: str | None, topic_id: UUID, code: ErrorCode) -> MetadataResponseTopic:
@@ -167,9 +209,7 @@ def _topic(
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=partitions,
-        topic_authorized_operations=(
-            TOPIC_OPERATIONS if request.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
-        ),
+        topic_authorized_operations=_operations(ctx, request, topic.name),
     )
 
 
@@ -202,7 +242,7 @@ def _response(
         cluster_id=cache.cluster_id,
         controller_id=cache.controller_id,
         topics=topics,
-        cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else OPERATIONS_NOT_ASKED
+        cluster_authorized_operations=allowed_cluster_operations(
+            ctx, request.include_cluster_authorized_operations
         ),
     )

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.model import Commit, OffsetAndMetadata, PartitionErrors, TopicPartition
+from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.long_work import Steps
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -21,6 +23,7 @@ from kafka_compat.protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from kafka_compat.protocol.pending import PENDING, Pending
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasClock, HasGroups, HasZooKeeperOffsets
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 def offset_commit(
     ctx: RequestContext[_Services], request: OffsetCommitRequest
 ) -> Steps[OffsetCommitResponse | Pending] | Coroutine[Any, Any, OffsetCommitResponse]:
+    require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     return _commit_to_store(ctx, request) if ctx.api_version == 0 else _commit(ctx, request)
 
 
@@ -41,30 +45,37 @@ def _commit(
 ) -> Steps[OffsetCommitResponse | Pending]:
     now_ms = ctx.services.clock.now_ms()
     expire_timestamp_ms = -1 if request.retention_time_ms == -1 else now_ms + request.retention_time_ms
+    denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
+    refused: PartitionErrors = {}
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+    order: list[TopicPartition] = []
     for topic in request.topics:
         for partition in topic.partitions:
-            offsets[topic.name, partition.partition_index] = OffsetAndMetadata(
+            yield None
+            key = (topic.name, partition.partition_index)
+            order.append(key)
+            if topic.name in denied:
+                refused[key] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                continue
+            offsets[key] = OffsetAndMetadata(
                 partition.committed_offset,
                 partition.committed_leader_epoch,
                 partition.committed_metadata or "",
                 now_ms if partition.commit_timestamp == -1 else partition.commit_timestamp,
                 expire_timestamp_ms,
             )
-            yield None
     if not offsets:
-        return OffsetCommitResponse()
+        return (yield from _response(order, refused))
     commit = Commit(
         generation_id=request.generation_id_or_member_epoch,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
         offsets=offsets,
     )
-    order = list(offsets)
     yield from ctx.services.groups.commit_offsets(
         request.group_id,
         commit,
-        lambda errors: ctx.long_work.start(_response(order, errors), ctx.respond),
+        lambda errors: ctx.long_work.start(_response(order, refused | errors), ctx.respond),
     )
     return PENDING
 
@@ -73,9 +84,13 @@ async def _commit_to_store(
     ctx: RequestContext[_Services], request: OffsetCommitRequest
 ) -> OffsetCommitResponse:
     offsets = ctx.services.zookeeper_offsets
+    denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
     errors: PartitionErrors = {}
     for topic in request.topics:
         for wanted in topic.partitions:
+            if topic.name in denied:
+                errors[topic.name, wanted.partition_index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                continue
             errors[topic.name, wanted.partition_index] = await offsets.commit(
                 request.group_id,
                 topic.name,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.model import PartitionErrors
+from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.long_work import Steps
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -18,6 +19,7 @@ from kafka_compat.protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from kafka_compat.protocol.pending import PENDING
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasGroups
@@ -25,10 +27,22 @@ if TYPE_CHECKING:
 
 @handler(ApiKey.OFFSET_DELETE, 0, 0)
 def offset_delete(ctx: RequestContext[HasGroups], request: OffsetDeleteRequest) -> object:
-    wanted = [(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions]
-    ctx.services.groups.delete_offsets(
-        request.group_id, wanted, lambda result: ctx.long_work.start(_response(result), ctx.respond)
-    )
+    require(ctx, Operation.DELETE, ResourceType.GROUP, request.group_id)
+    denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
+    refused: PartitionErrors = {}
+    wanted = []
+    for topic in request.topics:
+        keys = [(topic.name, one.partition_index) for one in topic.partitions]
+        if topic.name in denied:
+            refused |= dict.fromkeys(keys, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        else:
+            wanted += keys
+
+    def respond(result: PartitionErrors | ErrorCode) -> None:
+        whole = result if isinstance(result, ErrorCode) else refused | result
+        ctx.long_work.start(_response(whole), ctx.respond)
+
+    ctx.services.groups.delete_offsets(request.group_id, wanted, respond)
     return PENDING
 
 

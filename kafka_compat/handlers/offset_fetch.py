@@ -12,7 +12,8 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.long_work import Steps, gathered
+from kafka_compat.handlers.authorization import Denied, allows, require
+from kafka_compat.long_work import Steps, batched, gathered
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.offset_fetch import (
@@ -25,6 +26,7 @@ from kafka_compat.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import FetchedOffsets
@@ -36,12 +38,15 @@ if TYPE_CHECKING:
 
 
 _PARTITIONS_AT_ONCE = 256
+_DENIED = (None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 @handler(ApiKey.OFFSET_FETCH, 0, 9)
 def offset_fetch(
     ctx: RequestContext[_Services], request: OffsetFetchRequest
 ) -> Steps[OffsetFetchResponse] | Coroutine[Any, Any, OffsetFetchResponse]:
+    if ctx.api_version < 8:
+        require(ctx, Operation.DESCRIBE, ResourceType.GROUP, request.group_id)
     return _fetch_from_store(ctx, request) if ctx.api_version == 0 else _fetch(ctx, request)
 
 
@@ -79,11 +84,15 @@ async def _fetch_from_store(
     ctx: RequestContext[_Services], request: OffsetFetchRequest
 ) -> OffsetFetchResponse:
     offsets = ctx.services.zookeeper_offsets
+    denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
     topics = []
     for topic in request.topics or ():
         partitions = []
         for index in topic.partition_indexes:
-            offset, error = await offsets.fetch(request.group_id, topic.name, index)
+            if topic.name in denied:
+                offset, error = -1, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            else:
+                offset, error = await offsets.fetch(request.group_id, topic.name, index)
             partitions.append(
                 OffsetFetchResponsePartition(
                     partition_index=index, committed_offset=offset, metadata="", error_code=error
@@ -97,24 +106,33 @@ async def _fetch_from_store(
 def _committed(
     ctx: RequestContext[_Services], group_id: str, wanted: list[TopicPartition] | None, require_stable: bool
 ) -> Steps[tuple[ErrorCode, FetchedOffsets]]:
-    """What the group has of the partitions that are wanted (None: of all)."""
+    """What the group has of the partitions that are wanted; None asks for all that the client may see."""
     groups = ctx.services.groups
-    if wanted is None or len(wanted) <= _PARTITIONS_AT_ONCE:
-        return groups.fetch_offsets(group_id, wanted, require_stable=require_stable)
+    denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC, logged=wanted is not None)
     fetched: FetchedOffsets = {}
-    for first in range(0, len(wanted), _PARTITIONS_AT_ONCE):
-        some = wanted[first : first + _PARTITIONS_AT_ONCE]
-        error, found = groups.fetch_offsets(group_id, some, require_stable=require_stable)
+    if wanted is None:
+        error, found = groups.fetch_offsets(group_id, None, require_stable=require_stable)
+        for some in batched(found.items()):
+            fetched |= {key: value for key, value in some if key[0] not in denied}
+            yield None
+        return error, fetched
+    error = ErrorCode.NONE
+    for wished in batched(wanted, _PARTITIONS_AT_ONCE):
+        allowed = [key for key in wished if key[0] not in denied]
+        error, found = groups.fetch_offsets(group_id, allowed, require_stable=require_stable)
         if error:
             return error, {}
-        fetched |= found
+        fetched |= {key: found.get(key, _DENIED) for key in wished}
         yield None
-    return ErrorCode.NONE, fetched
+    return error, fetched
 
 
 def _group(
     ctx: RequestContext[_Services], group: OffsetFetchRequestGroup, *, require_stable: bool
 ) -> Steps[OffsetFetchResponseGroup]:
+    if not allows(ctx, Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
+        code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=code)
     wanted: list[TopicPartition] | None = None
     if group.topics is not None:
         wanted = yield from gathered(

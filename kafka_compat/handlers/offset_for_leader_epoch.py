@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import Denied, cluster_allows
 from kafka_compat.long_work import Steps
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -17,6 +18,7 @@ from kafka_compat.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasReplicas
@@ -27,11 +29,17 @@ def offset_for_leader_epoch(
     ctx: RequestContext[HasReplicas], request: OffsetForLeaderEpochRequest
 ) -> Steps[OffsetForLeaderEpochResponse]:
     response = OffsetForLeaderEpochResponse()
+    may_all = cluster_allows(ctx, Operation.CLUSTER_ACTION, logged=False)
+    denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
     for topic in request.topics:
         result = OffsetForLeaderTopicResult(topic=topic.topic)
         response.topics.append(result)
         for wanted in topic.partitions:
-            result.partitions.append(_answer(ctx, topic.topic, wanted))
+            if may_all or topic.topic not in denied:
+                answer = _answer(ctx, topic.topic, wanted)
+            else:
+                answer = _error(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            result.partitions.append(answer)
             yield None
     return response
 
@@ -44,9 +52,13 @@ def _answer(ctx: RequestContext[HasReplicas], topic: str, wanted: OffsetForLeade
     else:
         code = partition.check_leader_epoch(wanted.current_leader_epoch)
     if partition is None or code != ErrorCode.NONE:
-        return EpochEndOffset(error_code=code, partition=wanted.partition, leader_epoch=-1, end_offset=-1)
+        return _error(wanted, code)
     if wanted.leader_epoch == partition.leader_epoch:
         epoch, end_offset = partition.leader_epoch, partition.log.log_end_offset
     else:
         epoch, end_offset = partition.log.end_offset_for_epoch(wanted.leader_epoch)
     return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
+
+
+def _error(wanted: OffsetForLeaderPartition, code: ErrorCode) -> EpochEndOffset:
+    return EpochEndOffset(error_code=code, partition=wanted.partition, leader_epoch=-1, end_offset=-1)

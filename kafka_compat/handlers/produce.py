@@ -17,11 +17,18 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.handlers.produce_refusals import failure, refused, unverified
+from kafka_compat.handlers.produce_refusals import (
+    ATTRIBUTES_LOW_BYTE,
+    MAGIC_POSITION,
+    failure,
+    is_transactional,
+    refused,
+    take_out_denied,
+    unverified,
+)
 from kafka_compat.metadata.topic_names import is_internal
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.buffers import Records
 from kafka_compat.protocol.messages.produce import (
     LeaderIdAndEpoch,
     PartitionProduceData,
@@ -57,12 +64,9 @@ QUICK_PARTITIONS_MAX: Final = 32
 """So many small batches are checked and appended sooner than one could ask what time it is."""
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
-_MAGIC_POSITION: Final = 16
-_ATTRIBUTES_LOW_BYTE: Final = 22
 _COUNT_POSITION: Final = 57
 _COUNT: Final = Struct(">i")
 _ACKS: Final = (-1, 0, 1)
-_TRANSACTIONAL_FLAG: Final = 0x10
 _FIRST_VERSION_WITH_ABORTABLE: Final = 11
 _FIRST_VERSION_THAT_ADDS: Final = 12
 _new: Final[Any] = object.__new__
@@ -74,25 +78,48 @@ _NO_LEADER: Final[LeaderIdAndEpoch] = PartitionProduceResponse().current_leader
 def produce(
     ctx: RequestContext[ProduceServices], request: ProduceRequest
 ) -> ProduceResponse | Pending | Coroutine[Any, Any, ProduceResponse | Pending | None] | None:
+    if ctx.authorizer is not None:
+        return ctx.long_work.run(_produce_allowed(ctx, request), partial(_keep_records, ctx, request))
     if _may_be_long(ctx, request):
-        return ctx.long_work.run(_produce_in_steps(ctx, request), partial(_keep_records, ctx, request))
+        return ctx.long_work.run(_produce_in_steps(ctx, request, []), partial(_keep_records, ctx, request))
     verification = _verify(ctx, request)
     if verification is None:
-        return _produce(ctx, request, {}, {})
+        return _produce(ctx, request, [], {}, {})
+    return _verified(ctx, request, [], verification)
+
+
+def _produce_allowed(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> Steps[Any]:
+    """The same where somebody decides who may write to what."""
+    denied = yield from take_out_denied(ctx, request)
+    if _may_be_long(ctx, request):
+        return (yield from _produce_in_steps(ctx, request, denied))
+    verification = _verify(ctx, request)
+    if verification is None:
+        return _produce(ctx, request, denied, {}, {})
+    return _verified(ctx, request, denied, verification)
+
+
+def _verified(
+    ctx: RequestContext[ProduceServices],
+    request: ProduceRequest,
+    denied: list[TopicProduceResponse],
+    verification: Verification,
+) -> ProduceResponse | Pending | Coroutine[Any, Any, ProduceResponse | Pending | None] | None:
     if verification.is_answered:
-        return _produce(ctx, request, verification.take(), {})
+        return _produce(ctx, request, denied, verification.take(), {})
     _keep_records(ctx, request)
-    return _when_verified(ctx, request, verification, {})
+    return _when_verified(ctx, request, denied, verification, {})
 
 
 async def _when_verified(
     ctx: RequestContext[ProduceServices],
     request: ProduceRequest,
+    denied: list[TopicProduceResponse],
     verification: Verification,
     validated: Validated,
 ) -> ProduceResponse | Pending | None:
     await verification.wait()
-    return _produce(ctx, request, verification.take(), validated)
+    return _produce(ctx, request, denied, verification.take(), validated)
 
 
 # Requests that may be long
@@ -109,7 +136,7 @@ def _may_be_long(ctx: RequestContext[ProduceServices], request: ProduceRequest) 
                 return True
             if not isinstance(records, memoryview) or len(records) < HEADER_SIZE:
                 continue
-            if records[_MAGIC_POSITION] != 2 or records[_ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK:
+            if records[MAGIC_POSITION] != 2 or records[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK:
                 return True
             record_count += _COUNT.unpack_from(records, _COUNT_POSITION)[0]
             if record_count > QUICK_RECORDS_MAX or len(records) > QUICK_BYTES_MAX:
@@ -124,7 +151,9 @@ def _may_be_long(ctx: RequestContext[ProduceServices], request: ProduceRequest) 
     return False
 
 
-def _produce_in_steps(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> Steps[Any]:
+def _produce_in_steps(
+    ctx: RequestContext[ProduceServices], request: ProduceRequest, denied: list[TopicProduceResponse]
+) -> Steps[Any]:
     """Partition after partition; those of a transaction are checked one by one, and appended together: what
     the coordinator says of them holds until something else happens.
     """
@@ -139,17 +168,17 @@ def _produce_in_steps(ctx: RequestContext[ProduceServices], request: ProduceRequ
                     validated[id(data)] = ready
         verification = _verify(ctx, request)
         if verification is None:
-            return _produce(ctx, request, {}, validated)
+            return _produce(ctx, request, denied, {}, validated)
         if verification.is_answered:
-            return _produce(ctx, request, verification.take(), validated)
-        return _when_verified(ctx, request, verification, validated)
+            return _produce(ctx, request, denied, verification.take(), validated)
+        return _when_verified(ctx, request, denied, verification, validated)
     refusal = None if request.acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
     for topic in request.topic_data:
         for data in topic.partition_data:
             yield None
-            if refusal is None and _is_transactional(data.records):
+            if refusal is None and is_transactional(data.records):
                 refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    appends = _Appends(ctx, request.acks, {}, validated)
+    appends = _Appends(ctx, request.acks, denied, {}, validated)
     for topic in request.topic_data:
         name = appends.begin(topic)
         for data in topic.partition_data:
@@ -210,11 +239,12 @@ def _keep_records(ctx: RequestContext[ProduceServices], request: ProduceRequest)
 def _produce(
     ctx: RequestContext[ProduceServices],
     request: ProduceRequest,
+    denied: list[TopicProduceResponse],
     verified: PartitionErrors,
     validated: Validated,
 ) -> ProduceResponse | Pending | None:
     refusal = _refusal(request)
-    appends = _Appends(ctx, request.acks, verified, validated)
+    appends = _Appends(ctx, request.acks, denied, verified, validated)
     for topic in request.topic_data:
         name = appends.begin(topic)
         for data in topic.partition_data:
@@ -223,7 +253,9 @@ def _produce(
 
 
 class _Appends:
-    """The partitions of one request, one after the other."""
+    """The partitions of one request, one after the other; `denied` are the answers for those that the client
+    may not write to.
+    """
 
     __slots__ = (
         "_acks",
@@ -237,15 +269,20 @@ class _Appends:
     )
 
     def __init__(
-        self, ctx: RequestContext[ProduceServices], acks: int, verified: PartitionErrors, validated: Validated
+        self,
+        ctx: RequestContext[ProduceServices],
+        acks: int,
+        denied: list[TopicProduceResponse],
+        verified: PartitionErrors,
+        validated: Validated,
     ) -> None:
         self._ctx = ctx
         self._acks = acks
         self._verified = verified
         self._validated = validated
         self._parked: DelayedProduce | None = None
-        self._failed = False
-        self._responses: list[TopicProduceResponse] = []
+        self._failed = len(denied) > 0
+        self._responses: list[TopicProduceResponse] = denied
         self._partitions: list[PartitionProduceResponse] = []
 
     def begin(self, topic: TopicProduceData) -> str | None:
@@ -294,19 +331,10 @@ def _refusal(request: ProduceRequest) -> ErrorCode | None:
         return None
     for topic in request.topic_data:
         for data in topic.partition_data:
-            if _is_transactional(data.records):
+            if is_transactional(data.records):
                 # Nobody may write in the name of no transactional id.
                 return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return None
-
-
-def _is_transactional(records: Records | None) -> bool:
-    return (
-        isinstance(records, memoryview)
-        and len(records) > _ATTRIBUTES_LOW_BYTE
-        and records[_MAGIC_POSITION] == 2
-        and records[_ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL_FLAG != 0
-    )
 
 
 def _verify(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> Verification | None:
@@ -331,7 +359,7 @@ def _verify(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> Ve
                 name is not None
                 and isinstance(records, memoryview)
                 and len(records) >= HEADER_SIZE
-                and _is_transactional(records)
+                and is_transactional(records)
             ):
                 held = broker.replicas.get(name, data.index)
                 if held is not None and held.is_leader:

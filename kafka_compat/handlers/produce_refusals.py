@@ -1,12 +1,28 @@
-"""What a producer is told of a batch that was not appended."""
+"""What a producer is told of a batch that was not appended, and which of them it may not write."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.error_mapping import code_of
-from kafka_compat.errors import ErrorCode
-from kafka_compat.protocol.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse
+from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode
+from kafka_compat.protocol.buffers import Records
+from kafka_compat.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceResponse,
+    ProduceRequest,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import ProduceServices
+    from kafka_compat.long_work import Steps
+    from kafka_compat.network.request import RequestContext
+
+MAGIC_POSITION: Final = 16
+ATTRIBUTES_LOW_BYTE: Final = 22
+_TRANSACTIONAL_FLAG: Final = 0x10
 
 _VERIFY_AGAIN: Final = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -63,3 +79,59 @@ def unverified(index: int, error: ErrorCode) -> PartitionProduceResponse:
     elif error is ErrorCode.INVALID_TXN_STATE:
         message = "Partition was not added to the transaction"
     return refused(index, error, message)
+
+
+def is_transactional(records: Records | None) -> bool:
+    """Whether a batch says that it is part of a transaction."""
+    return (
+        isinstance(records, memoryview)
+        and len(records) > ATTRIBUTES_LOW_BYTE
+        and records[MAGIC_POSITION] == 2
+        and records[ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL_FLAG != 0
+    )
+
+
+def take_out_denied(
+    ctx: RequestContext[ProduceServices], request: ProduceRequest
+) -> Steps[list[TopicProduceResponse]]:
+    """Leave in the request what the client may write; the answers for the rest of it.
+
+    One topic is decided once; records of a transaction that is not the client's spoil the whole request.
+    """
+    # Not loaded by a broker where nobody decides.
+    from kafka_compat.handlers.authorization import Denied, allows
+    from kafka_compat.security.authorizer import Operation, ResourceType
+
+    asked = request.topic_data
+    transactional = False
+    for topic in asked:
+        transactional = transactional or any(is_transactional(data.records) for data in topic.partition_data)
+        yield None
+    if transactional:
+        transactional_id = request.transactional_id
+        if transactional_id is None or not allows(
+            ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+        ):
+            code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            request.topic_data = []
+            return [_denied(topic, code, STANDARD_MESSAGES[code]) for topic in asked]
+    denied = Denied(ctx, Operation.WRITE, ResourceType.TOPIC)
+    allowed: list[TopicProduceData] = []
+    answers: list[TopicProduceResponse] = []
+    for topic in asked:
+        name = topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
+        if name in denied:
+            answers.append(_denied(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        else:
+            allowed.append(topic)
+        yield None
+    request.topic_data = allowed
+    return answers
+
+
+def _denied(topic: TopicProduceData, code: ErrorCode, message: str | None = None) -> TopicProduceResponse:
+    return TopicProduceResponse(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partition_responses=[refused(data.index, code, message) for data in topic.partition_data],
+    )

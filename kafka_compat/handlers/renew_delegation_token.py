@@ -1,9 +1,11 @@
-"""RenewDelegationToken (key 39, KIP-48). Tokens are for authenticated clients only, and no listener
-authenticates any."""
+"""RenewDelegationToken (key 39, KIP-48): a token lasts longer, by its owner's or a renewer's wish."""
 
 from __future__ import annotations
 
-from kafka_compat.errors import ErrorCode
+from typing import TYPE_CHECKING
+
+from kafka_compat.error_mapping import told_as
+from kafka_compat.handlers.token_requests import tokens_for
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.renew_delegation_token import (
@@ -11,11 +13,19 @@ from kafka_compat.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenResponse,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.handlers.token_requests import TokenServices
+
 
 @handler(ApiKey.RENEW_DELEGATION_TOKEN, 0, 2)
-def renew_delegation_token(
-    ctx: RequestContext[object], request: RenewDelegationTokenRequest
+async def renew_delegation_token(
+    ctx: RequestContext[TokenServices], request: RenewDelegationTokenRequest
 ) -> RenewDelegationTokenResponse:
-    return RenewDelegationTokenResponse(
-        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
-    )
+    response = RenewDelegationTokenResponse(expiry_timestamp_ms=-1)
+    try:
+        response.expiry_timestamp_ms = await tokens_for(ctx).renew(
+            ctx.principal, bytes(request.hmac), request.renew_period_ms
+        )
+    except Exception as error:
+        response.error_code = told_as(error, "renewing a delegation token").code
+    return response

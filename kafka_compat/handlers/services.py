@@ -27,11 +27,15 @@ if TYPE_CHECKING:
     from kafka_compat.network.connection import Connection
     from kafka_compat.protocol.api_keys import ApiKey
     from kafka_compat.quotas.client_quotas import ClientQuotas
+    from kafka_compat.quotas.enforcement import Enforcement
     from kafka_compat.replication.fetch_session import FetchSessionCache
     from kafka_compat.replication.flusher import Flusher
     from kafka_compat.replication.log_mover import LogMover
     from kafka_compat.replication.replica_manager import ReplicaManager
+    from kafka_compat.security.acls.keeper import Keeper
+    from kafka_compat.security.authorizer import Authorizer
     from kafka_compat.security.scram_credentials import ScramCredentials
+    from kafka_compat.security.tokens.keeper import Keeper as DelegationTokens
     from kafka_compat.storage.log_dirs import LogDirs
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
@@ -44,6 +48,12 @@ if TYPE_CHECKING:
 class HasClock(Protocol):
     @property
     def clock(self) -> Clock: ...
+
+
+class HasAuthorizer(Protocol):
+    @property
+    def authorizer(self) -> Authorizer | None:
+        """Who may do what; None: everybody everything."""
 
 
 class HasConfig(Protocol):
@@ -89,6 +99,12 @@ class HasTopics(Protocol):
     @property
     def topics(self) -> Topics:
         """What makes, changes and drops topics."""
+
+
+class HasQuotas(Protocol):
+    @property
+    def quotas(self) -> Enforcement | None:
+        """What clients may use; None while nobody has a quota."""
 
 
 class HasController(Protocol):
@@ -173,16 +189,30 @@ class HasScramCredentials(Protocol):
     def scram_credentials(self) -> ScramCredentials: ...
 
 
+class HasAcls(HasAuthorizer, Protocol):
+    @property
+    def acls(self) -> Keeper | None:
+        """What the authorizer decides by; None without one."""
+
+
+class HasDelegationTokens(Protocol):
+    @property
+    def delegation_tokens(self) -> DelegationTokens | None:
+        """None where there are none."""
+
+
 # --- all of them
 
 
 class Services(
+    HasAcls,
     HasBrokers,
     HasClientQuotas,
     HasClock,
     HasConfig,
     HasConfigs,
     HasController,
+    HasDelegationTokens,
     HasFetchSessions,
     HasFlusher,
     HasGroups,
@@ -190,6 +220,7 @@ class Services(
     HasLogMover,
     HasMarkers,
     HasProducerIds,
+    HasQuotas,
     HasReplicas,
     HasScramCredentials,
     HasServed,
@@ -209,11 +240,11 @@ class ProduceServices(HasClock, HasConfig, HasMetadata, HasReplicas, HasVerifica
     """What Produce uses."""
 
 
-class FetchServices(HasClock, HasConfig, HasFetchSessions, HasMetadata, HasReplicas, Protocol):
+class FetchServices(HasClock, HasConfig, HasFetchSessions, HasMetadata, HasQuotas, HasReplicas, Protocol):
     """What Fetch uses."""
 
 
-class MetadataServices(HasBrokers, HasConfig, HasTopics, Protocol):
+class MetadataServices(HasBrokers, HasConfig, HasQuotas, HasTopics, Protocol):
     """What Metadata uses."""
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.stop_replica import (
@@ -14,6 +15,7 @@ from kafka_compat.protocol.messages.stop_replica import (
     StopReplicaRequest,
     StopReplicaResponse,
 )
+from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import ClusterServices
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 async def stop_replica(
     ctx: RequestContext[ClusterServices], request: StopReplicaRequest
 ) -> StopReplicaResponse:
+    require_cluster(ctx, Operation.CLUSTER_ACTION)
     outcomes = await ctx.services.membership.orders.stop(request)
     if isinstance(outcomes, ErrorCode):
         return StopReplicaResponse(error_code=outcomes)

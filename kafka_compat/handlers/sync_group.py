@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.model import Sync, SyncResult
+from kafka_compat.handlers.authorization import require
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kafka_compat.protocol.pending import PENDING
+from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasGroups
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 def sync_group(ctx: RequestContext[HasGroups], request: SyncGroupRequest) -> object:
     if ctx.api_version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     sync = Sync(
         generation_id=request.generation_id,
         member_id=request.member_id,

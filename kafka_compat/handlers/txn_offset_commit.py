@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from kafka_compat.coordinators.coordinator_log import TransactionalProducer
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.model import Commit, OffsetAndMetadata
+from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 from kafka_compat.network.request import RequestContext, handler
@@ -23,6 +24,7 @@ from kafka_compat.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from kafka_compat.protocol.pending import PENDING
+from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.model import ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
@@ -45,51 +47,65 @@ _VERIFICATION_ERRORS: Final = {
 
 @handler(ApiKey.TXN_OFFSET_COMMIT, 0, 5)
 def txn_offset_commit(ctx: RequestContext[_Services], request: TxnOffsetCommitRequest) -> Steps[object]:
+    require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
+    denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
+    refused: PartitionErrors = {}
     now_ms = ctx.services.clock.now_ms()
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     for topic in request.topics:
         for partition in topic.partitions:
-            offsets[topic.name, partition.partition_index] = OffsetAndMetadata(
+            yield None
+            key = (topic.name, partition.partition_index)
+            if topic.name in denied:
+                refused[key] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                continue
+            if ctx.services.metadata.partition(*key) is None:
+                refused[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                continue
+            offsets[key] = OffsetAndMetadata(
                 partition.committed_offset,
                 partition.committed_leader_epoch,
                 partition.committed_metadata or "",
                 now_ms,
                 -1,
             )
-            yield None
     if not offsets:
-        return TxnOffsetCommitResponse()
+        return (yield from _response(ctx, refused))
     if OFFSETS_TOPIC not in ctx.services.metadata.topics:
-        return (yield from _response(ctx, dict.fromkeys(offsets, ErrorCode.NOT_COORDINATOR)))
+        refused |= dict.fromkeys(offsets, ErrorCode.NOT_COORDINATOR)
+        return (yield from _response(ctx, refused))
     verification = _verify(ctx, request)
     if verification is None:
-        return (yield from _commit(ctx, request, offsets, ErrorCode.NONE))
+        return (yield from _commit(ctx, request, offsets, refused, ErrorCode.NONE))
     if verification.is_answered:
         (error,) = verification.take().values()
-        return (yield from _commit(ctx, request, offsets, error))
-    return _when_verified(ctx, request, offsets, verification)
+        return (yield from _commit(ctx, request, offsets, refused, error))
+    return _when_verified(ctx, request, offsets, refused, verification)
 
 
 async def _when_verified(
     ctx: RequestContext[_Services],
     request: TxnOffsetCommitRequest,
     offsets: dict[TopicPartition, OffsetAndMetadata],
+    refused: PartitionErrors,
     verification: Verification,
 ) -> object:
     await verification.wait()
     (error,) = verification.take().values()
-    return await ctx.long_work.finish(_commit(ctx, request, offsets, error))
+    return await ctx.long_work.finish(_commit(ctx, request, offsets, refused, error))
 
 
 def _commit(
     ctx: RequestContext[_Services],
     request: TxnOffsetCommitRequest,
     offsets: dict[TopicPartition, OffsetAndMetadata],
+    refused: PartitionErrors,
     error: ErrorCode,
 ) -> Steps[object]:
 
     def respond(errors: PartitionErrors) -> None:
-        ctx.long_work.start(_response(ctx, errors), ctx.respond)
+        ctx.long_work.start(_response(ctx, errors | refused), ctx.respond)
 
     if error:
         respond(dict.fromkeys(offsets, _VERIFICATION_ERRORS.get(error, error)))

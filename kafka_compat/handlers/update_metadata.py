@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import ClusterServices
@@ -18,4 +20,5 @@ if TYPE_CHECKING:
 def update_metadata(
     ctx: RequestContext[ClusterServices], request: UpdateMetadataRequest
 ) -> UpdateMetadataResponse:
+    require_cluster(ctx, Operation.CLUSTER_ACTION)
     return UpdateMetadataResponse(error_code=ctx.services.membership.orders.update_metadata(request))

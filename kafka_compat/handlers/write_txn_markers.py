@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import cluster_allows, require_cluster
 from kafka_compat.long_work import Steps, batched, gathered
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -22,6 +23,7 @@ from kafka_compat.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from kafka_compat.protocol.pending import PENDING, Pending
+from kafka_compat.security.authorizer import Operation
 from kafka_compat.transactions.marker_writer import Marker
 from kafka_compat.transactions.model import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 def write_txn_markers(
     ctx: RequestContext[HasMarkers], request: WriteTxnMarkersRequest
 ) -> Steps[WriteTxnMarkersResponse | Pending]:
+    if not cluster_allows(ctx, Operation.ALTER, logged=False):
+        require_cluster(ctx, Operation.CLUSTER_ACTION)
     asked: list[tuple[Marker, list[TopicPartition]]] = []
     wanted: dict[tuple[int, TopicPartition], None] = {}
     for number, wish in enumerate(request.markers):

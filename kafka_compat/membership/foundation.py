@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kafka_compat.config import BrokerConfig, TopicToCreate
     from kafka_compat.coordination.metadata_store import MetadataStore
     from kafka_compat.long_work import LongWork
+    from kafka_compat.membership.entity_changes import EntityChanges
     from kafka_compat.membership.topic_settings import TopicSettings
     from kafka_compat.membership.topics import Topics
     from kafka_compat.metadata.cache import MetadataCache
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kafka_compat.replication.leaderships import Leaderships
     from kafka_compat.replication.listeners import CallSoon
     from kafka_compat.replication.replica_manager import ReplicaManager
+    from kafka_compat.security.broker_security import BrokerSecurity
     from kafka_compat.storage.log_dirs import LogDirs
 
 log = logging.getLogger(__name__)
@@ -65,6 +67,9 @@ class Foundation:
     """Calls something in the next turn of the loop."""
     end_broker: Callable[[], None]
     """To be called when the broker cannot go on."""
+    entity_changes: EntityChanges
+    broker_security: Callable[[], BrokerSecurity]
+    """How it dials other brokers. Raises StartupError for settings that cannot be."""
 
 
 class Made(NamedTuple):

@@ -5,7 +5,7 @@ own controller.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_compat.clock import Clock
@@ -27,8 +27,12 @@ from kafka_compat.storage.log_dirs import LoadReport
 
 if TYPE_CHECKING:
     from kafka_compat.membership.lone_controller import Controller
+    from kafka_compat.membership.lone_forks import LoneForks
     from kafka_compat.transactions.marker_writer import MarkerWriter
     from kafka_compat.transactions.verification import Coordinators
+
+NewTree = Callable[[str, Callable[[], int]], EmbeddedMetadataStore]
+"""Opens the tree at a path; its changes have the times of a function in milliseconds."""
 
 
 class LoneMembership:
@@ -37,12 +41,14 @@ class LoneMembership:
     finalized_features_epoch = 0
     """Alone a broker changes none."""
 
-    def __init__(self) -> None:
+    def __init__(self, new_tree: NewTree = EmbeddedMetadataStore) -> None:
+        self._new_tree = new_tree
         self._tree: EmbeddedMetadataStore | None = None
         self._is_new = False
         self._may_lack_topics = False
         self._foundation: Foundation
         self._topics: LoneTopics
+        self._replicas: ReplicaManager
         self._producer_ids: ProducerIds
 
     async def open_store(
@@ -50,7 +56,7 @@ class LoneMembership:
     ) -> Opened:
         path = os.path.join(directory, JOURNAL_NAME)
         try:
-            self._tree = EmbeddedMetadataStore(path, clock.now_ms)
+            self._tree = self._new_tree(path, clock.now_ms)
         except (OSError, CorruptJournal) as error:
             raise StartupError(f"cannot read the metadata journal {path}: {error}") from error
         store = self._tree.connect()
@@ -80,9 +86,13 @@ class LoneMembership:
         )
         malformed = MalformedNodes()
         settings = TopicSettings(store, foundation.topic_overrides, metadata, replicas, malformed)
+        self._replicas = replicas
         self._topics = LoneTopics(foundation, replicas, settings, malformed)
         self._producer_ids = ProducerIds(store, metadata.local_id)
         return Made(replicas, self._topics, settings, self._producer_ids)
+
+    async def note_changes(self) -> None:
+        """Nobody else changes any."""
 
     async def take_up(self, report: LoadReport) -> None:
         """Lead all that was found on disk and in the tree."""
@@ -116,6 +126,20 @@ class LoneMembership:
 
         return LoneController(self._foundation.metadata, self._foundation.long_work)
 
+    async def saved(self, save: Callable[[Mapping[str, bytes]], None]) -> None:
+        """Call `save` with the files of the first data folder that hold the metadata, while topics neither
+        come nor go.
+        """
+        assert self._tree is not None
+        async with self._topics.lock:
+            save({JOURNAL_NAME: self._tree.snapshot()})
+
+    def forks(self) -> LoneForks:
+        """What makes topics out of others; only a broker that is alone has it."""
+        from kafka_compat.membership.lone_forks import LoneForks
+
+        return LoneForks(self._foundation, self._replicas, self._topics)
+
     def marker_writer(self, local: MarkerWriter) -> MarkerWriter:
         return local
 
@@ -123,7 +147,7 @@ class LoneMembership:
         return local
 
     def announce(self, entity_path: str) -> None:
-        """Nobody else has to know."""
+        self._foundation.entity_changes.tell_soon(entity_path)
 
     async def create_wanted_topics(self, wanted: Sequence[TopicToCreate]) -> None:
         for topic in wanted:

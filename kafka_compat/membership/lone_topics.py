@@ -34,19 +34,19 @@ from kafka_compat.coordination.metadata_store import (
 )
 from kafka_compat.coordination.model import PartitionState, TopicState
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.membership.found_logs import Adopted, set_strays_aside
 from kafka_compat.membership.foundation import Foundation
 from kafka_compat.membership.topic_settings import TopicSettings
 from kafka_compat.metadata import topic_rules
 from kafka_compat.metadata.cache import PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.topic_nodes import (
     FIRST_CONTROLLER_EPOCH,
-    FIRST_EPOCH,
     creation,
     describe_partitions,
     new_topic_id,
     partition_nodes,
 )
-from kafka_compat.metadata.topic_rules import CHANGE_TIMEOUT_MS, DEFAULT
+from kafka_compat.metadata.topic_rules import CHANGE_TIMEOUT_MS, DEFAULT, Charge
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.errors import OutOfResources
 
@@ -77,7 +77,8 @@ class LoneTopics:
         self._overrides = foundation.topic_overrides
         self._settings = settings
         self._replicas = replicas
-        self._lock = asyncio.Lock()
+        self.lock = asyncio.Lock()
+        """Held while topics are made, changed and dropped."""
         self._known_states: dict[bytes, PartitionState] = {}
         """By what their nodes hold, during the start: very many partitions are in the same state."""
 
@@ -87,8 +88,8 @@ class LoneTopics:
         """Finish deletions, then lead what the store says. Logs of topics that it does not know are adopted
         when it may lack some (`adopts`), and set aside otherwise.
         """
-        for topic in await self._children(znodes.DELETE_TOPICS):
-            await self._remove(topic)
+        unfinished = await self._children(znodes.DELETE_TOPICS)
+        dropped = {topic: await self.drop(topic) for topic in unfinished}
         if adopts:
             await self._adopt()
         operations: list[Operation] = []
@@ -106,37 +107,22 @@ class LoneTopics:
         if operations:
             await self._store.multi(operations)
         self._known_states.clear()
-        self._set_strays_aside(found, left_alone)
+        set_strays_aside(self._log_dirs, found, left_alone)
         for metadata in found:
-            await self._lead_all(metadata, is_new=False)
+            await self.lead_all(metadata, is_new=False)
         # Only now, when all topics are known: a coordinator that takes up its partition ends the transactions
         # that were decided, and takes a topic that is not known for a deleted one, which needs no marker.
         for metadata in found:
-            await self._tell_leading(metadata)
+            await self.tell_leading(metadata)
+        for topic, partitions in dropped.items():
+            # Groups are known only now.
+            self._leaderships.deleted(topic, partitions)
         await self.note_offline(
             (topic.name, partition.partition)
             for topic in found
             for partition in topic.partitions
             if self._replicas.get(topic.name, partition.partition) is None
         )
-
-    def _set_strays_aside(self, topics: Iterable[TopicMetadata], left_alone: set[str]) -> None:
-        """As genuine Kafka with folders that it finds on its disks and not in its cluster: of topics deleted
-        while the disk was away, or copied from elsewhere. Nothing in them is lost. The folders of topics in
-        `left_alone`, whose nodes cannot be read, wait until those are mended.
-        """
-        known = {(topic.name, partition.partition) for topic in topics for partition in topic.partitions}
-        for key, held in list(self._log_dirs.logs.items()):
-            if key not in known and key[0] not in left_alone:
-                offsets = f"{held.log_start_offset}..{held.log_end_offset}"
-                path = self._log_dirs.set_aside(*key)
-                log.warning(
-                    "%s-%d is a partition of no topic: its folder, with the offsets %s, is now %s. To have "
-                    "it back, create the topic, stop the broker, and rename the folder",
-                    *key,
-                    offsets,
-                    path,
-                )
 
     async def note_offline(self, lost: Iterable[tuple[str, int]]) -> None:
         """Nobody leads these partitions, whose disk failed, until a start finds the disk working."""
@@ -207,30 +193,18 @@ class LoneTopics:
         found: dict[str, dict[int, UUID | None]] = {}
         for (topic, partition), held in self._log_dirs.logs.items():
             found.setdefault(topic, {})[partition] = held.topic_id
-        compacted = {topic for topic, _ in self._log_dirs.clean_offsets}
         for topic, partitions in sorted(found.items()):
             if await self._store.exists(znodes.topic_path(topic)) is not None:
                 continue
-            topic_id = next((item for item in partitions.values() if item), None) or new_topic_id()
-            replicas: dict[int, tuple[int, ...]] = {
-                index: (self._metadata.local_id,) for index in range(max(partitions) + 1)
-            }
-            epochs = {
-                index: max(self._log_dirs.logs[topic, index].latest_leader_epoch, FIRST_EPOCH)
-                for index in partitions
-            }
-            overrides = topic_rules.internal_configs(self._config, topic)
-            if not overrides and topic in compacted:
-                # Retention would delete what compaction had kept.
-                overrides = {"cleanup.policy": "compact"}
-            self._overrides.put(topic, overrides)
+            adopted = Adopted(self._config, self._log_dirs, topic, partitions, self._metadata.local_id)
+            self._overrides.put(topic, adopted.overrides)
             self._log_dirs.update_config(topic)
-            await self._write_topic(TopicState(topic, topic_id, replicas), overrides, epochs)
+            await self.write_topic(adopted.state, adopted.overrides, adopted.epochs)
             log.warning(
                 "adopted topic %s with %d partitions from the data folders, with default settings%s",
                 topic,
-                len(replicas),
-                "".join(f", {name}={value}" for name, value in overrides.items()),
+                len(adopted.state.replicas),
+                "".join(f", {name}={value}" for name, value in adopted.overrides.items()),
             )
         retention_ms = self._config.duration_ms("log.retention.ms")
         if found and retention_ms >= 0:
@@ -252,11 +226,12 @@ class LoneTopics:
         configs: Mapping[str, str] | None = None,
         validate_only: bool = False,
         timeout_ms: int = CHANGE_TIMEOUT_MS,
+        charge: Charge | None = None,
     ) -> TopicMetadata:
         """Make a topic and lead it at once. Raises KafkaError with what the client gets."""
-        async with self._lock:
+        async with self.lock:
             return await self._make(
-                name, partitions, replication_factor, assignments, configs or {}, validate_only=validate_only
+                name, partitions, replication_factor, assignments, configs or {}, validate_only, charge
             )
 
     async def ensure(
@@ -265,17 +240,18 @@ class LoneTopics:
         partitions: int = DEFAULT,
         replication_factor: int = DEFAULT,
         configs: Mapping[str, str] | None = None,
+        charge: Charge | None = None,
     ) -> TopicMetadata:
         """The topic, made when there is none of its name."""
-        async with self._lock:
+        async with self.lock:
             known = self._metadata.topics.get(name)
             if known is not None:
                 return known
-            return await self._make(name, partitions, replication_factor, None, configs or {})
+            return await self._make(name, partitions, replication_factor, None, configs or {}, False, charge)
 
-    async def auto_create(self, name: str) -> TopicMetadata:
+    async def auto_create(self, name: str, charge: Charge | None = None) -> TopicMetadata:
         """The topic, made with the broker's defaults when there is none (auto.create.topics.enable)."""
-        return await self.ensure(name)
+        return await self.ensure(name, charge=charge)
 
     async def ensure_internal(self, name: str) -> TopicMetadata:
         """One of the broker's own topics, made when there is none."""
@@ -289,8 +265,8 @@ class LoneTopics:
         replication_factor: int,
         assignments: Mapping[int, Sequence[int]] | None,
         configs: Mapping[str, str],
-        *,
-        validate_only: bool = False,
+        validate_only: bool,
+        charge: Charge | None,
     ) -> TopicMetadata:
         """As `create`, with the lock held."""
         topic_rules.check_new_name(name, self._metadata)
@@ -300,15 +276,17 @@ class LoneTopics:
         topic_rules.check_configs(self._config, configs)
         if validate_only:
             return TopicMetadata(name, UUID(int=0), describe_partitions(replicas))
+        if charge is not None:
+            charge(len(replicas))
         topic_id = new_topic_id()
         try:
-            await self._write_topic(TopicState(name, topic_id, replicas), configs, {})
+            await self.write_topic(TopicState(name, topic_id, replicas), configs, {})
         except TransactionFailed as error:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.") from error
         self._overrides.put(name, configs)
         metadata = TopicMetadata(name, topic_id, describe_partitions(replicas))
-        await self._lead_all(metadata, is_new=True)
-        await self._tell_leading(metadata)
+        await self.lead_all(metadata, is_new=True)
+        await self.tell_leading(metadata)
         await self._check_made(metadata)
         return metadata
 
@@ -317,12 +295,13 @@ class LoneTopics:
         for partition in topic.partitions:
             refusal = self._replicas.refusal(topic.name, partition.partition)
             if isinstance(refusal, OutOfResources):
-                await self._remove(topic.name)
+                await self.drop(topic.name)
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot create '{topic.name}': {refusal}")
 
-    async def _write_topic(
+    async def write_topic(
         self, state: TopicState, configs: Mapping[str, str], epochs: Mapping[int, int]
     ) -> None:
+        """Have the topic in the store; with the lock held, as the rest of these."""
         has_config = await self._store.exists(znodes.config_path("topics", state.name)) is not None
         operations = creation(state, configs, has_config)
         await self._write_partitions(operations, state.name, state.replicas, epochs)
@@ -343,7 +322,7 @@ class LoneTopics:
             await self._store.multi([*operations, *partition_nodes(topic, some, epochs)])
             operations = []
 
-    async def _lead_all(self, topic: TopicMetadata, *, is_new: bool, first: int = 0) -> None:
+    async def lead_all(self, topic: TopicMetadata, *, is_new: bool, first: int = 0) -> None:
         """Lead a topic's partitions from `first` on; clients learn of them when all are led."""
         await self._replicas.prepare(
             (topic.name, partition.partition, topic.topic_id) for partition in topic.partitions[first:]
@@ -363,7 +342,7 @@ class LoneTopics:
             )
         self._metadata.put_topic(topic)
 
-    async def _tell_leading(self, topic: TopicMetadata, first: int = 0) -> None:
+    async def tell_leading(self, topic: TopicMetadata, first: int = 0) -> None:
         """Tell who wants to know, the coordinators, that a topic's partitions from `first` on are led."""
         turn = await self._long_work.begin()
         for partition in topic.partitions[first:]:
@@ -379,9 +358,10 @@ class LoneTopics:
         assignments: Sequence[Sequence[int]] | None,
         validate_only: bool,
         timeout_ms: int = CHANGE_TIMEOUT_MS,
+        charge: Charge | None = None,
     ) -> None:
         """Give a topic `count` partitions in all; `timeout_ms` as for `create`. Raises KafkaError."""
-        async with self._lock:
+        async with self.lock:
             known = self._metadata.topics.get(name)
             if known is None:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
@@ -390,26 +370,29 @@ class LoneTopics:
             )
             if validate_only:
                 return
+            if charge is not None:
+                charge(len(added))
             replicas = {item.partition: item.replicas for item in known.partitions} | added
             state = TopicState(name, known.topic_id, replicas)
             change = SetData(znodes.topic_path(name), znodes.encode_topic(state))
             await self._write_partitions([change], name, added, {})
             extended = TopicMetadata(name, known.topic_id, known.partitions + describe_partitions(added))
-            await self._lead_all(extended, is_new=True, first=len(known.partitions))
-            await self._tell_leading(extended, first=len(known.partitions))
+            await self.lead_all(extended, is_new=True, first=len(known.partitions))
+            await self.tell_leading(extended, first=len(known.partitions))
 
     # --- delete
 
     async def delete(self, name: str, timeout_ms: int = CHANGE_TIMEOUT_MS) -> None:
         """Drop a topic with its logs and settings; `timeout_ms` as for `create`. Raises KafkaError when there
         is none."""
-        async with self._lock:
+        async with self.lock:
             if name not in self._metadata.topics:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             await self._store.put(znodes.delete_topic_path(name), None)
-            await self._remove(name)
+            await self.drop(name)
 
-    async def _remove(self, name: str) -> None:
+    async def drop(self, name: str) -> list[int]:
+        """Forget a topic, all of which goes; the partitions that it had."""
         known = self._metadata.topics.get(name)
         logs = self._log_dirs.logs
         if known is None:
@@ -434,6 +417,7 @@ class LoneTopics:
         await self._store.delete_tree(znodes.config_path("topics", name))
         await self._store.delete_tree(znodes.delete_topic_path(name))
         self._leaderships.deleted(name, partitions)
+        return partitions
 
     async def _children(self, path: str) -> list[str]:
         try:

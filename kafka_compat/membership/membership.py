@@ -1,8 +1,8 @@
 """What a broker asks of the way it belongs: alone (`lone`), or to a cluster (`kafka_compat.cluster`).
 
-The calls come in this order: `open_store`, `make`, `take_up`, `register`, then the broker serves, `settle`;
-and back: `hand_over`, `leave`, `close`. A start that fails goes straight to `leave` and `close`, from
-wherever it is.
+The calls come in this order: `open_store`, `make`, `note_changes`, `take_up`, `register`, then the broker
+serves, `settle`; and back: `hand_over`, `leave`, `close`. A start that fails goes straight to `leave` and
+`close`, from wherever it is.
 
 Only for types: nothing imports it at run time, since making such a Protocol takes a millisecond.
 """
@@ -40,6 +40,9 @@ class Membership(Protocol):
 
     def make(self, foundation: Foundation) -> Made:
         """Make what this kind of broker has in its own way. Called once, with the store open."""
+
+    async def note_changes(self) -> None:
+        """Settings are about to be read: what changes from now on is heard later."""
 
     async def take_up(self, report: LoadReport) -> None:
         """The logs are loaded: lead what is to be led before anybody asks."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from kafka_compat.metadata.topic_rules import CHANGE_TIMEOUT_MS, DEFAULT
+from kafka_compat.metadata.topic_rules import CHANGE_TIMEOUT_MS, DEFAULT, Charge
 
 if TYPE_CHECKING:
     from kafka_compat.metadata.cache import TopicMetadata
@@ -15,6 +15,7 @@ class Topics(Protocol):
     """The topics, as this broker makes and changes them. All raise KafkaError with what the client gets.
 
     `timeout_ms` is how long a cluster may take to carry a change out; a broker that is alone does so at once.
+    `charge` is called after all checks.
     """
 
     async def create(
@@ -27,6 +28,7 @@ class Topics(Protocol):
         configs: Mapping[str, str] | None = None,
         validate_only: bool = False,
         timeout_ms: int = CHANGE_TIMEOUT_MS,
+        charge: Charge | None = None,
     ) -> TopicMetadata:
         """Make a topic, and return when it is led."""
 
@@ -37,6 +39,7 @@ class Topics(Protocol):
         assignments: Sequence[Sequence[int]] | None,
         validate_only: bool,
         timeout_ms: int = CHANGE_TIMEOUT_MS,
+        charge: Charge | None = None,
     ) -> None:
         """Give a topic `count` partitions in all."""
 
@@ -52,7 +55,7 @@ class Topics(Protocol):
     ) -> TopicMetadata:
         """The topic, made when there is none of its name."""
 
-    async def auto_create(self, name: str) -> TopicMetadata:
+    async def auto_create(self, name: str, charge: Charge | None = None) -> TopicMetadata:
         """The topic, made with the broker's defaults when there is none (auto.create.topics.enable)."""
 
     async def ensure_internal(self, name: str) -> TopicMetadata:

@@ -7,7 +7,7 @@ the request (INVALID_REQUEST) and a topic's when it stores them (INVALID_CONFIG)
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 
 from kafka_compat.config import (
@@ -36,7 +36,7 @@ from kafka_compat.coordination.metadata_store import MetadataStore, NoNode
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata.cache import MetadataCache
-from kafka_compat.metadata.dynamic_rules import check_dynamic, check_thread_counts, refusal
+from kafka_compat.metadata.dynamic_rules import check_dynamic, check_thread_counts, refusal, refused_by_part
 from kafka_compat.metadata.incremental_changes import (
     Change,
     Operation,
@@ -50,6 +50,7 @@ log = logging.getLogger(__name__)
 
 TopicListener = Callable[[str, dict[str, str]], None]
 BrokerListener = Callable[[set[str]], None]
+BrokerCheck = Callable[[BrokerConfig], Awaitable[None]]
 
 
 class ResourceType(IntEnum):
@@ -72,6 +73,10 @@ class ConfigManager:
         self._lock = asyncio.Lock()
         #: Called with a topic and all settings that it has of its own now.
         self.on_topic_config_changed: list[TopicListener] = []
+        #: Asked about a broker's settings as they would be, before they are stored; ConfigError refuses them.
+        self.broker_config_checks: list[BrokerCheck] = []
+        #: The same of files that these settings name, which may have changed since.
+        self.broker_file_checks: list[BrokerCheck] = []
         #: Called with the names of the broker settings whose values are others now.
         self.on_broker_config_changed: list[BrokerListener] = []
         #: Called with the id of the broker, or with `<default>`, whose settings were stored.
@@ -153,28 +158,47 @@ class ConfigManager:
     # -----------------------------------------------------------------------------------------------------
 
     async def alter(
-        self, resource_type: int, name: str, settings: Sequence[tuple[str, str | None]], validate_only: bool
+        self,
+        resource_type: int,
+        name: str,
+        settings: Sequence[tuple[str, str | None]],
+        validate_only: bool,
+        denied: KafkaError | None = None,
     ) -> None:
-        """AlterConfigs: give a resource these settings and no others. KafkaError."""
+        """AlterConfigs: give a resource these settings and no others. KafkaError.
+
+        `denied` is raised instead where nothing is wrong with the request: who asks may not do it.
+        """
         check_names([item for item, _ in settings], [item for item, value in settings if value is None])
         if resource_type not in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
         wanted = {item: value for item, value in settings if value is not None}
-        await self._change(resource_type, name, lambda _: wanted, validate_only)
+        await self._change(resource_type, name, lambda _: wanted, validate_only, denied)
 
     async def alter_incrementally(
-        self, resource_type: int, name: str, changes: Sequence[Change], validate_only: bool
+        self,
+        resource_type: int,
+        name: str,
+        changes: Sequence[Change],
+        validate_only: bool,
+        denied: KafkaError | None = None,
     ) -> None:
-        """IncrementalAlterConfigs (KIP-339): change these settings of a resource. KafkaError."""
+        """IncrementalAlterConfigs (KIP-339): change these settings of a resource. KafkaError; `denied` as
+        above.
+        """
         nulls = [item.name for item in changes if item.value is None and item.operation != Operation.DELETE]
         check_names([item.name for item in changes], nulls)
         if resource_type == ResourceType.BROKER_LOGGER:
+            if denied is not None:
+                raise denied
             self._alter_loggers(name, changes, validate_only)
             return
         if resource_type not in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
         keys = topic_keys() if resource_type == ResourceType.TOPIC else broker_keys()
-        await self._change(resource_type, name, lambda old: changed(old, changes, keys), validate_only)
+        await self._change(
+            resource_type, name, lambda old: changed(old, changes, keys), validate_only, denied
+        )
 
     async def _change(
         self,
@@ -182,10 +206,11 @@ class ConfigManager:
         name: str,
         new_settings: Callable[[dict[str, str]], dict[str, str]],
         validate_only: bool,
+        denied: KafkaError | None,
     ) -> None:
         async with self._lock:
             with store_failures_told():
-                await self._change_resource(resource_type, name, new_settings, validate_only)
+                await self._change_resource(resource_type, name, new_settings, validate_only, denied)
 
     async def _change_resource(
         self,
@@ -193,11 +218,14 @@ class ConfigManager:
         name: str,
         new_settings: Callable[[dict[str, str]], dict[str, str]],
         validate_only: bool,
+        denied: KafkaError | None,
     ) -> None:
         if resource_type == ResourceType.TOPIC:
+            if denied is not None:
+                raise denied
             await self._change_topic(name, new_settings, validate_only)
         elif resource_type == ResourceType.BROKER:
-            await self._change_broker(name, new_settings, validate_only)
+            await self._change_broker(name, new_settings, validate_only, denied)
         else:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
@@ -216,10 +244,7 @@ class ConfigManager:
         try:
             check_topic_config(self._config, settings)
         except ConfigError as error:
-            raise KafkaError(
-                ErrorCode.INVALID_CONFIG,
-                f"Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): {error}",
-            ) from error
+            raise _invalid_config("TOPIC", topic, str(error)) from error
         except (UnknownTopicConfig, ConflictingTopicConfig) as error:
             raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
         if validate_only:
@@ -230,7 +255,11 @@ class ConfigManager:
             listener(topic, settings)
 
     async def _change_broker(
-        self, name: str, new_settings: Callable[[dict[str, str]], dict[str, str]], validate_only: bool
+        self,
+        name: str,
+        new_settings: Callable[[dict[str, str]], dict[str, str]],
+        validate_only: bool,
+        denied: KafkaError | None,
     ) -> None:
         if name:
             expected = f"Unexpected broker id, expected {self._config.broker_id}, but received {name}"
@@ -244,15 +273,21 @@ class ConfigManager:
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, refusal(error)) from error
         check_thread_counts(self._config, new)
+        for check in self.broker_config_checks:
+            try:
+                await check(new)
+            except ConfigError as error:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, refused_by_part(str(error))) from error
+        if denied is not None:
+            # Kafka, too, looks first at what brokers would be given, and only then at who asks.
+            raise denied
         secrets = [item for item in settings if _is_password(item)]
         if secrets:
-            raise KafkaError(
-                ErrorCode.INVALID_CONFIG,
-                f"Invalid config value for resource ConfigResource(type=BROKER, name='{name}'): "
-                "Password encoder secret not configured",
-            )
+            raise _invalid_config("BROKER", name, "Password encoder secret not configured")
         if validate_only:
             return
+        if name:
+            await self._check_files(name, new)
         entity = str(self._config.broker_id) if name else znodes.DEFAULT_ENTITY
         await self._store.put(znodes.config_path("brokers", entity), znodes.encode_config(settings))
         whom = f"broker {name}" if name else "all brokers"
@@ -264,6 +299,13 @@ class ConfigManager:
             listener(changes)
         for tell in self.on_broker_config_stored:
             tell(entity)
+
+    async def _check_files(self, name: str, new: BrokerConfig) -> None:
+        for check in self.broker_file_checks:
+            try:
+                await check(new)
+            except ConfigError as error:
+                raise _invalid_config("BROKER", name, str(error)) from error
 
     def _alter_loggers(self, name: str, changes: Sequence[Change], validate_only: bool) -> None:
         expected = f"Unexpected node id. Expected {self._config.broker_id}, but received {name}"
@@ -309,6 +351,11 @@ class ConfigManager:
         except (NoNode, ValueError):
             return {}
         return znodes.decode_config(path, data)
+
+
+def _invalid_config(kind: str, name: str, problem: str) -> KafkaError:
+    about = f"Invalid config value for resource ConfigResource(type={kind}, name='{name}')"
+    return KafkaError(ErrorCode.INVALID_CONFIG, f"{about}: {problem}")
 
 
 def tell_of_no_effect(topic: str, settings: Mapping[str, str]) -> None:

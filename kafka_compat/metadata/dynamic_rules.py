@@ -78,11 +78,15 @@ def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
             problem = f"{failed}, value {_BOUNDS[place]}"
         if place:
             problem += f" the current value {before}"
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            f"Invalid value org.apache.kafka.common.config.ConfigException: {problem} "
-            "for configuration Invalid dynamic configuration",
-        )
+        raise KafkaError(ErrorCode.INVALID_REQUEST, refused_by_part(problem))
+
+
+def refused_by_part(problem: str) -> str:
+    """What Kafka says where a part of the broker, such as a listener, cannot take new settings."""
+    return (
+        f"Invalid value org.apache.kafka.common.config.ConfigException: {problem} "
+        "for configuration Invalid dynamic configuration"
+    )
 
 
 def _set(names: Sequence[str]) -> str:

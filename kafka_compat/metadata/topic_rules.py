@@ -5,7 +5,7 @@ Every refusal is a KafkaError with the code and message that the client gets.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kafka_compat.config import (
@@ -93,6 +93,10 @@ def check_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
         check_topic_config(config, configs)
     except (ConfigError, UnknownTopicConfig, ConflictingTopicConfig) as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+
+Charge = Callable[[int], None]
+"""Told how many partitions are about to be made. Raises KafkaError where the client must not (KIP-599)."""
 
 
 def replicas_for(

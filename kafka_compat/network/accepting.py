@@ -112,18 +112,33 @@ class Acceptor:
         self._descriptors = descriptors
         self._accepted = accepted
         self._retry: asyncio.TimerHandle | None = None
+        self._held = False
+
+    def hold(self) -> None:
+        """Accept no more, and let clients wait, until `go_on`."""
+        self._held = True
+        self._loop.remove_reader(self._listening.fileno())
+
+    def go_on(self) -> None:
+        self._held = False
+        if self._listening.fileno() >= 0:
+            self.start()
 
     def start(self) -> None:
         self._retry = None
         self._loop.add_reader(self._listening.fileno(), self._on_acceptable)
 
-    def stop(self) -> None:
-        """Accept no more, and close the listening socket."""
+    def let_go(self) -> None:
+        """Accept no more; the listening socket stays open."""
         if self._retry is not None:
             self._retry.cancel()
         if self._listening.fileno() >= 0:
             self._loop.remove_reader(self._listening.fileno())
-            self._listening.close()
+
+    def stop(self) -> None:
+        """Accept no more, and close the listening socket."""
+        self.let_go()
+        self._listening.close()
 
     def _on_acceptable(self) -> None:
         for _ in range(ACCEPTS_MAX):
@@ -145,12 +160,9 @@ class Acceptor:
                 accepted.close()
                 self._descriptors.refused(peer[0] if peer else "")
                 continue
-            try:
-                self._accepted(accepted, peer)
-            except OSError as error:
-                # It ended just now: its options cannot be set.
-                log.debug("a connection ended as it began: %s", error)
-                accepted.close()
+            self._accepted(accepted, peer)
+            if self._held:
+                return
 
     def _refuse(self) -> bool:
         """Accept one connection with the spare descriptor, and close it."""

@@ -11,6 +11,9 @@ Rules
    looked up, converted or encoded for a client that does not take what it asked for before.
 4. A request that has begun to come is read to its end as the request budget allows, whatever holds back its
    service. Its deadline (kafka.compat.frame.timeout.ms) counts only the time in which it was read from.
+5. While the connection is muted (KIP-219: its client is over a quota), later requests wait, too, and no more
+   of them is read than fits FIRST_BYTES. A client that goes is noticed at once where it has asked nothing
+   more, else when the mute ends, or when it was idle for too long: a mute does not keep a connection alive.
 """
 
 from __future__ import annotations
@@ -20,49 +23,47 @@ import logging
 import socket
 from collections.abc import Callable
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from kafka_compat.network.budget import AnswerBudget, RequestBudget
 from kafka_compat.network.framing import FIRST_BYTES, FrameReader, InvalidFrame
-from kafka_compat.network.limits import Limits
+from kafka_compat.network.host import Entrance, Host
 from kafka_compat.network.output import Output, Part, Slot
-from kafka_compat.network.turns import TURN_S, Turns
+from kafka_compat.network.tls import TlsSocket, Wire
+from kafka_compat.network.turns import TURN_S
 from kafka_compat.protocol.pending import Parked
+from kafka_compat.security.principal import ANONYMOUS, Principal
+
+if TYPE_CHECKING:
+    from kafka_compat.security.sasl.exchange import Exchange
 
 log = logging.getLogger(__name__)
 
 OUTSTANDING_REQUESTS_MAX: Final = 1024
 UNSENT_BYTES_MAX: Final = 8 * 1024 * 1024
-
-
-class Host(Protocol):
-    """What a connection needs of its server."""
-
-    loop: asyncio.AbstractEventLoop
-    limits: Limits
-    scratch: memoryview
-    use_sendfile: bool
-    turns: Turns
-    request_budget: RequestBudget
-    answer_budget: AnswerBudget
-    dispatch: Callable[[Connection, memoryview], bool]
-
-    def complain(self, host: str, error: InvalidFrame) -> None:
-        """Say in the log what a peer sent that is no request."""
-
-    def forget(self, connection: Connection) -> None: ...
+_SERIAL: Final = 1
+_MUTED: Final = 2
 
 
 class Connection:
     """See the rules above. Made by Server for each accepted socket."""
 
-    def __init__(self, server: Host, listener_name: str, accepted: socket.socket, peer: Any) -> None:
+    def __init__(
+        self, server: Host, listener_name: str, accepted: socket.socket, peer: Any, entrance: Entrance | None
+    ) -> None:
+        """`entrance` is what a client has to pass before it is served, if anything."""
         self.server = server
         self.listener_name = listener_name
         self.peer_host: str = peer[0] if peer else ""
         local = accepted.getsockname()
         self.local_host: str = local[0]
         self.local_port: int = local[1]
+        self.dispatch = server.dispatch
+        """Serves a frame; another function while the client is not let in yet."""
+        self.entrance = entrance
+        self.authentication: Exchange | None = None
+        """How far the client has proved who it is, where the listener asks that by SASL."""
+        self.principal = ANONYMOUS
+        """Who the client is. Another than at first once it has said so, and proved it."""
         self.last_active_s = monotonic()
         self.frame_started_s = 0.0
         self.closed = False
@@ -70,7 +71,6 @@ class Connection:
         self.parked: set[Parked] = set()
         """Requests that are told when the connection has ended; each takes itself out when it is answered."""
         self.in_line = False
-        self._socket = accepted
         self._loop = server.loop
         self._turns = server.turns
         self._request_budget = server.request_budget
@@ -78,16 +78,27 @@ class Connection:
         self._reader = FrameReader(server.scratch, server.limits.request_max_bytes)
         self._charged_bytes = 0
         self._was_served = False
-        self._serial_running = False
+        self._held = 0
+        """_SERIAL, _MUTED, or both: no request is served."""
+        self._muted_until_s = 0.0
+        self._mute_ends: asyncio.TimerHandle | None = None
         self._reading = True
         self._clock_stopped_s = 0.0
         self._closing = False
+        accepted.setblocking(False)
+        self._socket: Wire = accepted
+        self._tls: TlsSocket | None = None
+        use_sendfile = server.use_sendfile
+        if entrance is not None:
+            tls = entrance.enter(self, accepted)
+            if tls is not None:
+                self._socket = self._tls = tls
+                use_sendfile = False
         self._output = Output(
-            server.loop, accepted, server.answer_budget, server.use_sendfile, self.go_on, self._broke
+            server.loop, self._socket, server.answer_budget, use_sendfile, self.go_on, self._broke
         )
         self.respond = self._output.respond
         """The answer to the request being dispatched right now."""
-        accepted.setblocking(False)
         # Without it, an answer behind another one waits for the client's delayed acknowledgement, some 40 ms.
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if server.limits.send_buffer_bytes > 0:
@@ -116,13 +127,41 @@ class Connection:
         self._start_clock(now_s)
         return self._read(now_s, until_s)
 
+    def let_in(self, principal: Principal) -> None:
+        """The client has passed the entrance: requests are served as this principal's."""
+        self.principal = principal
+        self.dispatch = self.server.dispatch
+        self.frame_started_s = 0.0
+        self._reader.max_frame_bytes = self.server.limits.request_max_bytes
+        self._reader.min_frame_bytes = 1
+
+    def turn_away(self, reason: str, delay_ms: int = 0, answer: Callable[[], None] | None = None) -> None:
+        """The client is not let in: nothing more of it is served. After the delay, which costs those who try
+        many passwords, `answer` is called and the connection closed.
+        """
+        self.server.refused(self, reason)
+        self.begin_serial()
+        self._loop.call_later(delay_ms / 1000, self._turned_away, answer)
+
+    def _turned_away(self, answer: Callable[[], None] | None) -> None:
+        if not self.closed:
+            if answer is not None:
+                answer()
+            self.close()
+
+    def hold_out(self, dispatch: Callable[[Connection, memoryview], bool], frame_max_bytes: int) -> None:
+        """Have frames served by `dispatch` until the client is let in; they may be that large at most."""
+        self.dispatch = dispatch
+        self._reader.max_frame_bytes = frame_max_bytes
+        self._reader.min_frame_bytes = 0
+
     def _read(self, now_s: float, until_s: float) -> bool:
         reader = self._reader
         if self._answer_budget.short and not reader.mid_frame and not self._limits_hold():
             self._pause_reading()
             return False
         room = reader.writable()
-        if self._request_budget.short and not reader.mid_frame:
+        if (self._request_budget.short or self._held & _MUTED) and not reader.mid_frame:
             room = room[:FIRST_BYTES]
         try:
             count = self._socket.recv_into(room)
@@ -137,20 +176,23 @@ class Connection:
         self.last_active_s = now_s
         self._was_served = True
         reader.received(count)
-        return self._serve(now_s, until_s)
+        has_more = self._serve(now_s, until_s)
+        tls = self._tls
+        # What TLS has taken from the socket already makes no event.
+        return has_more or (tls is not None and tls.has_more and self._reading and not self.closed)
 
     def _serve(self, now_s: float, until_s: float) -> bool:
         """Serve the frames that are whole; whether some are left that could be served now."""
         reader = self._reader
         output = self._output
-        dispatch = self.server.dispatch
+        dispatch = self.dispatch
         has_more = False
         rest = True
         try:
             # Nothing waits, as nearly always, or it is looked at closer.
             free = not (output.unsent_bytes or output.slots or self._answer_budget.short)
             frame = None
-            if (free or self._limits_hold()) and not self._serial_running:
+            if (free or self._limits_hold()) and not self._held:
                 frame = reader.next_frame()
             if frame is not None:
                 self.frame_started_s = 0.0
@@ -165,7 +207,7 @@ class Connection:
                     if not rest:
                         break
                     output.send_large_batch()
-                    if self._serial_running or not self._limits_hold():
+                    if self._held or not self._limits_hold():
                         break
                     if monotonic() >= until_s:
                         has_more = True
@@ -205,7 +247,9 @@ class Connection:
             if budget.favoured is self and not reader.unserved:
                 budget.leave(self)
         elif reader.wants_bytes:
-            if reader.held_bytes + reader.wants_bytes <= FIRST_BYTES or budget.ask(self):
+            if reader.held_bytes + reader.wants_bytes <= FIRST_BYTES or (
+                not self._held & _MUTED and budget.ask(self)
+            ):
                 reader.grow()
                 self._charge()
             else:
@@ -232,10 +276,38 @@ class Connection:
 
     def begin_serial(self) -> None:
         """Later requests wait until `end_serial`."""
-        self._serial_running = True
+        self._held |= _SERIAL
 
     def end_serial(self) -> None:
-        self._serial_running = False
+        self._held &= ~_SERIAL
+        self.go_on()
+
+    def mute(self, for_s: float) -> None:
+        """Later requests wait for so long, or as long as they have to anyway. See rule 5."""
+        until_s = monotonic() + for_s
+        if self.closed or until_s <= self._muted_until_s:
+            return
+        self._muted_until_s = until_s
+        self._held |= _MUTED
+        if self._mute_ends is not None:
+            self._mute_ends.cancel()
+        self._mute_ends = self._loop.call_later(for_s, self._unmute)
+
+    def unmute(self) -> None:
+        """Serve them now."""
+        if self._held & _MUTED:
+            if self._mute_ends is not None:
+                self._mute_ends.cancel()
+            self._muted_until_s = 0.0
+            self._unmute()
+
+    def _unmute(self) -> None:
+        self._held &= ~_MUTED
+        self._mute_ends = None
+        if self.closed:
+            return
+        if self._reader.wants_bytes:
+            self._account()
         self.go_on()
 
     # --- answers
@@ -299,18 +371,18 @@ class Connection:
         reader = self._reader
         if self._reading or reader.wants_bytes:
             return
-        if not reader.mid_frame and (self._serial_running or not self._limits_hold(2)):
+        if not reader.mid_frame and (self._held or not self._limits_hold(2)):
             return
         self._reading = True
         self._start_clock(monotonic())
         self._loop.add_reader(self._socket.fileno(), self._on_readable)
-        if reader.unserved:
+        if reader.unserved or (self._tls is not None and self._tls.has_more):
             self._turns.line_up(self, first=False)
 
     @property
     def idle(self) -> bool:
         """Whether the client has no answer to wait for that is not ready."""
-        return not self._output.slots and not self._serial_running
+        return not self._output.slots and not self._held & _SERIAL
 
     @property
     def active_s(self) -> float:
@@ -327,7 +399,7 @@ class Connection:
         return (
             self._charged_bytes > 0
             and now_s - self.active_s > stalled_s
-            and not self._serial_running
+            and not self._held & _SERIAL
             and not self.in_line
             and (not self._reader.wants_bytes or self._request_budget.favoured is self)
         )
@@ -359,6 +431,9 @@ class Connection:
 
     def connection_lost(self) -> None:
         """The end, whoever brought it about."""
+        if self._mute_ends is not None:
+            # It may have hours to go.
+            self._mute_ends.cancel()
         self._output.clear()
         # Whoever holds the connection for longer must not hold its buffers.
         self._reader.close()

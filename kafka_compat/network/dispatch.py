@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -28,15 +28,17 @@ from kafka_compat.network.codec_thread import ELEMENTS_ON_LOOP_MAX, CodecThread
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import SPARE_BYTES_MAX
 from kafka_compat.network.request import HasLongWork, RequestContext
-from kafka_compat.network.stages import StagedContext, Stages
+from kafka_compat.network.stages import Quota, Sent, StagedContext, Stages
 from kafka_compat.protocol import codec
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.buffers import TooLong
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.headers import decode_client_id
 from kafka_compat.protocol.pending import PENDING
+from kafka_compat.storage.segment import FileSlice
 
 if TYPE_CHECKING:
+    from kafka_compat.errors import KafkaError
     from kafka_compat.network.output import Part, Slot
     from kafka_compat.protocol.schema import Message
 
@@ -69,7 +71,6 @@ class Dispatcher:
         self._stages = stages
         self._apis: dict[int, Api] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._holds: dict[Connection, int] = {}
         self._codec_thread = CodecThread()
 
     def api(self, key: int) -> Api | None:
@@ -81,8 +82,16 @@ class Dispatcher:
             low, high = versions
             api = self._apis[key] = Api(ApiKey(key), low, high, self._answer_late)
             if self._stages is not None:
-                api.function = self._stages.guarded(api.function)
+                api.function = self._stages.guarded(api.handler)
         return api
+
+    def set_quota(self, quota: Quota | None, sent: Sent | None = None) -> None:
+        """Have requests that come from now on go through this stage, or through none."""
+        before = self._stages or Stages()
+        stages = Stages(quota, before.account, sent, before.faults)
+        self._stages = stages if stages.any else None
+        for api in self._apis.values():
+            api.function = api.handler if self._stages is None else self._stages.guarded(api.handler)
 
     def dispatch(self, connection: Connection, frame: memoryview) -> bool:
         """Serve one frame; False when the connection must be closed."""
@@ -150,6 +159,23 @@ class Dispatcher:
             self._answer(ctx, response)
         return True
 
+    def refusal(self, connection: Connection, frame: memoryview, error: KafkaError) -> list[Part] | None:
+        """The answer to a request that is not served for this reason; None where it gets none."""
+        if len(frame) < HEADER_BYTES:
+            return None
+        key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
+        api = self.api(key)
+        if api is None or not api.min_version <= version <= api.max_version:
+            return None
+        try:
+            is_flexible = version >= api.first_flexible_version
+            _, position = decode_client_id(frame, HEADER_BYTES, client_id_length, is_flexible)
+            request, _ = codec.decode_at(api.request_class, version, frame, position, ELEMENTS_ON_LOOP_MAX)
+            response = api.error_response(version, request, error)
+            return None if response is None else api.encode(version, correlation_id, response)
+        except (MalformedRequest, TooLong):
+            return None
+
     def _error_response(self, ctx: RequestContext[Any], request: Any, error: Exception) -> Message | None:
         """None where the request wants no answer: its connection is to be closed."""
         told = told_as(error, f"{ctx._api.key.name} v{ctx.api_version} from {ctx.connection.peer_host}")
@@ -160,6 +186,8 @@ class Dispatcher:
     def _answer(self, ctx: RequestContext[Any], response: Any) -> None:
         """Answer the request that is being dispatched."""
         if self._stages is not None:
+            if self._is_withheld(ctx, None, response):
+                return
             self._apply_quota(ctx, response)
         if response is None:
             self._account(ctx, None, None)
@@ -175,6 +203,8 @@ class Dispatcher:
 
     def _answer_late(self, ctx: RequestContext[Any], slot: Slot, response: Any) -> None:
         if self._stages is not None:
+            if self._is_withheld(ctx, slot, response):
+                return
             self._apply_quota(ctx, response)
         parts = None
         if response is not None:
@@ -202,13 +232,45 @@ class Dispatcher:
         work = self._codec_thread.run(ctx._api.encode_long, ctx.api_version, ctx.correlation_id, response)
         work.add_done_callback(encoded)
 
+    def _is_withheld(self, ctx: RequestContext[Any], slot: Slot | None, response: Any) -> bool:
+        """Whether a fault keeps this answer back, for a while or for good."""
+        if not isinstance(ctx, StagedContext) or ctx.fault is None:
+            return False
+        fault, ctx.fault = ctx.fault, None
+        if fault.amend is not None and response is not None:
+            fault.amend(response)
+        mangle = fault.mangle if response is not None else None
+        if not (fault.is_dropped or fault.is_lost or fault.delay_ms or mangle):
+            return False
+        if slot is None:
+            # The answers behind it wait.
+            slot = ctx.connection.take_slot()
+        loop = asyncio.get_running_loop()
+        if fault.is_dropped or fault.is_lost:
+            loop.call_soon(ctx.connection.abort)
+            self._account(ctx, None, None)
+        elif mangle is not None:
+            self._answer_mangled(ctx, slot, response, mangle)
+        else:
+            loop.call_later(fault.delay_ms / 1000, self._answer_late, ctx, slot, response)
+        return True
+
+    def _answer_mangled(
+        self, ctx: RequestContext[Any], slot: Slot, response: Any, mangle: Callable[[bytes], bytes]
+    ) -> None:
+        parts = ctx._api.encode_long(ctx.api_version, ctx.correlation_id, response)
+        whole = b"".join([part.read() if isinstance(part, FileSlice) else bytes(part) for part in parts])
+        sent = mangle(whole)
+        ctx.connection.complete(slot, [sent])
+        if len(sent) < len(whole):
+            asyncio.get_running_loop().call_soon(ctx.connection.close)
+        self._account(ctx, response, [sent])
+
     def _apply_quota(self, ctx: RequestContext[Any], response: Any) -> None:
         if isinstance(ctx, StagedContext) and self._stages is not None:
             throttle_time_ms = self._stages.ready(ctx, response)
             if throttle_time_ms:
-                self._hold(ctx.connection)
-                loop = asyncio.get_running_loop()
-                loop.call_later(throttle_time_ms / 1000, self._release, ctx.connection)
+                ctx.connection.mute(throttle_time_ms / 1000)
 
     def _account(self, ctx: RequestContext[Any], response: Any, parts: list[Part] | None) -> None:
         if isinstance(ctx, StagedContext) and self._stages is not None:
@@ -231,7 +293,7 @@ class Dispatcher:
         if ctx._early is not PENDING:
             # Given before the handler's steps turned out to take their time.
             ctx.respond(ctx._early)
-        self._hold(ctx.connection)
+        ctx.connection.begin_serial()
         task = asyncio.ensure_future(self._run_serial(ctx.connection, work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -249,20 +311,6 @@ class Dispatcher:
             log.exception("closing the connection from %s: a request failed", connection.peer_host)
             connection.abort()
         finally:
-            self._release(connection)
-
-    def _hold(self, connection: Connection) -> None:
-        """Later requests of a connection wait until it was released as often."""
-        holds = self._holds.get(connection, 0)
-        self._holds[connection] = holds + 1
-        if not holds:
-            connection.begin_serial()
-
-    def _release(self, connection: Connection) -> None:
-        holds = self._holds.pop(connection) - 1
-        if holds:
-            self._holds[connection] = holds
-        elif not connection.closed:
             connection.end_serial()
 
     async def _serve(self, ctx: RequestContext[Any], request: Any, result: Awaitable[Any]) -> None:

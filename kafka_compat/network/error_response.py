@@ -1,7 +1,7 @@
 """The response that says of a whole request that it failed, for every API and version that is served.
 
 The same as Kafka's `AbstractRequest.getErrorResponse`: an API with an error code at the top has it there; one
-that answers per topic, partition, group or resource has it in each that the request named. `_ECHOES` says
+that answers per topic, partition, group or resource has it in each that the request named. `ECHOES` says
 which array of a request comes back in which array of the response; what an API does otherwise is a function
 of its own. A test compares all of them with Kafka's own classes.
 """
@@ -78,7 +78,7 @@ _RESOURCE = {"resource_type": "resource_type", "resource_name": "resource_name"}
 _NO_RECORDS = b""
 _TOPICS_OF_INDEXED = Echo("topics", "topics", _NAMED, Echo("partitions", "partitions", _INDEXED))
 
-_ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
+ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
     ApiKey.PRODUCE: (
         Echo(
             "responses",
@@ -253,7 +253,7 @@ def error_response(
     response = _failed(response_class(api_key), code, text)
     for name, value in _UNLIKE.get(api_key, NOTHING).items():
         setattr(response, name, value)
-    for echo in _ECHOES.get(api_key, ()):
+    for echo in ECHOES.get(api_key, ()):
         if echo.low <= version <= echo.high:
             setattr(response, echo.into, _echoed(type(response), echo, request, code, text))
     special = _SPECIAL.get(api_key)

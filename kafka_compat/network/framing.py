@@ -56,10 +56,13 @@ class FrameReader:
         "_spare",
         "held_bytes",
         "max_frame_bytes",
+        "min_frame_bytes",
     )
 
     def __init__(self, scratch: memoryview, max_frame_bytes: int) -> None:
         self.max_frame_bytes = max_frame_bytes
+        self.min_frame_bytes = 1
+        """0 while a client authenticates itself: a token of GSSAPI may be empty, and a frame of its own."""
         self.held_bytes = 0
         """Memory of this connection alone; the shared scratch buffer does not count."""
         self._scratch = scratch
@@ -135,7 +138,7 @@ class FrameReader:
         if left >= 4:
             source = self._source
             size = _SIZE.unpack_from(source, position)[0]
-            if size <= 0 or size > self.max_frame_bytes:
+            if size < self.min_frame_bytes or size > self.max_frame_bytes:
                 raise InvalidFrame(size, self.max_frame_bytes)
             stop = position + 4 + size
             if stop <= self._end:
@@ -203,8 +206,10 @@ class FrameReader:
             # A size prefix that came in pieces.
             self.held_bytes -= 4
             size = _SIZE.unpack_from(partial)[0]
-            if size <= 0 or size > self.max_frame_bytes:
+            if size < self.min_frame_bytes or size > self.max_frame_bytes:
                 raise InvalidFrame(size, self.max_frame_bytes)
+            if size == 0:
+                return memoryview(b"")
             self._begin(memoryview(partial), 4 + size)
             return None
         frame = memoryview(partial)[4 : self._need]

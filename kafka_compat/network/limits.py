@@ -7,13 +7,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+UNLIMITED = 2**31 - 1
+"""What Kafka's settings have for a rate, or a number of connections, without a bound."""
+
 
 class Limits(NamedTuple):
     """What a server grants its clients.
 
     `frame_deadline_ms` bounds how long a frame may stay unfinished: a client that sends half a frame and
     waits would otherwise hold a buffer for the whole of connections.max.idle.ms. `request_memory_bytes` and
-    `answer_memory_bytes` are for all connections together, see budget.py.
+    `answer_memory_bytes` are for all connections together, see budget.py. Listeners without a limit of their
+    own have the server's.
     """
 
     request_max_bytes: int
@@ -26,6 +30,8 @@ class Limits(NamedTuple):
     connections_per_ip_overrides: Mapping[str, int] = MappingProxyType({})
     request_memory_bytes: int = sys.maxsize
     answer_memory_bytes: int = sys.maxsize
+    connections_per_listener: Mapping[str, int] = MappingProxyType({})
+    inter_broker_listener: str = ""
 
 
 def bound(setting_bytes: int) -> int:

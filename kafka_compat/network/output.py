@@ -4,7 +4,7 @@ Rules
 1. Answers leave in the order of their requests (the protocol promises it), though they may be ready in any
    order: a request that is not answered at once takes a slot, and a ready slot waits for the slots before it.
 2. One queue owns all writes. What the socket takes at once never enters it. Slices of files go out by
-   sendfile; nothing overtakes a part that is half sent.
+   sendfile where the socket takes plain text; nothing overtakes a part that is half sent.
 3. What waits is counted, wherever it waits: all of it in `unsent_bytes`, what is in memory in `memory_bytes`
    and in the server's answer budget.
 """
@@ -20,6 +20,7 @@ from time import monotonic
 from typing import Final
 
 from kafka_compat.network.budget import AnswerBudget
+from kafka_compat.network.tls import CHUNK_BYTES, Wire
 from kafka_compat.storage.segment import FileSlice
 
 Part = bytes | bytearray | memoryview | FileSlice
@@ -69,7 +70,7 @@ class Output:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        connected: socket.socket,
+        connected: Wire,
         budget: AnswerBudget,
         use_sendfile: bool,
         on_sent: Callable[[], None],
@@ -171,7 +172,7 @@ class Output:
         small: list[bytes | bytearray | memoryview] = []
         for i, part in enumerate(parts):
             if isinstance(part, FileSlice):
-                if part.size_bytes < SENDFILE_BYTES_MIN or not self._use_sendfile:
+                if part.size_bytes < SENDFILE_BYTES_MIN:
                     small.append(part.read())
                     continue
             elif len(part) <= _JOINED_BYTES_MAX:
@@ -236,10 +237,7 @@ class Output:
                     if self._use_sendfile:
                         self._send_slice(part)
                     else:
-                        queue[0] = data = part.read()
-                        self.memory_bytes += len(data)
-                        self._budget.change(len(data))
-                        continue
+                        self._send_read_slice(part)
                 else:
                     self._send_head(part)
                 if unsent_before - self.unsent_bytes > _DRAIN_BYTES_MAX:
@@ -282,6 +280,18 @@ class Output:
         # sendfile may leave the last segment corked, waiting for more; setting the option again pushes it out
         # (else the client's delayed acknowledgement decides, some 40 ms later).
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._next_part()
+
+    def _send_read_slice(self, part: FileSlice) -> None:
+        """As `_send_slice`, where bytes do not go as they are. They are read again if they had to wait."""
+        while self._head_sent_bytes < part.size_bytes:
+            size_bytes = min(part.size_bytes - self._head_sent_bytes, CHUNK_BYTES)
+            data = part.file.pread(size_bytes, part.position + self._head_sent_bytes)
+            if len(data) < size_bytes:
+                raise EOFError("a segment ended before a slice that was promised")
+            sent = self._socket.send(data)
+            self._head_sent_bytes += sent
+            self.unsent_bytes -= sent
         self._next_part()
 
     def _next_part(self) -> None:

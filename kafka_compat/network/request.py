@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 from kafka_compat.network.declaration import Declaration, Handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.pending import PENDING
-from kafka_compat.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from kafka_compat.long_work import LongWork
     from kafka_compat.network.api import Api
     from kafka_compat.network.connection import Connection
     from kafka_compat.network.output import Slot
+    from kafka_compat.security.authorizer import Authorizer
+    from kafka_compat.security.principal import Principal
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Services = TypeVar("Services", covariant=True)
@@ -82,8 +83,8 @@ class RequestContext(Generic[Services]):
         self.client_id = client_id
         self.frame_is_kept = False
         """Whether the bytes that the request refers to stay as long as it does, and may be changed."""
-        self.principal: Principal = ANONYMOUS
-        """Who asks. Everybody is the same where no stage says otherwise (stages.py)."""
+        self.principal: Principal = connection.principal
+        """Who asks, as the connection knew it when the request came."""
         self._api = api
         self._slot: Slot | None = None
         self._early: Any = PENDING
@@ -104,6 +105,13 @@ class RequestContext(Generic[Services]):
     def long_work(self) -> LongWork:
         """By what long work shares the event loop."""
         return cast("HasLongWork", self.services).long_work
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        """Who decides what the client may do, if anybody: `handlers.authorization` asks."""
+        services: Any = self.services
+        authorizer: Authorizer | None = services.authorizer
+        return authorizer
 
     def respond(self, response: Any) -> None:
         """The late answer to a request whose handler returned PENDING; None closes the slot without an

@@ -6,20 +6,27 @@ import asyncio
 import logging
 import socket
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
 from time import monotonic
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.config import Listener
 from kafka_compat.network.accepting import Acceptor, Descriptors
+from kafka_compat.network.admission import Admission, Door
 from kafka_compat.network.budget import AnswerBudget, RequestBudget
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import SCRATCH_BYTES, InvalidFrame
+from kafka_compat.network.host import Entrance
 from kafka_compat.network.limits import Limits
 from kafka_compat.network.strangers import Strangers
 from kafka_compat.network.turns import Turns
+
+if TYPE_CHECKING:
+    from kafka_compat.errors import KafkaError
+    from kafka_compat.lazy import Lazy
+    from kafka_compat.network.output import Part
+    from kafka_compat.quotas.connection_rates import ConnectionRates
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +37,15 @@ QUIET_S: Final = 10.0
 # How long requests may lie unfinished or unserved while others wait for the memory that they hold.
 STALLED_S = 5.0
 _RELIEF_INTERVAL_S: Final = 0.05
+_PAUSE_MAX_S: Final = 86_400.0
+
+
+Refusal = Callable[[Connection, memoryview, "KafkaError"], "list[Part] | None"]
+"""The answer to a frame that is not served, for the reason given; None: there is none."""
+
+
+def _no_answer(connection: Connection, frame: memoryview, error: KafkaError) -> None:
+    return None
 
 
 class Server:
@@ -37,10 +53,16 @@ class Server:
 
     dispatch: Callable[[Connection, memoryview], bool]
     """Serves a frame; whether the connection stays open."""
+    refusal: Refusal
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, rates: Lazy[ConnectionRates]) -> None:
+        """`rates` are looked at once they were made."""
         self.limits = limits
+        self._rates = rates
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._tls_scratch: memoryview | None = None
+        self.entrances: dict[str, Entrance] = {}
+        """By the listener's name; where there is none, clients are served at once."""
         # macOS has os.sendfile with other limits; reading and writing works everywhere.
         self.use_sendfile = sys.platform.startswith("linux")
         self.loop = asyncio.get_running_loop()
@@ -49,7 +71,8 @@ class Server:
         self.answer_budget = AnswerBudget(limits.answer_memory_bytes, self.loop.call_soon, self._relieve_soon)
         self.connections: set[Connection] = set()
         self.bound: dict[str, tuple[str, int]] = {}
-        self._per_ip: Counter[str] = Counter()
+        self._admission: Admission
+        self._doors: list[Door] = []
         self._sockets: list[tuple[Listener, socket.socket]] = []
         self._acceptors: list[Acceptor] = []
         self.descriptors = Descriptors(self.loop)
@@ -67,9 +90,7 @@ class Server:
         if listener.host:
             # As bytes, since text takes the codec for international names, which is much to load.
             host = listener.host.encode() if listener.host.isascii() else listener.host
-            found = socket.getaddrinfo(
-                host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )
+            found = socket.getaddrinfo(host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             family, _, _, _, bind_to = found[0]
             address = (str(bind_to[0]), int(bind_to[1]))
         else:
@@ -89,13 +110,35 @@ class Server:
         self.bound[listener.name] = (host, port)
         return host, port
 
-    async def start(self, dispatch: Callable[[Connection, memoryview], bool]) -> None:
+    def take_over(self, sockets: list[tuple[Listener, socket.socket]]) -> None:
+        """Listen with what `hand_over` of another server gave, instead of `bind`."""
+        for listener, listening in sockets:
+            self._sockets.append((listener, listening))
+            host, port = listening.getsockname()[:2]
+            self.bound[listener.name] = (host, port)
+
+    def hand_over(self) -> list[tuple[Listener, socket.socket]]:
+        """Accept no more, and give the listening sockets away: clients that come wait there."""
+        for acceptor in self._acceptors:
+            acceptor.let_go()
+        self._acceptors.clear()
+        sockets, self._sockets = self._sockets, []
+        return sockets
+
+    async def start(
+        self, dispatch: Callable[[Connection, memoryview], bool], refusal: Refusal = _no_answer
+    ) -> None:
         """Accept connections on everything that was bound, and have `dispatch` serve their frames. Clients
         that came before waited in the backlog.
         """
         self.dispatch = dispatch
+        self.refusal = refusal
+        self._admission = Admission(self.limits, list(self.bound), self._rates)
         for listener, listening in self._sockets:
-            acceptor = Acceptor(self.loop, listening, self.descriptors, self._taker(listener.name))
+            door = Door(self.loop, listener.name, self._admission, self._let_in)
+            acceptor = Acceptor(self.loop, listening, self.descriptors, door.knock)
+            door.hold, door.go_on = acceptor.hold, acceptor.go_on
+            self._doors.append(door)
             self._acceptors.append(acceptor)
             acceptor.start()
         self._reaper = self.loop.call_later(REAP_INTERVAL_S, self._reap)
@@ -103,6 +146,8 @@ class Server:
     def stop_accepting(self) -> None:
         for acceptor in self._acceptors:
             acceptor.stop()
+        for door in self._doors:
+            door.close()
         for _, listening in self._sockets:
             listening.close()
         self.descriptors.close()
@@ -116,40 +161,65 @@ class Server:
         for connection in list(self.connections):
             connection.close()
 
-    def _taker(self, listener_name: str) -> Callable[[socket.socket, Any], None]:
-        def take(accepted: socket.socket, peer: Any) -> None:
-            host = peer[0] if peer else ""
-            if self._admits(host):
-                self.connections.add(Connection(self, listener_name, accepted, peer))
-                self._per_ip[host] += 1
-            else:
-                accepted.close()
+    def pause(self) -> None:
+        """Accept no connection and serve no further request until `resume`; clients wait."""
+        for acceptor in self._acceptors:
+            acceptor.hold()
+        for connection in self.connections:
+            connection.mute(_PAUSE_MAX_S)
 
-        return take
+    def resume(self) -> None:
+        """Go on, after `pause`."""
+        for acceptor in self._acceptors:
+            acceptor.go_on()
+        for connection in self.connections:
+            connection.unmute()
 
-    def _admits(self, host: str) -> bool:
-        limits = self.limits
-        per_ip_max = limits.connections_per_ip_overrides.get(host, limits.connections_per_ip_max)
-        if self._per_ip[host] >= per_ip_max:
-            log.info("refusing a connection from %s: max.connections.per.ip=%d is reached", host, per_ip_max)
-            return False
-        if len(self.connections) >= limits.connections_max:
-            log.info(
-                "refusing a connection from %s: max.connections=%d is reached", host, limits.connections_max
-            )
-            return False
-        return True
+    def set_limits(self, limits: Limits) -> None:
+        """Grant others from now on; what there is stays as it is."""
+        self.limits = self._admission.limits = limits
+        self._admission.look_again()
+
+    def _let_in(self, listener_name: str, accepted: socket.socket, peer: Any) -> None:
+        connection = Connection(self, listener_name, accepted, peer, self.entrances.get(listener_name))
+        self.connections.add(connection)
+        self._admission.enter(listener_name, connection.peer_host)
+        if self._admission.has_too_many():
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """A broker came though there was no slot."""
+        others = [
+            one
+            for one in self.connections
+            if not one.closed and not self._admission.is_protected(one.listener_name)
+        ]
+        if others:
+            idlest = min(others, key=lambda one: one.active_s)
+            log.info("closing the connection from %s: brokers need its slot", idlest.peer_host)
+            idlest.abort()
 
     def forget(self, connection: Connection) -> None:
         if connection in self.connections:
             self.connections.remove(connection)
-            self._per_ip[connection.peer_host] -= 1
-            if not self._per_ip[connection.peer_host]:
-                del self._per_ip[connection.peer_host]
+            self._admission.leave(connection.listener_name, connection.peer_host)
+
+    @property
+    def tls_scratch(self) -> memoryview:
+        """Where all TLS connections receive into."""
+        if self._tls_scratch is None:
+            self._tls_scratch = memoryview(bytearray(SCRATCH_BYTES))
+        return self._tls_scratch
 
     def complain(self, host: str, error: InvalidFrame) -> None:
         """Say in the log what a peer sent that is no request."""
         self._strangers.complain(host, error, self.limits.request_max_bytes, monotonic())
+
+    def refused(self, connection: Connection, reason: str) -> None:
+        """Say in the log why a client was not let in."""
+        host = connection.peer_host
+        text = f"Refused a client from {host} on the listener {connection.listener_name}: {reason}"
+        self._strangers.tell(host, text, monotonic())
 
     def _reap(self) -> None:
         now_s = monotonic()

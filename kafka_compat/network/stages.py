@@ -1,45 +1,79 @@
-"""What a request goes through beside its handler: principal → authorize → quota → handle → account.
+"""What a request goes through beside its handler: faults → handle → quota → account.
 
 Each stage is a function that a broker may have or not; where it has none of them, requests go to their
-handlers as they are, and every client is User:ANONYMOUS. Nothing here decides anything by itself.
+handlers as they are. Nothing here decides anything by itself.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kafka_compat.network.request import RequestContext
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.security.principal import Principal
 
 if TYPE_CHECKING:
     from kafka_compat.errors import KafkaError
-    from kafka_compat.network.connection import Connection
+    from kafka_compat.security.principal import Principal
 
 Services = TypeVar("Services", covariant=True)
 
 
-Authorize = Callable[["StagedContext[Any]", Any], "KafkaError | None"]
-"""Whether a request may be served at all, asked with its context and itself: why not, which becomes the API's
-error response, or None where it may. What it may do to which topic or group is for its handler.
-"""
-
 Quota = Callable[["StagedContext[Any]", Any, Any], int]
 """What a request costs its client, asked with context, request and response (None: no answer): for how long
-in ms its connection is to be muted once it was answered. The response says so where its API has a field for
-it (KIP-219). It is ready then, and not yet encoded.
+in ms its connection is to be muted once it was answered, not above 0 where it is not. The response says so
+where its API has a field for it (KIP-219). It is ready then, and not yet encoded.
 """
+
+Sent = Callable[["StagedContext[Any]", float], None]
+"""Told how long it took to encode and send a response, in seconds, which comes after the quota was asked."""
 
 Account = Callable[["Served"], None]
 """Counts requests: called when one was answered, or needs no answer. Its response is not to be kept."""
 
 
+class Fault:
+    """What is to become of a request, because a test wants to see what its client does then."""
+
+    __slots__ = ("amend", "delay_ms", "error", "is_dropped", "is_lost", "mangle")
+
+    def __init__(
+        self,
+        error: KafkaError | None = None,
+        *,
+        is_dropped: bool = False,
+        is_lost: bool = False,
+        delay_ms: int = 0,
+        amend: Callable[[Any], None] | None = None,
+        mangle: Callable[[bytes], bytes] | None = None,
+    ) -> None:
+        self.error = error
+        """What it is answered with; it is not handled."""
+        self.is_dropped = is_dropped
+        """It is not handled, and its connection ends."""
+        self.is_lost = is_lost
+        """It is handled, and its connection ends in the place of an answer."""
+        self.delay_ms = delay_ms
+        """For how long the answer is held back."""
+        self.amend = amend
+        """Changes the response."""
+        self.mangle = mangle
+        """What is sent in the place of an answer, from the size before it on. Where that is shorter, the
+        connection ends after it.
+        """
+
+
+Faults = Callable[["StagedContext[Any]", Any], Fault | None]
+"""Asked with context and request, before it is handled."""
+
+
 class Served(NamedTuple):
     """A request that is done. Times are those of time.perf_counter: when the request began to be served, when
     its response was ready, and when it went to the connection. `error_code` is the one at the top of the
-    response, 0 where there is none; `response` is None for a request that wants no answer.
+    response, 0 where there is none; `response` is None for a request that wants no answer. `context` is
+    the one that the other stages were given.
     """
 
     principal: Principal
@@ -55,52 +89,70 @@ class Served(NamedTuple):
     throttle_time_ms: int
     error_code: int
     response: Any
+    context: Any
+    """A StagedContext: compiled, a field of a class that comes further down ends the process at import."""
 
 
 class Stages:
     """Those that a broker has."""
 
-    __slots__ = ("account", "authorize", "principal", "quota")
+    __slots__ = ("account", "faults", "quota", "sent")
 
     def __init__(
         self,
-        principal: Callable[[Connection], Principal] | None = None,
-        authorize: Authorize | None = None,
         quota: Quota | None = None,
         account: Account | None = None,
+        sent: Sent | None = None,
+        faults: Faults | None = None,
     ) -> None:
-        self.principal = principal
-        self.authorize = authorize
         self.quota = quota
         self.account = account
+        self.sent = sent
+        self.faults = faults
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any."""
+        return self.quota is not None or self.account is not None or self.faults is not None
 
     def guarded(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A handler behind the stages before it."""
+        """A handler whose request is kept for the stages after it."""
+        handled = function if self.quota is None else self._timed(function)
 
-        def handle(ctx: StagedContext[Any], request: Any) -> Any:
+        def handle(ctx: RequestContext[Any], request: Any) -> Any:
+            if not isinstance(ctx, StagedContext):
+                # A long request that came before there was a quota.
+                return function(ctx, request)
             ctx.request = request
-            if self.principal is not None:
-                ctx.principal = self.principal(ctx.connection)
-            if self.authorize is not None:
-                refusal = self.authorize(ctx, request)
-                if refusal is not None:
-                    raise refusal
-            return function(ctx, request)
+            if self.faults is not None:
+                fault = ctx.fault = self.faults(ctx, request)
+                if fault is not None and fault.error is not None:
+                    raise fault.error
+                if fault is not None and fault.is_dropped:
+                    return None
+            return handled(ctx, request)
 
         return handle
+
+    def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        from kafka_compat.network.busy_time import timed
+
+        return partial(timed, function)
 
     def ready(self, ctx: StagedContext[Any], response: Any) -> int:
         """The response is there: how long the connection is to be muted, in ms."""
         ctx.ready_s = time.perf_counter()
         if self.quota is None:
             return 0
-        throttle_time_ms = ctx.throttle_time_ms = self.quota(ctx, ctx.request, response)
+        throttle_time_ms = ctx.throttle_time_ms = max(self.quota(ctx, ctx.request, response), 0)
         if throttle_time_ms and hasattr(response, "throttle_time_ms"):
             response.throttle_time_ms = throttle_time_ms
         return throttle_time_ms
 
     def answered(self, ctx: StagedContext[Any], response: Any, response_bytes: int) -> None:
         """The answer is on its way."""
+        if self.sent is not None:
+            self.sent(ctx, time.perf_counter() - ctx.ready_s)
         if self.account is not None:
             served = Served(
                 ctx.principal,
@@ -116,6 +168,7 @@ class Stages:
                 ctx.throttle_time_ms,
                 getattr(response, "error_code", 0),
                 response,
+                ctx,
             )
             self.account(served)
 
@@ -123,11 +176,38 @@ class Stages:
 class StagedContext(RequestContext[Services]):
     """The context of a request that goes through stages."""
 
-    __slots__ = ("began_s", "ready_s", "request", "request_bytes", "throttle_time_ms")
+    __slots__ = (
+        "_busy_s",
+        "_busy_since_s",
+        "began_s",
+        "fault",
+        "ready_s",
+        "request",
+        "request_bytes",
+        "throttle_time_ms",
+    )
 
     def begin(self, request_bytes: int) -> None:
         """`request_bytes` is the size of its frame, without the four bytes before it."""
         self.request: Any = None
+        self.fault: Fault | None = None
+        """What is still to come of it."""
         self.request_bytes = request_bytes
         self.throttle_time_ms = 0
-        self.began_s = self.ready_s = time.perf_counter()
+        self.began_s = self.ready_s = self._busy_since_s = time.perf_counter()
+        self._busy_s = 0.0
+
+    @property
+    def busy_s(self) -> float:
+        """For how long the request was worked on: it may have waited for something in between."""
+        since_s = self._busy_since_s
+        return self._busy_s + (time.perf_counter() - since_s if since_s else 0.0)
+
+    def rest(self) -> None:
+        """The request waits, or is done, until `resume`."""
+        self._busy_s = self.busy_s
+        self._busy_since_s = 0.0
+
+    def resume(self) -> None:
+        """It is worked on again."""
+        self._busy_since_s = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What to say of a peer whose first bytes are no request: what it seems to speak, and what to do about it."""
+"""What to say of a peer that is no client, or is not let in: what it seems to speak, and what to do."""
 
 from __future__ import annotations
 
@@ -9,25 +9,33 @@ from kafka_compat.network.framing import InvalidFrame
 log = logging.getLogger(__name__)
 
 QUIET_S = 60.0
+TEXTS_MAX = 5
 _REMEMBERED_MAX = 1000
 _HTTP_BEGINNINGS = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI ")
 _TLS_HANDSHAKE = b"\x16\x03"
 
 
 class Strangers:
-    """Writes one line for each address in QUIET_S."""
+    """Writes each line once in QUIET_S for an address, and TEXTS_MAX different ones at most."""
 
     def __init__(self) -> None:
-        self._told_s: dict[str, float] = {}
+        self._told: dict[str, tuple[float, set[str]]] = {}
 
     def complain(self, host: str, error: InvalidFrame, max_bytes: int, now_s: float) -> None:
         """Log what the peer at `host` sent in place of a request's size."""
-        if now_s - self._told_s.get(host, -QUIET_S) < QUIET_S:
-            return
-        if len(self._told_s) >= _REMEMBERED_MAX:
-            self._told_s.clear()
-        self._told_s[host] = now_s
-        log.warning("Closing a connection from %s: %s", host, describe(error, max_bytes))
+        self.tell(host, f"Closing a connection from {host}: {describe(error, max_bytes)}", now_s)
+
+    def tell(self, host: str, text: str, now_s: float) -> None:
+        """Log something of the peer at `host`, unless it was logged just now."""
+        since_s, texts = self._told.get(host, (-QUIET_S, set()))
+        if now_s - since_s >= QUIET_S:
+            if len(self._told) >= _REMEMBERED_MAX:
+                self._told.clear()
+            texts = set()
+            self._told[host] = now_s, texts
+        if text not in texts and len(texts) < TEXTS_MAX:
+            texts.add(text)
+            log.warning("%s", text)
 
 
 def describe(error: InvalidFrame, max_bytes: int) -> str:

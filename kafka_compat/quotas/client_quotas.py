@@ -1,7 +1,7 @@
 """Quotas of users, clients and addresses as they are kept in the metadata store (KIP-546).
 
-They are validated, stored and told as Kafka does it, under /config/users, /config/clients and /config/ips,
-and have no effect: this broker throttles no client. A name that is None is the default of its kind.
+They are validated, stored and told as Kafka does it, under /config/users, /config/clients and /config/ips;
+what comes of them is in `enforcement`. A name that is None is the default of its kind.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from typing import NamedTuple
 
 from kafka_compat.coordination import znodes
 from kafka_compat.coordination.entity_names import entity_name, node_name
-from kafka_compat.coordination.metadata_store import MetadataStore, NoNode
+from kafka_compat.coordination.entity_settings import entity_paths, stored_settings
+from kafka_compat.coordination.metadata_store import MetadataStore
 from kafka_compat.errors import ErrorCode, KafkaError
 
 log = logging.getLogger(__name__)
 
 USER, CLIENT, IP = "user", "client-id", "ip"
+_KINDS = {"users": USER, "clients": CLIENT, "ips": IP}
 
 Entity = dict[str, str | None]
 """Name by kind; a user with a client has both."""
@@ -70,14 +72,15 @@ class ClientQuotas:
         kinds = [condition.kind for condition in conditions]
         _check_kinds(kinds)
         found = []
-        for entity, path in await self._entities():
+        for path in await entity_paths(self._store):
+            entity = _entity_of(path)
             if not all(condition.holds(entity) for condition in conditions):
                 continue
             if strict and set(entity) - set(kinds):
                 continue
             known = _IP_RATES if IP in entity else _RATES
             try:
-                stored = await self._stored(path)
+                stored = await stored_settings(self._store, f"/config/{path}")
                 quotas = {key: float(value) for key, value in stored.items() if key in known}
             except ValueError as error:
                 log.error("the quotas of %s are left out: %s", path, error)
@@ -90,7 +93,7 @@ class ClientQuotas:
         """Store an entity's quotas with these changes. Raises KafkaError, and changes nothing, when one is
         not possible."""
         path = await _path_of(entity)
-        quotas = await self._stored(path)
+        quotas = await stored_settings(self._store, f"/config/{path}")
         for key, value in changes:
             if value is None:
                 quotas.pop(key, None)
@@ -99,34 +102,13 @@ class ClientQuotas:
         if validate_only:
             return
         await self._store.put(f"/config/{path}", znodes.encode_config(quotas))
-        if quotas:
-            log.warning("quotas of %s are stored and have no effect", path)
         self._on_changed(path)
 
-    async def _entities(self) -> list[tuple[Entity, str]]:
-        found: list[tuple[Entity, str]] = []
-        for kind, folder in ((CLIENT, "clients"), (IP, "ips"), (USER, "users")):
-            for name in await self._children(folder):
-                path = f"{folder}/{name}"
-                found.append(({kind: entity_name(name)}, path))
-                if kind == USER:
-                    for client in await self._children(f"{path}/clients"):
-                        both: Entity = {USER: entity_name(name), CLIENT: entity_name(client)}
-                        found.append((both, f"{path}/clients/{client}"))
-        return found
 
-    async def _children(self, path: str) -> list[str]:
-        try:
-            return sorted(await self._store.children(f"/config/{path}"))
-        except NoNode:
-            return []
-
-    async def _stored(self, path: str) -> dict[str, str]:
-        try:
-            data, _ = await self._store.get(f"/config/{path}")
-        except NoNode:
-            return {}
-        return znodes.decode_config(f"/config/{path}", data)
+def _entity_of(path: str) -> Entity:
+    """The inverse of `_path_of`."""
+    nodes = path.split("/")
+    return {_KINDS[folder]: entity_name(name) for folder, name in zip(nodes[::2], nodes[1::2], strict=True)}
 
 
 def _check_kinds(kinds: Sequence[str]) -> None:

@@ -17,7 +17,11 @@ Rules
    while they are read has them read once more.
 8. Versions 0 to 3 get old formats: another thread converts what is sent, and an answer begins with no more
    than CONVERTED_BYTES_MAX of the log, however much the client asks for.
-9. A request ends with its connection.
+9. What the client may not read is told with the rest, and does not hurry it, unless it is all.
+10. A request ends with its connection.
+11. A consumer that is over a quota gets an empty answer, and is told how long to wait (KIP-219); it has heard
+   of nothing then, and what it asked for is as before. No consumer is given more at once than its quota
+   ever allows.
 """
 
 from __future__ import annotations
@@ -48,6 +52,7 @@ from kafka_compat.replication.fetch_answer import (
     response_of,
     unread,
 )
+from kafka_compat.replication.fetch_quota import within_quota
 from kafka_compat.replication.nearest_replica import LEADER, nearest_replica
 from kafka_compat.storage.errors import OffsetOutOfRange, StorageError
 
@@ -87,6 +92,7 @@ class DelayedFetch:
         "_missing_bytes",
         "_partitions",
         "_plan",
+        "_quotas",
         "_rack",
         "_replica_id",
         "_seen",
@@ -107,8 +113,12 @@ class DelayedFetch:
         self._leader_only = self._replica_id >= 0 or version < _FIRST_VERSION_FROM_FOLLOWERS
         self._rack = request.rack_id
         self._max_bytes = min(request.max_bytes, ctx.services.config.int("fetch.max.bytes"))
+        self._quotas = ctx.services.quotas
         if self._replica_id >= 0:
             self._max_bytes = request.max_bytes
+            self._quotas = None
+        elif self._quotas is not None:
+            self._max_bytes = min(self._max_bytes, self._quotas.fetch_max_bytes(ctx))
         if version < FIRST_VERSION_WITH_FORMAT_2:
             self._max_bytes = min(self._max_bytes, CONVERTED_BYTES_MAX)
         self._min_bytes = min(request.min_bytes, self._max_bytes)
@@ -123,29 +133,53 @@ class DelayedFetch:
         self._looking = False
         self._look_again = False
 
+    @property
+    def is_follower(self) -> bool:
+        """Whether a broker asks, for its own replicas."""
+        return self._replica_id >= 0
+
     def start(self) -> FetchResponse | Pending | Steps[FetchResponse | Pending]:
         targets = self._plan.targets
-        if len(targets) > PARTITIONS_AT_ONCE or self._ctx.api_version < FIRST_VERSION_WITH_FORMAT_2:
+        if (
+            len(targets) > PARTITIONS_AT_ONCE
+            or self._ctx.api_version < FIRST_VERSION_WITH_FORMAT_2
+            or self._plan.denied
+        ):
             return self._start_in_steps()
         look = Look()
         self._read(look, targets, first_look=True)
         if look.total_bytes >= self._min_bytes or self._must_answer(look):
-            return response_of(self._ctx, self._plan, look, self._replica_id)
+            return self._answer(look)
         self._park(look)
         return PENDING
 
     def _start_in_steps(self) -> Steps[FetchResponse | Pending]:
         look = yield from self._read_in_steps(first_look=True)
         if self._must_answer(look):
-            return (yield from response_in_steps(self._ctx, self._plan, look, self._replica_id))
+            return (yield from self._answer_in_steps(look))
         self._park(look)
         return PENDING
+
+    def _answer(self, look: Look) -> FetchResponse:
+        quotas, plan = self._quotas, self._plan
+        if quotas is None:
+            return response_of(self._ctx, plan, look, self._replica_id)
+        before = plan.told()
+        response = response_of(self._ctx, plan, look, self._replica_id)
+        return within_quota(self._ctx, quotas, plan, look, response, before)
+
+    def _answer_in_steps(self, look: Look) -> Steps[FetchResponse]:
+        quotas, plan = self._quotas, self._plan
+        before = [] if quotas is None else plan.told()
+        response = yield from response_in_steps(self._ctx, plan, look, self._replica_id)
+        return response if quotas is None else within_quota(self._ctx, quotas, plan, look, response, before)
 
     @property
     def _goes_in_steps(self) -> bool:
         return (
             len(self._plan.targets) > PARTITIONS_AT_ONCE
             or self._ctx.api_version < FIRST_VERSION_WITH_FORMAT_2
+            or len(self._plan.denied) > 0
         )
 
     def _must_answer(self, look: Look) -> bool:
@@ -201,7 +235,7 @@ class DelayedFetch:
         self._read(look, self._plan.targets)
         if look.urgent or look.total_bytes >= self._min_bytes or self._expired:
             self._end()
-            self._ctx.respond(response_of(self._ctx, self._plan, look, self._replica_id))
+            self._ctx.respond(self._answer(look))
         else:
             self._missing_bytes = self._min_bytes - look.total_bytes
 
@@ -213,7 +247,7 @@ class DelayedFetch:
                 break
             if look.urgent or look.total_bytes >= self._min_bytes or self._expired:
                 self._end()
-                return (yield from response_in_steps(self._ctx, self._plan, look, self._replica_id))
+                return (yield from self._answer_in_steps(look))
             self._missing_bytes = self._min_bytes - look.total_bytes
         return None
 

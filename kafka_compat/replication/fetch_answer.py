@@ -50,12 +50,18 @@ def response_of(ctx: FetchContext, plan: FetchPlan, look: Look, replica_id: int)
 def response_in_steps(
     ctx: FetchContext, plan: FetchPlan, look: Look, replica_id: int
 ) -> Steps[FetchResponse]:
-    """The same for many partitions, or for a client that reads old formats."""
+    """The same for many partitions, for some that are denied, or for a client that reads old formats."""
     if ctx.api_version < FIRST_VERSION_WITH_FORMAT_2:
         yield from _convert(ctx, look.found)
     topics: dict[str | UUID, list[PartitionData]] = {}
     for first in range(0, len(look.found), PARTITIONS_AT_ONCE):
         _add(ctx, plan, look.found[first : first + PARTITIONS_AT_ONCE], replica_id, topics)
+        yield None
+    for first in range(0, len(plan.denied), PARTITIONS_AT_ONCE):
+        some = plan.denied[first : first + PARTITIONS_AT_ONCE]
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        found = [(target, unread(target.partition, code), 0) for target in some]
+        _add(ctx, plan, found, replica_id, topics)
         yield None
     response = FetchResponse(session_id=plan.session_id)
     for topic, partitions in topics.items():

@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from kafka_compat.long_work import LongWork
     from kafka_compat.metadata.cache import MetadataCache
     from kafka_compat.protocol.pending import Parked
+    from kafka_compat.quotas.enforcement import Enforcement
+    from kafka_compat.replication.fetch_session import FetchSessionCache
     from kafka_compat.replication.replica_manager import ReplicaManager
+    from kafka_compat.security.principal import Principal
 
 
 class FetchServices(Protocol):
@@ -27,6 +30,13 @@ class FetchServices(Protocol):
 
     @property
     def replicas(self) -> ReplicaManager: ...
+
+    @property
+    def fetch_sessions(self) -> FetchSessionCache: ...
+
+    @property
+    def quotas(self) -> Enforcement | None:
+        """None while no client has a quota."""
 
 
 class FetchConnection(Protocol):
@@ -51,6 +61,12 @@ class FetchContext(Protocol):
 
     @property
     def api_version(self) -> int: ...
+
+    @property
+    def principal(self) -> Principal: ...
+
+    @property
+    def client_id(self) -> str | None: ...
 
     @property
     def long_work(self) -> LongWork: ...

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -64,6 +64,10 @@ class FetchTarget:
         self.key = partition_key(self.topic, self.partition)
 
 
+Told = list[tuple[FetchTarget, int, int]]
+"""High watermarks and log starts that a client knows."""
+
+
 @dataclass(slots=True)
 class FetchSession:
     """One client's session."""
@@ -85,6 +89,25 @@ class FetchPlan:
     incremental: bool
     targets: list[FetchTarget]
     session: FetchSession | None
+    denied: Sequence[FetchTarget] = ()
+    """Partitions that are in the request, or in its session, and that the client may not read."""
+
+    def told(self) -> Told:
+        """What the client knows, in the order of its partitions, for `take_back`."""
+        if self.session is None:
+            return []
+        return [
+            (target, target.told_high_watermark, target.told_log_start_offset)
+            for target in self.session.targets.values()
+        ]
+
+    def take_back(self, before: Told) -> None:
+        """What was to be told since then is not, and the order of the partitions is as it was."""
+        for target, high_watermark, log_start_offset in before:
+            target.told_high_watermark = high_watermark
+            target.told_log_start_offset = log_start_offset
+            if self.session is not None and target.key in self.session.targets:
+                self.session.targets.move_to_end(target.key)
 
     def must_answer(
         self, target: FetchTarget, high_watermark: int, log_start_offset: int, notable: bool
@@ -148,6 +171,15 @@ class FetchSessionCache:
             return FetchPlan(NO_SESSION, False, [], None)
         self._sessions.move_to_end(session_id)
         return FetchPlan(session_id, True, list(session.targets.values()), session)
+
+    def targets(self, session_id: int) -> Iterable[FetchTarget]:
+        """What a session asks for by itself; nothing where there is none."""
+        session = self._sessions.get(session_id)
+        return () if session is None else session.targets.values()
+
+    def drop(self, session: FetchSession) -> None:
+        """A new session of which the client was not told."""
+        self._sessions.pop(session.session_id, None)
 
     def _update(
         self, session: FetchSession, targets: list[FetchTarget], forgotten: Iterable[PartitionKey]

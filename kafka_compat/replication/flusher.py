@@ -64,11 +64,12 @@ class _Rounds:
         self._flusher = flusher
         self._disk = disk
         self._loop = loop
-        self._pending: dict[Log, set[Callback]] = {}
+        self._pending: dict[Log, dict[Callback, None]] = {}
+        """In the order of asking."""
         self._running = False
 
     def request(self, target: Log, callback: Callback) -> None:
-        self._pending.setdefault(target, set()).add(callback)
+        self._pending.setdefault(target, {})[callback] = None
         if not self._running:
             self._running = True
             # Not at once: appends that are already waiting in the loop join this round.
@@ -82,7 +83,7 @@ class _Rounds:
             lambda: _flush_all(logs, errors), lambda _: self._finish(batch, errors), urgent=True
         )
 
-    def _finish(self, batch: dict[Log, set[Callback]], errors: dict[Log, Exception]) -> None:
+    def _finish(self, batch: dict[Log, dict[Callback, None]], errors: dict[Log, Exception]) -> None:
         if self._pending:
             self._loop.call_soon(self._start)
         else:

@@ -19,8 +19,10 @@ class CommitListener(Protocol[P_contra]):
     def on_committed(self, partition: P_contra) -> None: ...
 
 
-class Listeners(set[CommitListener[P]], Generic[P]):
-    """The listeners of one partition. True while there are any, as quickly as of any set."""
+class Listeners(dict[CommitListener[P], None], Generic[P]):
+    """The listeners of one partition, in the order of their coming. True while there are any, as quickly as
+    of any dictionary.
+    """
 
     __slots__ = ("_call_soon", "_is_about_to_tell", "_partition")
 
@@ -29,6 +31,14 @@ class Listeners(set[CommitListener[P]], Generic[P]):
         self._partition = partition
         self._call_soon = call_soon
         self._is_about_to_tell = False
+
+    def add(self, listener: CommitListener[P]) -> None:
+        """Have it told from now on."""
+        self[listener] = None
+
+    def discard(self, listener: CommitListener[P]) -> None:
+        """Have it told no more, if it was."""
+        self.pop(listener, None)
 
     def tell_soon(self) -> None:
         """Tell them, not from here: the producer's answer leaves first, and appends that came together wake a

@@ -1,1 +1,1 @@
-"""Who clients are and what they may do: so far the users' stored credentials."""
+"""Who clients are, and what they may do."""

@@ -15,5 +15,13 @@ class Principal(NamedTuple):
         return f"{self.kind}:{self.name}"
 
 
+class TokenHolder(Principal):
+    """Who authenticated itself with a delegation token of that user's. It equals the user, and may do what
+    the user may, except to ask for tokens.
+    """
+
+    __slots__ = ()
+
+
 ANONYMOUS = Principal("User", "ANONYMOUS")
 """Every client of a listener that authenticates nobody."""

@@ -1,14 +1,11 @@
-"""Users' SCRAM credentials as they are kept in the metadata store (KIP-554, RFC 5802).
+"""Users' SCRAM credentials as they are kept in the metadata store (KIP-554).
 
-They are checked, stored and listed as Kafka does it, beside the user's quotas under /config/users, and have
-no effect: no listener asks for them. Passwords never come here, only what follows from them.
+They are checked, stored and listed as Kafka does it, beside the user's quotas under /config/users; users.py
+has them in memory for those who log in. Passwords never come here, only what follows from them.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -17,17 +14,17 @@ from urllib.parse import unquote
 
 from kafka_compat.coordination import znodes
 from kafka_compat.coordination.entity_names import node_name
+from kafka_compat.coordination.entity_settings import stored_settings
 from kafka_compat.coordination.malformed_nodes import MalformedNode
-from kafka_compat.coordination.metadata_store import MetadataStore, NoNode
+from kafka_compat.coordination.metadata_store import MetadataStore
 from kafka_compat.coordination.node_json import is_number
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.security import scram
 
 log = logging.getLogger(__name__)
 
-_MECHANISMS = {1: ("SCRAM-SHA-256", "sha256"), 2: ("SCRAM-SHA-512", "sha512")}
-_ITERATIONS_MIN = 4096
-_ITERATIONS_MAX = 16384
+_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 class Deletion(NamedTuple):
@@ -122,21 +119,22 @@ class ScramCredentials:
         if not _MECHANISMS.keys() >= set(mechanisms):
             raise _error(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
         for item in upsertions:
-            if item.iterations < _ITERATIONS_MIN:
+            if item.iterations < scram.ITERATIONS_MIN:
                 raise _error(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
-            if item.iterations > _ITERATIONS_MAX:
+            if item.iterations > scram.ITERATIONS_MAX:
                 raise _error(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
         if len(set(mechanisms)) < len(mechanisms):
             problem = "A user credential cannot be altered twice in the same request"
             raise _error(ErrorCode.DUPLICATE_RESOURCE, problem)
         settings = await self._settings(user)
         for deletion in deletions:
-            if settings.pop(_MECHANISMS[deletion.mechanism][0], None) is None:
+            if settings.pop(_MECHANISMS[deletion.mechanism], None) is None:
                 problem = "Attempt to delete a user credential that does not exist"
                 raise _error(ErrorCode.RESOURCE_NOT_FOUND, problem)
         for item in upsertions:
-            name, digest = _MECHANISMS[item.mechanism]
-            settings[name] = _stored_form(item, digest)
+            name = _MECHANISMS[item.mechanism]
+            credential = scram.from_salted(item.salted_password, item.salt, item.iterations, name)
+            settings[name] = scram.encode(credential)
         path = f"users/{node_name(user)}"
         await self._store.put(f"/config/{path}", znodes.encode_config(settings))
         self._on_changed(path)
@@ -146,34 +144,19 @@ class ScramCredentials:
         return [node for node in nodes if node != znodes.DEFAULT_ENTITY]
 
     async def _settings(self, user: str) -> dict[str, str]:
-        path = znodes.config_path("users", node_name(user))
-        try:
-            data, _ = await self._store.get(path)
-        except NoNode:
-            return {}
-        return znodes.decode_config(path, data)
+        return await stored_settings(self._store, znodes.config_path("users", node_name(user)))
 
     async def _iterations(self, user: str) -> dict[int, int]:
         settings = await self._settings(user)
         iterations = {}
-        for mechanism, (name, _) in _MECHANISMS.items():
+        for mechanism, name in _MECHANISMS.items():
             if name in settings:
                 count = settings[name].rpartition("iterations=")[2]
-                if not is_number(count, _ITERATIONS_MAX):
+                if not is_number(count, scram.ITERATIONS_MAX):
                     path = znodes.config_path("users", node_name(user))
                     raise MalformedNode(path, f"{name} has no number of iterations")
                 iterations[mechanism] = int(count)
         return iterations
-
-
-def _stored_form(item: Upsertion, digest: str) -> str:
-    """salt, StoredKey and ServerKey as RFC 5802 names them, in Kafka's notation."""
-    client_key = hmac.digest(item.salted_password, b"Client Key", digest)
-    stored_key = hashlib.new(digest, client_key).digest()
-    server_key = hmac.digest(item.salted_password, b"Server Key", digest)
-    parts = {"salt": item.salt, "stored_key": stored_key, "server_key": server_key}
-    encoded = [f"{name}={base64.b64encode(value).decode()}" for name, value in parts.items()]
-    return ",".join([*encoded, f"iterations={item.iterations}"])
 
 
 def _error(code: ErrorCode, problem: str) -> KafkaError:

@@ -58,6 +58,8 @@ class LogCleaner:
         self._log_dirs = log_dirs
         self._clean_up_to = log_dirs.clean_offsets
         self._running: dict[TopicPartition, _Child] = {}
+        self._waiting: dict[TopicPartition, list[asyncio.Future[None]]] = {}
+        """Who waits for the end of a child."""
         self._uncleanable: set[Log] = set()
         self._stopped = False
         leaderships.on_deleted.append(self._on_deleted)
@@ -67,23 +69,49 @@ class LogCleaner:
         for child in list(self._running.values()):
             if child.is_pointless:
                 child.kill()
-        config = self._config
-        children_max = config.int("log.cleaner.threads")
-        while not self._stopped and len(self._running) < children_max:
+        while not self._stopped and len(self._running) < self._config.int("log.cleaner.threads"):
             found = self._dirtiest(now_ms)
             if found is None:
                 return
-            log, dirty = found
-            io_bytes_per_s = config.double("log.cleaner.io.max.bytes.per.second")
-            job = log_cleaning.new_job(
-                log,
-                dirty,
-                now_ms=now_ms,
-                dedupe_buffer_bytes=config.int("log.cleaner.dedupe.buffer.size") // children_max,
-                load_factor=config.double("log.cleaner.io.buffer.load.factor"),
-                io_bytes_per_s=max(io_bytes_per_s / children_max, 1.0),
-            )
-            self._running[log.topic, log.partition] = _Child(self, log, job)
+            self._start(*found, now_ms)
+
+    async def clean_due(self, now_ms: int) -> None:
+        """Clean all that is due, and return when that has been tried."""
+        self.look(now_ms)
+        while self._running:
+            await self._end_of(next(iter(self._running)))
+
+    async def clean_now(self, partition: Partition) -> None:
+        """Clean a log, however little there is to clean, and return when that has been tried."""
+        log, key = partition.log, (partition.topic, partition.partition)
+        while key in self._running:
+            await self._end_of(key)
+        now_ms = self._clock.now_ms()
+        dirty = log_cleaning.find_dirty_part(
+            log, self._clean_up_to.get(key), partition.last_stable_offset, now_ms
+        )
+        if dirty.dirty_bytes and not self._stopped:
+            self._start(log, dirty, now_ms)
+            await self._end_of(key)
+
+    def _end_of(self, key: TopicPartition) -> asyncio.Future[None]:
+        end: asyncio.Future[None] = self.loop.create_future()
+        self._waiting.setdefault(key, []).append(end)
+        return end
+
+    def _start(self, log: Log, dirty: log_cleaning.DirtyPart, now_ms: int) -> None:
+        config = self._config
+        children_max = config.int("log.cleaner.threads")
+        io_bytes_per_s = config.double("log.cleaner.io.max.bytes.per.second")
+        job = log_cleaning.new_job(
+            log,
+            dirty,
+            now_ms=now_ms,
+            dedupe_buffer_bytes=config.int("log.cleaner.dedupe.buffer.size") // children_max,
+            load_factor=config.double("log.cleaner.io.buffer.load.factor"),
+            io_bytes_per_s=max(io_bytes_per_s / children_max, 1.0),
+        )
+        self._running[log.topic, log.partition] = _Child(self, log, job)
 
     def _dirtiest(self, now_ms: int) -> tuple[Log, log_cleaning.DirtyPart] | None:
         best: tuple[Log, log_cleaning.DirtyPart] | None = None
@@ -136,6 +164,9 @@ class LogCleaner:
         """A child is gone; the next log may be dirty enough."""
         key = child.log.topic, child.log.partition
         del self._running[key]
+        for end in self._waiting.pop(key, ()):
+            if not end.done():
+                end.set_result(None)
         if child.done and not self._stopped:
             self.look(self._clock.now_ms())
 

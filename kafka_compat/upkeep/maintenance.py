@@ -117,6 +117,13 @@ class Maintenance:
         if self._cleaner is not None:
             self._cleaner.stop()
 
+    async def do_all(self) -> None:
+        """Do every job, due or not, and let those that go on beside the task come to their ends."""
+        self._due_ms = dict.fromkeys(self._jobs, 0)
+        await self._tick()
+        if self._cleaner is not None:
+            await self._cleaner.clean_due(self._clock.now_ms())
+
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(self._tick_s)
@@ -189,15 +196,23 @@ class Maintenance:
         return self._replicas.of_topics(topics)
 
     def _clean(self, now_ms: int) -> None:
+        if self._cleaner is not None or any(item.log.config.compact for item in self._compacted()):
+            self._the_cleaner().look(now_ms)
+
+    def _the_cleaner(self) -> LogCleaner:
         if self._cleaner is None:
-            if not any(partition.log.config.compact for partition in self._compacted()):
-                return
             from kafka_compat.upkeep.cleaning import LogCleaner
 
             self._cleaner = LogCleaner(
                 self._config, self._clock, self._compacted, self._log_dirs, self._leaderships
             )
-        self._cleaner.look(now_ms)
+        return self._cleaner
+
+    async def compact(self, partition: Partition) -> None:
+        """Compact all that the log of a partition holds but records that are too young for it."""
+        if partition.log.segments.active.size_bytes:
+            partition.log.roll(self._clock.now_ms())
+        await self._the_cleaner().clean_now(partition)
 
     def _expire_producers(self, now_ms: int) -> Steps[None]:
         return self._each(

@@ -18,7 +18,8 @@ from tests.bench.clients import NO_BROKER
 from tests.bench.progress import Progress
 from tests.bench.report import Leg, Pairs
 from tests.bench.sides import Side
-from tests.bench.workloads import WORKLOADS, Workload, java_produce
+from tests.bench.workloads import TLS_NAMES, WORKLOADS, Workload, java_produce, tls_workloads
+from tests.security.authority import Authority
 from tests.support.servers import PROJECT, ZooKeeper
 
 _VALIDATION_SETTING = "kafka.compat.record.validation.enable"
@@ -181,7 +182,7 @@ class Benchmark:
             topic = self._new_topic(side, workload)
             if workload.reads_existing:
                 java_produce(side.address, topic, workload.first_guess, workload.size_bytes)
-            rates.append(workload.run(side.address, topic, workload.first_guess).throughput or 0.0)
+            rates.append(workload.run(side.client_address, topic, workload.first_guess).throughput or 0.0)
             side.delete_topic(topic)
         wanted = max(min(rates) * _LEG_SECONDS, max(rates) * _SHORTEST_LEG_SECONDS)
         return min(workload.most, int(wanted))
@@ -190,7 +191,7 @@ class Benchmark:
         topic = filled or self._new_topic(side, workload)
         sides.prewarm_memory()
         cpu_before = side.cpu_seconds()
-        measurement = workload.run(side.address, topic, records)
+        measurement = workload.run(side.client_address, topic, records)
         cpu_seconds = side.cpu_seconds() - cpu_before
         side.note_memory()
         if filled is None:
@@ -244,7 +245,7 @@ def _only_benchmark_on_this_machine() -> Iterator[None]:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    names = [_START, _CLUSTER_START, *(workload.name for workload in WORKLOADS)]
+    names = [_START, _CLUSTER_START, *(workload.name for workload in WORKLOADS), *TLS_NAMES]
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
         description="Compare this broker with Apache Kafka 3.9.1 on this machine, by ratios.",
@@ -288,10 +289,19 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def _tls_run(directory: Path, wanted: set[str], arguments: argparse.Namespace) -> _Run:
+    """The workloads over TLS, and both brokers with a listener for it."""
+    authority = Authority(directory / "authority")
+    makers = sides.tls_sides(authority, arguments.genuine_mode, compiled=arguments.compiled)
+    workloads = [one for one in tls_workloads(directory, authority.file) if one.name in wanted]
+    return _Run("over TLS", makers, workloads, False)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the benchmark that the arguments ask for."""
     arguments = _arguments(argv)
-    names = arguments.only or [_START, _CLUSTER_START, *(workload.name for workload in WORKLOADS)]
+    everything = [_START, _CLUSTER_START, *(workload.name for workload in WORKLOADS), *TLS_NAMES]
+    names = arguments.only or everything
     wanted = set(names)
     single = [workload for workload in WORKLOADS if workload.name in wanted and not workload.cluster]
     replicated = [workload for workload in WORKLOADS if workload.name in wanted and workload.cluster]
@@ -315,12 +325,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         producers = [workload for workload in single if "produce" in workload.name]
         runs.append(_Run("records not validated", (without_validation, other), producers, False))
     runs.append(_Run(CLUSTERS, None, replicated, _CLUSTER_START in wanted))
-    runs = [run for run in runs if run.workloads or run.with_start]
     results: dict[str, dict[str, Pairs]] = {}
     with (
         _only_benchmark_on_this_machine(),
         tempfile.TemporaryDirectory(prefix="kafka-compat-bench-", dir=arguments.directory) as directory,
     ):
+        if wanted.intersection(TLS_NAMES) and arguments.before is None:
+            runs.append(_tls_run(Path(directory), wanted, arguments))
+        runs = [run for run in runs if run.workloads or run.with_start]
         for number, run in enumerate(runs):
             with _makers(run, Path(directory), arguments.before, arguments.compiled) as makers:
                 benchmark = Benchmark(

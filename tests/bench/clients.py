@@ -60,6 +60,22 @@ def confluent_produce(
     return _measurement(records, time.perf_counter() - began, latencies_ms)
 
 
+def confluent_tls_produce(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
+    """As `confluent_produce`, over TLS; the address ends with a comma and the file of the authority."""
+    address, _, authority = address.partition(",")
+    return confluent_produce(address, topic, records, size_bytes, _over_tls(authority))
+
+
+def confluent_tls_consume(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
+    """As `confluent_consume`, over TLS; the address ends with a comma and the file of the authority."""
+    address, _, authority = address.partition(",")
+    return confluent_consume(address, topic, records, size_bytes, _over_tls(authority))
+
+
+def _over_tls(authority: str) -> dict[str, str]:
+    return {"security.protocol": "SSL", "ssl.ca.location": authority}
+
+
 def confluent_idempotent(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
     """As `confluent_produce`, with enable.idempotence."""
     return confluent_produce(address, topic, records, size_bytes, {"enable.idempotence": True})
@@ -92,7 +108,9 @@ def confluent_transactions(address: str, topic: str, records: int, size_bytes: i
     return _measurement(transactions * RECORDS_PER_TRANSACTION, elapsed_s, latencies_ms)
 
 
-def confluent_consume(address: str, topic: str, records: int, size_bytes: int) -> dict[str, float]:
+def confluent_consume(
+    address: str, topic: str, records: int, size_bytes: int, settings: Mapping[str, Any] | None = None
+) -> dict[str, float]:
     """Consume that many records from the start; timed from the first record on.
 
     With its default queue librdkafka stops fetching for a second (fetch.queue.backoff.ms) whenever 100,000
@@ -100,14 +118,15 @@ def confluent_consume(address: str, topic: str, records: int, size_bytes: int) -
     """
     from confluent_kafka import Consumer, TopicPartition
 
-    settings = {
+    given = {
         "bootstrap.servers": address,
         "group.id": "bench",
         "enable.auto.commit": False,
         "queued.min.messages": 10_000_000,
         "queued.max.messages.kbytes": 1_000_000,
+        **(settings or {}),
     }
-    consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
+    consumer = Consumer({**given, "auto.offset.reset": "earliest"})
     partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
     consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
     return _consume(records, lambda: len(consumer.consume(10_000, timeout=0.2)), consumer.close)
@@ -396,6 +415,8 @@ def _measurement(records: int, elapsed_s: float, latencies_ms: Sequence[float]) 
 _CLIENTS: dict[str, Callable[[str, str, int, int], dict[str, Any]]] = {
     "confluent-produce": confluent_produce,
     "confluent-idempotent": confluent_idempotent,
+    "tls-produce": confluent_tls_produce,
+    "tls-consume": confluent_tls_consume,
     "confluent-transactions": confluent_transactions,
     "confluent-consume": confluent_consume,
     "confluent-echo": confluent_echo,

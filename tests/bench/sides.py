@@ -10,10 +10,12 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.security.authority import Authority
+from tests.support.ports import free_port
 from tests.support.process import wait_until
 from tests.support.servers import PROJECT, GenuineKafka, KafkaCompatBroker, ZooKeeper, metadata
 
@@ -33,7 +35,11 @@ _START_TIMEOUT_S = 60
 class Side:
     """One broker, or a cluster, under measurement. `label` says whose it is, for people."""
 
-    def __init__(self, label: str, servers: Sequence[KafkaCompatBroker | GenuineKafka]) -> None:
+    def __init__(
+        self, label: str, servers: Sequence[KafkaCompatBroker | GenuineKafka], tls_address: str | None = None
+    ) -> None:
+        """`tls_address`: where measured clients go, if not where tools go."""
+        self.tls_address = tls_address
         self.label = label
         self.servers = servers
         self.resident_bytes_loaded = 0
@@ -41,6 +47,11 @@ class Side:
     @property
     def address(self) -> str:
         return ",".join(server.address for server in self.servers)
+
+    @property
+    def client_address(self) -> str:
+        """As `address`, for the clients that are measured."""
+        return self.tls_address or self.address
 
     def start(self) -> None:
         """Start all brokers and wait until they serve, and know each other and their controller."""
@@ -121,6 +132,41 @@ def ours(directory: Path, overrides: Mapping[str, str] | None = None, *, compile
 def genuine(directory: Path, mode: str) -> Side:
     """Apache Kafka 3.9.1 with the heap and the collector of its own start script."""
     return Side("genuine", [GenuineKafka(directory, _SETTINGS, mode=mode, heap=_HEAP)])
+
+
+def tls_sides(
+    authority: Authority, mode: str, *, compiled: bool
+) -> tuple[Callable[[Path], Side], Callable[[Path], Side]]:
+    """Makers of both brokers with a listener for TLS beside the usual one, and one certificate."""
+    signed = authority.sign("bench")
+
+    def with_tls(port: int, tls_address: str, *others: str) -> dict[str, str]:
+        plain = f"PLAINTEXT://127.0.0.1:{port}"
+        return {
+            **_SETTINGS,
+            "listeners": ",".join([plain, f"SSL://{tls_address}", *others]),
+            "advertised.listeners": f"{plain},SSL://{tls_address}",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(signed.store),
+        }
+
+    def ours(folder: Path) -> Side:
+        port, tls_address = free_port(), f"127.0.0.1:{free_port()}"
+        settings = with_tls(port, tls_address)
+        broker = KafkaCompatBroker(folder, settings, port=port, environment=_environment(compiled))
+        return Side("ours", [broker], tls_address)
+
+    def genuine(folder: Path) -> Side:
+        port, tls_address = free_port(), f"127.0.0.1:{free_port()}"
+        broker = GenuineKafka(folder, mode=mode, port=port, heap=_HEAP)
+        controllers = [item for item in broker.properties()["listeners"].split(",") if "CONTROLLER" in item]
+        broker.overrides = with_tls(port, tls_address, *controllers)
+        protocols = "PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT"
+        broker.overrides["listener.security.protocol.map"] = protocols
+        return Side("genuine", [broker], tls_address)
+
+    return ours, genuine
 
 
 def before(directory: Path, checkout: Path) -> Side:

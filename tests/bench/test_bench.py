@@ -9,6 +9,7 @@ import pytest
 
 from tests.bench.report import Leg, Pairs, as_json, cell, table
 from tests.bench.workloads import Measurement
+from tests.support import campaign
 from tests.support.servers import PROJECT
 
 
@@ -42,6 +43,7 @@ def test_a_table_has_a_line_per_workload_and_no_bare_figure() -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.skipif(not campaign.enabled(), reason="with --campaign")
 def test_a_quick_run_prints_ratios() -> None:
     command = [str(PROJECT / "scripts" / "bench"), "--quick", "--json", "--only", "confluent-produce-100"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=580)

@@ -52,16 +52,24 @@ class Workload:
 
 
 def java_produce(
-    address: str, topic: str, records: int, size_bytes: int, per_second: int | None = None
+    address: str,
+    topic: str,
+    records: int,
+    size_bytes: int,
+    per_second: int | None = None,
+    settings: Path | None = None,
 ) -> Measurement:
-    """Kafka 3.9.1's ProducerPerformance with default settings (acks=all, idempotent, batches of 16 KiB).
+    """Kafka 3.9.1's ProducerPerformance with default settings (acks=all, idempotent, batches of 16 KiB), or
+    those of a file.
 
     As fast as it can, or at a given rate: then there is no throughput to compare.
     """
+    more = ("--producer.config", str(settings)) if settings else ()
     text = _java(
         "kafka-producer-perf-test",
         *("--topic", topic, "--num-records", str(records), "--record-size", str(size_bytes)),
         *("--throughput", str(per_second or -1), "--producer-props", f"bootstrap.servers={address}"),
+        *more,
     )
     summary = re.search(
         r"(?m)^(\d+) records sent, ([\d.]+) records/sec .*?, ([\d.]+) ms avg latency, "
@@ -74,12 +82,14 @@ def java_produce(
     return Measurement(records, None if per_second else rate, mean, p50, p99)
 
 
-def java_consume(address: str, topic: str, records: int) -> Measurement:
+def java_consume(address: str, topic: str, records: int, settings: Path | None = None) -> Measurement:
     """Kafka 3.9.1's ConsumerPerformance; its rate while fetching, without the time of joining the group."""
+    more = ("--consumer.config", str(settings)) if settings else ()
     text = _java(
         "kafka-consumer-perf-test",
         *("--bootstrap-server", address, "--topic", topic, "--messages", str(records)),
         *("--timeout", "30000", "--hide-header"),
+        *more,
     )
     rows = [line.split(", ") for line in text.splitlines() if line.count(", ") == 9]
     if not rows or int(rows[-1][4]) < records:
@@ -185,3 +195,38 @@ WORKLOADS = (
     _python("replicated-latency", "confluent-one-by-one", 100, 1_000, 20_000, cluster=True),
     _python("replicated-latency-bare", "bare-at-500", 100, 2_000, 2_000, cluster=True),
 )
+
+
+TLS_NAMES = (
+    "tls-java-produce-1k",
+    "tls-java-consume-1k",
+    "tls-confluent-produce-1k",
+    "tls-confluent-consume-1k",
+)
+
+
+def tls_workloads(directory: Path, authority: Path) -> list[Workload]:
+    """Clients that speak TLS, and trust that authority."""
+    settings = directory / "client.properties"
+    settings.write_text(
+        f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={authority}\n"
+    )
+
+    def produce(address: str, topic: str, records: int) -> Measurement:
+        return java_produce(address, topic, records, 1000, settings=settings)
+
+    def consume(address: str, topic: str, records: int) -> Measurement:
+        return java_consume(address, topic, records, settings)
+
+    def confluent(client: str) -> Callable[[str, str, int], Measurement]:
+        def run(address: str, topic: str, records: int) -> Measurement:
+            return python_client(client, f"{address},{authority}", topic, records, 1000)
+
+        return run
+
+    return [
+        Workload(TLS_NAMES[0], 1000, produce, 200_000, 1_000_000),
+        Workload(TLS_NAMES[1], 1000, consume, 300_000, 1_000_000, reads_existing=True),
+        Workload(TLS_NAMES[2], 1000, confluent("tls-produce"), 100_000, 1_000_000),
+        Workload(TLS_NAMES[3], 1000, confluent("tls-consume"), 300_000, 1_000_000, reads_existing=True),
+    ]

@@ -13,6 +13,7 @@ FENCES = "tests/cluster/test_fences.py::"
 IN_SYNC = "tests/replication/test_in_sync.py::"
 STORE_SERVER = "tests/coordination/test_store_server.py::"
 KNOWN_CASES = "tests/simulation/test_known_cases.py::"
+TOKENS = "tests/security/tokens/"
 
 
 class BrokenBuild(NamedTuple):
@@ -251,5 +252,40 @@ BROKEN_BUILDS = (
         "            batch.done",
         "tests/coordination/test_embedded.py::"
         "test_a_reader_in_the_moment_in_which_a_change_gets_to_the_disk_was_told_of_it",
+    ),
+    BrokenBuild(
+        "a delegation token is renewed whatever another broker made of it",
+        "kafka_compat/security/tokens/keeper.py",
+        "stores.SetData(path, nodes.encode_token(wanted), known.version)",
+        "stores.SetData(path, nodes.encode_token(wanted))",
+        TOKENS + "test_keeper.py::test_a_broker_that_is_late_decides_by_what_is_stored",
+    ),
+    BrokenBuild(
+        "who requested a delegation token for somebody may renew it",
+        "kafka_compat/security/tokens/model.py",
+        "if principal != token.owner and principal not in token.renewers:",
+        "if not token.concerns(principal):",
+        TOKENS + "test_model.py::test_a_life",
+    ),
+    BrokenBuild(
+        "the holder of a delegation token may ask for another",
+        "kafka_compat/handlers/token_requests.py",
+        'if protocol == "PLAINTEXT" or isinstance(ctx.principal, TokenHolder):',
+        'if protocol == "PLAINTEXT":',
+        TOKENS + "test_lone.py::test_a_holder_of_a_token_asks_for_none",
+    ),
+    BrokenBuild(
+        "a session outlives its delegation token",
+        "kafka_compat/security/tokens/keeper.py",
+        'TokenHolder("User", token.owner.name), token.expires_ms)',
+        'TokenHolder("User", token.owner.name))',
+        TOKENS + "test_lone.py::test_a_session_ends_with_its_token_unless_that_is_renewed",
+    ),
+    BrokenBuild(
+        "a broker's memory keeps a delegation token that another has removed",
+        "kafka_compat/security/tokens/keeper.py",
+        "        except stores.NoNode:\n            self._forget(token_id)\n            return",
+        "        except stores.NoNode:\n            return",
+        TOKENS + "test_keeper.py::test_what_one_does_the_others_hear_of",
     ),
 )

@@ -142,7 +142,7 @@ def test_a_port_in_use_is_said_and_no_folder_is_made(tmp_path: Path) -> None:
     ("setting", "said"),
     [
         ("num.partitions=none", "Invalid value none for configuration num.partitions"),
-        ("listeners=SSL://:9093", "not supported yet"),
+        ("listeners=SSL://127.0.0.1:0", "has no certificate to show"),
         ("num.partitions", "expected name=value"),
     ],
 )

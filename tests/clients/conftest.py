@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.clients.lane import Lane
 from tests.clients.programs import ClientKind, ClientProgram
-from tests.clients.scenarios import Lane
+from tests.support.offsets_topic import make_offsets_topic
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
@@ -30,6 +31,8 @@ class Brokers:
 
 @pytest.fixture(scope="session")
 def brokers(shared_broker: KafkaCompatBroker, genuine: GenuineKafka) -> Brokers:
+    for server in (shared_broker, genuine):
+        make_offsets_topic(server.address)
     return Brokers(shared_broker.address, genuine.address)
 
 

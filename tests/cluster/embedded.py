@@ -37,7 +37,9 @@ from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.batch import read_headers
 from kafka_compat.storage.log_dirs import LogDirs
 from kafka_compat.storage.records import Record, build_batch, iter_records
+from tests.support.client_security import for_brokers
 from tests.support.ports import free_port
+from tests.support.secured import Secured, first_nodes
 
 SETTLE_S = 15.0
 
@@ -90,9 +92,10 @@ class EmbeddedCluster:
         ports: Mapping[int, int] | None = None,
         advertised: Mapping[int, int] | None = None,
         clock: Clock | None = None,
+        security: Secured | None = None,
     ) -> None:
         """`ports` by broker (default: free ones); `advertised`: the ports that others are told of; `clock`:
-        of all brokers."""
+        of all brokers. With `security` clients log in, those of this class as all others."""
         self.directory = directory
         self.count = count
         self.brokers: dict[int, EmbeddedBroker] = {}
@@ -102,23 +105,31 @@ class EmbeddedCluster:
         self._ports: dict[int, int] = dict(ports or {})
         self._advertised = advertised or {}
         self._clock = clock
+        self._security = security
         self._clients: dict[int, BrokerClient] = {}
         directory.mkdir(parents=True, exist_ok=True)
         self.tree = EmbeddedMetadataStore(str(directory / "tree.journal"))
 
     async def start(self) -> None:
+        if self._security is not None:
+            session = self.tree.connect()
+            for path, data in first_nodes().items():
+                await session.put(path, data)
+            await session.close()
         await asyncio.gather(*(self.start_broker(broker_id) for broker_id in range(1, self.count + 1)))
 
     async def start_broker(self, broker_id: int) -> EmbeddedBroker:
+        address = f"127.0.0.1:{self._ports.get(broker_id, 0)}"
         config = BrokerConfig.from_properties(
             {
                 "broker.id": str(broker_id),
-                "listeners": f"PLAINTEXT://127.0.0.1:{self._ports.get(broker_id, 0)}",
+                "listeners": f"PLAINTEXT://{address}",
                 "log.dirs": str(self.directory / f"broker-{broker_id}"),
                 "offsets.topic.num.partitions": "3",
                 "transaction.state.log.num.partitions": "3",
                 "replica.lag.time.max.ms": "1500",
                 "group.initial.rebalance.delay.ms": "0",
+                **(self._security.settings(address) if self._security is not None else {}),
                 **self._settings,
                 **({"broker.rack": self._racks[broker_id]} if broker_id in self._racks else {}),
             }
@@ -135,7 +146,7 @@ class EmbeddedCluster:
 
         broker = EmbeddedBroker(config, connect, self._clock)
         await broker.start()
-        self._ports[broker_id] = broker.addresses["PLAINTEXT"][1]
+        ((_, self._ports[broker_id]),) = broker.addresses.values()
         self.brokers[broker_id] = broker
         return broker
 
@@ -201,7 +212,8 @@ class EmbeddedCluster:
     async def send(self, broker_id: int, key: ApiKey, version: int, request: Any) -> Any:
         client = self._clients.get(broker_id)
         if client is None:
-            client = BrokerClient("127.0.0.1", self._ports[broker_id], "test")
+            port = self._ports[broker_id]
+            client = BrokerClient("127.0.0.1", port, "test", security=for_brokers())
             self._clients[broker_id] = client
         return await client.send(key, version, request)
 

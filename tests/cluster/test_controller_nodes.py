@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,42 +12,19 @@ import pytest
 
 from kafka_compat.cluster.controller_election import run_for_controller
 from kafka_compat.cluster.controller_nodes import ControllerNodes
-from kafka_compat.cluster.session import CurrentSession
 from kafka_compat.coordination import znodes
 from kafka_compat.coordination.controller_effects import StateWrite, WriteStates
 from kafka_compat.coordination.controller_model import CREATE, TopicPartition
 from kafka_compat.coordination.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.malformed_nodes import MalformedNodes
-from kafka_compat.coordination.metadata_store import ConnectionLost, Create, MetadataStore, Operation, Stat
+from kafka_compat.coordination.metadata_store import Create, MetadataStore
 from kafka_compat.coordination.model import PartitionState, TopicState
 from kafka_compat.metadata.topic_nodes import new_topic_id
 from tests.cluster.embedded import SETTLE_S, EmbeddedCluster
+from tests.coordination.losing_answers import LosingAnswers
 
 PARTITION = TopicPartition("t", 0)
 STATE = PartitionState(leader=1, leader_epoch=0, isr=(1, 2), controller_epoch=1)
-
-
-class LosingAnswers(CurrentSession):
-    """Does what it is asked, and loses the answers to the next `losses` transactions; with `before` it loses
-    the requests instead."""
-
-    losses = 0
-    before = False
-
-    def __init__(self, session: MetadataStore) -> None:
-        super().__init__(session)
-        self.asked: list[Sequence[Operation]] = []
-        """The transactions."""
-
-    async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
-        self.asked.append(operations)
-        lost = self.losses > 0
-        self.losses -= lost
-        if not (lost and self.before):
-            results = await super().multi(operations)
-        if lost:
-            raise ConnectionLost(operations[0].path)
-        return results
 
 
 class Controller:
@@ -85,13 +62,13 @@ async def controller(tmp_path: Path) -> AsyncIterator[Controller]:
 
 async def test_a_lost_answer_is_taken_for_what_it_was(controller: Controller) -> None:
     assert await controller.write(STATE, CREATE) == (0, None)
-    controller.store.losses = 1
+    controller.store.lost = [True]
     assert await controller.write(STATE, 0) == (1, None)
     assert (await controller.store.get(znodes.partition_state_path(*PARTITION)))[1].version == 1
 
 
 async def test_a_lost_request_is_sent_again_after_a_pause(controller: Controller) -> None:
-    controller.store.losses, controller.store.before = 3, True
+    controller.store.lost = [False] * 3
     begun = time.monotonic()
     assert await controller.write(STATE, CREATE) == (0, None)
     assert time.monotonic() - begun > 0.2
@@ -103,7 +80,7 @@ async def test_what_another_wrote_meanwhile_is_no_success(controller: Controller
     await controller.other.set(
         znodes.partition_state_path(*PARTITION), znodes.encode_partition_state(other), 0
     )
-    controller.store.losses, controller.store.before = 1, True
+    controller.store.lost = [False]
     assert await controller.write(STATE, 0) == (None, other)
 
 

@@ -130,6 +130,7 @@ async def test_another_controller_takes_over(cluster: EmbeddedCluster) -> None:
     assert second.controller_epoch == term.controller_epoch + 1
     await until(lambda: len(cluster.controller.metadata.brokers) == 2)
     assert await cluster.create_topic("u", replicas=2) == ErrorCode.NONE
+    await until(lambda: cluster.leader("u") >= 0)
     assert await cluster.produce(cluster.leader("u"), "u", b"x") == ErrorCode.NONE
 
 

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.coordination.metadata_store import ConnectionLost, Stat, Watch
+from kafka_compat.cluster.config_changes import announce
+from kafka_compat.config import BrokerConfig
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.metadata_store import ConnectionLost, MetadataStore, Stat, Watch
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.incremental_alter_configs import (
@@ -15,7 +19,8 @@ from kafka_compat.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from tests.cluster.embedded import EmbeddedCluster, until
+from kafka_compat.storage.log_dirs import LoadReport
+from tests.cluster.embedded import EmbeddedBroker, EmbeddedCluster, until
 
 TOPIC, BROKER = 2, 4
 SET, DELETE = 0, 1
@@ -115,3 +120,30 @@ async def test_of_a_topic_that_cannot_be_read_at_once(
     assert not any(failures.values())
     for broker in cluster.brokers.values():
         assert broker.services.membership.topic_settings.overrides.log_config("t").compact
+
+
+async def test_that_are_changed_while_a_broker_starts(tmp_path: Path) -> None:
+    """It has read its settings by then, and hears of nothing yet."""
+    tree = EmbeddedMetadataStore(str(tmp_path / "journal"))
+
+    async def connect() -> MetadataStore:
+        return tree.connect()
+
+    settings = {"broker.id": "1", "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path / "logs")}
+    broker = EmbeddedBroker(BrokerConfig.from_properties(settings), connect)
+    take_up = broker.membership.take_up
+
+    async def late_change(report: LoadReport) -> None:
+        other = tree.connect()
+        path = znodes.config_path("brokers", znodes.DEFAULT_ENTITY)
+        await other.put(path, znodes.encode_config({"log.cleaner.threads": "3"}))
+        await announce(other, f"brokers/{znodes.DEFAULT_ENTITY}")
+        await take_up(report)
+
+    broker.membership.take_up = late_change  # type: ignore[method-assign]
+    await broker.start()
+    try:
+        await until(lambda: broker.config.int("log.cleaner.threads") == 3)
+    finally:
+        await broker.stop()
+        await tree.close()

@@ -48,6 +48,32 @@ async def test_many_topics_in_one_request(cluster: EmbeddedCluster) -> None:
     await until(lambda: all(not broker.metadata.topics for broker in cluster.brokers.values()))
 
 
+async def delete(cluster: EmbeddedCluster, name: str) -> ErrorCode:
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=10_000)
+    response = await cluster.send(cluster.controller.broker_id, ApiKey.DELETE_TOPICS, 6, request)
+    return ErrorCode(response.responses[0].error_code)
+
+
+async def test_a_topic_that_was_deleted_can_be_made_at_once(cluster: EmbeddedCluster) -> None:
+    wanted = CreatableTopic(name="t", num_partitions=3, replication_factor=3)
+    for _ in range(20):
+        assert await create(cluster, [wanted]) == [ErrorCode.NONE]
+        assert await delete(cluster, "t") == ErrorCode.NONE
+
+
+async def test_a_deletion_is_answered_while_a_broker_is_away_that_has_a_replica(
+    cluster: EmbeddedCluster,
+) -> None:
+    wanted = CreatableTopic(name="t", num_partitions=3, replication_factor=3)
+    assert await create(cluster, [wanted]) == [ErrorCode.NONE]
+    away = next(broker_id for broker_id in cluster.brokers if broker_id != cluster.controller.broker_id)
+    await cluster.stop_broker(away)
+    await until(lambda: away not in cluster.controller.metadata.brokers)
+    assert await delete(cluster, "t") == ErrorCode.NONE
+    again = CreatableTopic(name="t", num_partitions=3, replication_factor=2)
+    assert await create(cluster, [again]) == [ErrorCode.TOPIC_ALREADY_EXISTS]
+
+
 async def test_names_that_collide_in_one_request(cluster: EmbeddedCluster) -> None:
     wanted = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("a.b", "a_b")]
     assert await create(cluster, wanted) == [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION]

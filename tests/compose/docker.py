@@ -59,7 +59,7 @@ class Cluster:
     def compose(self, *arguments: str) -> str:
         """What `docker compose …` printed. Raises DockerFailed."""
         files = ("-f", "docker-compose.yml", "-f", "tests/compose/override.yml")
-        return _run([*_compose_command(), *files, *arguments], self._environment)
+        return _run([*compose_command(), *files, *arguments], self._environment)
 
     def up(self) -> None:
         """Start everything and wait until all of it is healthy."""
@@ -92,7 +92,7 @@ class Cluster:
         self.compose("down", "--timeout", "20", *(["--volumes"] if volumes else []))
 
 
-def _compose_command() -> list[str]:
+def compose_command() -> list[str]:
     """Docker's own `compose`, or the older program."""
     has_plugin = subprocess.run(["docker", "compose", "version"], capture_output=True).returncode == 0
     if not has_plugin and shutil.which("docker-compose") is None:

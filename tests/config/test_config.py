@@ -64,7 +64,6 @@ def test_every_default_obeys_its_own_rule() -> None:
         ("listeners=", "At least one listener is needed"),
         ("listeners=PLAINTEXT://:70000", "70000 is not a port"),
         ("listeners=OUTSIDE://:9092", "name its protocol in listener.security.protocol.map"),
-        ("listeners=SSL://:9093", "listener SSL asks for SSL, which is not supported yet"),
         ("listeners=PLAINTEXT://a:1,PLAINTEXT://a:2", "must have a different name"),
         ("listener.security.protocol.map=A:TLS", "A:TLS does not name a security protocol"),
         ("advertised.listeners=PLAINTEXT://0.0.0.0:9092", "no address that a client can dial"),

@@ -1,8 +1,10 @@
 """Java's .properties syntax, case by case as java.util.Properties reads it."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from kafka_compat.config.properties import parse_properties
+from kafka_compat.config.properties import parse_properties, write_properties
 
 
 @pytest.mark.parametrize(
@@ -37,3 +39,14 @@ def test_a_file_that_is_not_utf8_is_read_as_java_reads_it() -> None:
 def test_a_broken_unicode_escape_is_told_with_its_line() -> None:
     with pytest.raises(ValueError, match="line 2"):
         parse_properties(b"a=1\nb=\\u12g4\n")
+
+
+@given(properties=st.dictionaries(st.text(min_size=1), st.text()))
+@example(properties={"a": "one\n  two\n", "#b c=:": " \\x\t😀ü"})
+def test_what_is_written_is_read_as_it_was(properties: dict[str, str]) -> None:
+    try:
+        written = write_properties(properties)
+    except UnicodeEncodeError:
+        return
+    assert written.isascii()
+    assert {name: entry.value for name, entry in parse_properties(written.encode()).items()} == properties

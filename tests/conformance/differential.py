@@ -34,6 +34,7 @@ _SAID_OTHERWISE = re.compile(
     r"This most likely occurs because of a request being malformed"  # says nothing of what is wrong
     r"|.*HashMap\("  # a Scala collection as it prints itself
     r"|.*%20"  # a name as it stands in ZooKeeper
+    r"|Request Request\("  # a whole request as it prints itself
 )
 """Genuine Kafka's texts for which ours has better words."""
 
@@ -77,6 +78,9 @@ _ORDER = (
     "entries",
     "entity",
     "values",
+    "resources",
+    "acls",
+    "matching_acls",
 )
 """Lists whose order means nothing."""
 
@@ -116,12 +120,16 @@ def _short(value: Any) -> str:
 
 
 class Pair:
-    """A connection to our broker and one to a genuine one, and topics of the same name on both."""
+    """A connection to our broker and one to a genuine one, and topics of the same name on both.
 
-    def __init__(self, ours: str, genuine: str) -> None:
+    `host` is the address of this machine that the connections come from.
+    """
+
+    def __init__(self, ours: str, genuine: str, *, host: str | None = None) -> None:
         self.addresses = (ours, genuine)
         self._addresses = {"ours": ours, "genuine": genuine}
-        self.sides = {name: Connection(address) for name, address in self._addresses.items()}
+        self._host = host
+        self.sides = {name: Connection(address, source=host) for name, address in self._addresses.items()}
         self._run = secrets.token_hex(4)
         self._numbers = itertools.count()
         self._genuine_versions = {
@@ -202,7 +210,7 @@ class Pair:
                 answers.append(self.sides[side].ask(api_key, version, given))
             except Closed:
                 self.sides[side].close()
-                self.sides[side] = Connection(self._addresses[side])
+                self.sides[side] = Connection(self._addresses[side], source=self._host)
                 answers.append({"closed": True})
         return answers
 

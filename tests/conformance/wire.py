@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import select
 import socket
 import struct
 from typing import Any
@@ -48,9 +49,11 @@ def frame(body: bytes) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-def encode(api_key: int, version: int, request: Plain, correlation_id: int = 1) -> bytes:
+def encode(
+    api_key: int, version: int, request: Plain, correlation_id: int = 1, client_id: str | None = CLIENT_ID
+) -> bytes:
     """A whole request frame."""
-    header = headers.encode_request_header(RequestHeader(api_key, version, correlation_id, CLIENT_ID))
+    header = headers.encode_request_header(RequestHeader(api_key, version, correlation_id, client_id))
     return frame(header + codec.encode(build(request_class(api_key), request), version))
 
 
@@ -59,13 +62,22 @@ class Closed(AssertionError):
 
 
 class Connection:
-    """One connection to a broker."""
+    """One connection to a broker, from whatever address of this machine, or from that of `source`."""
 
-    def __init__(self, address: str, timeout_s: float = 15) -> None:
+    def __init__(
+        self,
+        address: str,
+        timeout_s: float = 15,
+        client_id: str | None = CLIENT_ID,
+        *,
+        source: str | None = None,
+    ) -> None:
         host, port = address.split(":")
-        self._socket = socket.create_connection((host, int(port)), timeout_s)
+        come_from = None if source is None else (source, 0)
+        self._socket = socket.create_connection((host, int(port)), timeout_s, come_from)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._ids = itertools.count(1)
+        self._client_id = client_id
         self._asked = 0
 
     def send(self, data: bytes) -> None:
@@ -98,7 +110,7 @@ class Connection:
     def begin(self, api_key: ApiKey, version: int, request: Plain) -> None:
         """Send a request without waiting for its answer, which `finish` gets."""
         self._asked = next(self._ids)
-        self.send(encode(api_key, version, request, self._asked))
+        self.send(encode(api_key, version, request, self._asked, self._client_id))
 
     def finish(self, api_key: ApiKey, version: int) -> Plain:
         """The decoded answer to what `begin` sent."""
@@ -118,6 +130,14 @@ class Connection:
             return True
         except TimeoutError:
             return False
+
+    def wait_up_to(self, timeout_s: float) -> None:
+        """For how long answers are waited for from now on."""
+        self._socket.settimeout(timeout_s)
+
+    def hears_nothing(self, for_s: float = 0.3) -> bool:
+        """Whether no byte comes within that time, and the connection stays."""
+        return not select.select([self._socket], [], [], for_s)[0]
 
     def close(self) -> None:
         self._socket.close()

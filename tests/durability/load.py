@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
+from tests.support.client_security import for_librdkafka
+
 PARTITIONS = 3
 _BURST = 20
 _PAUSE_S = 0.01
@@ -233,7 +235,8 @@ def read_everything(address: str, topic: str, partitions: int = PARTITIONS) -> d
     """The whole topic from its start to its end offsets, by a consumer that never saw it before."""
     from confluent_kafka import Consumer, TopicPartition
 
-    consumer = Consumer({"bootstrap.servers": address, "group.id": "durability", "enable.auto.commit": False})
+    settings = {"bootstrap.servers": address, "group.id": "durability", "enable.auto.commit": False}
+    consumer = Consumer({**settings, **for_librdkafka()})
     assignment = [TopicPartition(topic, partition, 0) for partition in range(partitions)]
     ends = {place.partition: _end(consumer, place) for place in assignment}
     consumer.assign(assignment)

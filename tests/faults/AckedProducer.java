@@ -1,4 +1,5 @@
 import java.io.BufferedWriter;
+import java.io.FileReader;
 import java.io.FileWriter;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -37,7 +38,7 @@ public final class AckedProducer {
         acknowledgements.close();
     }
 
-    private static Properties settings(String bootstrapServers, String requestTimeoutMs) {
+    private static Properties settings(String bootstrapServers, String requestTimeoutMs) throws IOException {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", bootstrapServers);
         settings.put("enable.idempotence", "true");
@@ -46,6 +47,16 @@ public final class AckedProducer {
         settings.put("request.timeout.ms", requestTimeoutMs);
         settings.put("delivery.timeout.ms", "120000");
         settings.put("max.block.ms", "120000");
+        // Of TCP and TLS: a broker that is paused lets it connect, and says nothing. The default is 10 s.
+        settings.put("socket.connection.setup.timeout.ms", "2000");
+        settings.put("socket.connection.setup.timeout.max.ms", "2000");
+        // See tests/support/client_security.py.
+        String security = System.getenv("CLIENT_SECURITY_PROPERTIES");
+        if (security != null) {
+            try (FileReader file = new FileReader(security)) {
+                settings.load(file);
+            }
+        }
         return settings;
     }
 

@@ -1,4 +1,4 @@
-"""`python -m tests.faults [--genuine] [--faults N] [--session-timeout-ms N]`: one run and its table."""
+"""`python -m tests.faults [--genuine] [--secured] [--faults N] ...`: one run and its table."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.faults.cluster import FaultCluster
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults")
     parser.add_argument("--genuine", action="store_true", help="Apache Kafka 3.9.1 in place of our brokers")
+    parser.add_argument("--secured", action="store_true", help="as tests/support/secured.py says")
     parser.add_argument("--faults", type=int, default=30)
     parser.add_argument("--only", choices=schedule.KINDS, help="faults of this kind alone")
     parser.add_argument("--session-timeout-ms", type=int, default=6000)
@@ -25,7 +26,10 @@ def main() -> int:
         directory.mkdir(parents=True, exist_ok=True)
         session_timeout_ms = options.session_timeout_ms
         with FaultCluster(
-            directory, genuine=options.genuine, session_timeout_ms=session_timeout_ms
+            directory,
+            genuine=options.genuine,
+            session_timeout_ms=session_timeout_ms,
+            secured=options.secured,
         ) as cluster:
             planned = schedule.faults(options.faults, options.only)
             request_timeout_ms = options.request_timeout_ms

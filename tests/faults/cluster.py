@@ -6,13 +6,17 @@ import json
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from tests.faults.proxy import SilentProxy
+from tests.support.client_security import for_librdkafka
+from tests.support.node_acls import node_acls
+from tests.support.ports import free_port
 from tests.support.process import wait_until
+from tests.support.secured import SecuredOnZooKeeper
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server, ZooKeeper
 
 BROKER_IDS = (1, 2, 3)
@@ -36,12 +40,27 @@ class LastingGenuineKafka(GenuineKafka):
     def _forget_session(self) -> None:
         """The session is left to its timeout."""
 
+    def _knows_controller(self) -> bool:
+        """As clients find out, who may have to log in."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+
+        admin = AdminClient({"bootstrap.servers": self.address, "log_level": 2, **for_librdkafka()})
+        with suppress(KafkaException):
+            found = admin.list_topics(timeout=5)
+            return found.controller_id in found.brokers
+        return False
+
 
 class FaultCluster:
     """ZooKeeper and three brokers on 127.0.0.1. A context manager: what it started ends with it.
 
-    With `proxied`, each broker has a proxy of its own to ZooKeeper (`proxies`), which can go silent.
+    With `proxied`, each broker has a proxy of its own to ZooKeeper (`proxies`), which can go silent. With
+    `secured` it is as tests/support/secured.py says, and clients that are started meanwhile log in.
     """
+
+    heap = "512M"
+    """Of genuine brokers."""
 
     def __init__(
         self,
@@ -51,10 +70,13 @@ class FaultCluster:
         session_timeout_ms: int = 6000,
         overrides: Mapping[str, str] | None = None,
         proxied: bool = False,
+        secured: bool = False,
     ) -> None:
         self.genuine = genuine
         self.session_timeout_ms = session_timeout_ms
-        self.zookeeper = ZooKeeper(directory / "zookeeper")
+        self.security = SecuredOnZooKeeper(directory / "security") if secured else None
+        self.zookeeper = self.security.zookeeper if self.security else ZooKeeper(directory / "zookeeper")
+        self._clients = ExitStack()
         self.proxies: dict[int, SilentProxy] = {}
         self._proxied = proxied
         self._directory = directory
@@ -65,9 +87,12 @@ class FaultCluster:
     def __enter__(self) -> Self:
         self.zookeeper.start()
         try:
+            if self.security is not None:
+                self.security.prepare(_CHROOT)
+                self._clients.enter_context(self.security.clients())
             if self._proxied:
                 for broker_id in BROKER_IDS:
-                    self.proxies[broker_id] = SilentProxy(self.zookeeper.port)
+                    self.proxies[broker_id] = SilentProxy(self._zookeeper_port)
                     self.proxies[broker_id].__enter__()
             self.brokers = {broker_id: self._broker(broker_id) for broker_id in BROKER_IDS}
             for broker in self.brokers.values():
@@ -82,6 +107,7 @@ class FaultCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._clients.close()
         if self._nodes is not None:
             self._nodes.stop()
             self._nodes.close()
@@ -97,36 +123,66 @@ class FaultCluster:
         """All brokers, whether they run or not."""
         return ",".join(broker.address for broker in self.brokers.values())
 
-    def _settings(self, broker_id: int) -> dict[str, str]:
+    @property
+    def _zookeeper_port(self) -> int:
+        """Where brokers find it."""
+        return self.security.zookeeper.secure_port if self.security else self.zookeeper.port
+
+    def _settings(self, broker_id: int, address: str) -> dict[str, str]:
+        """Of the broker that listens at `address`."""
         proxy = self.proxies.get(broker_id)
-        address = proxy.address if proxy is not None else self.zookeeper.address
+        port = proxy.port if proxy is not None else self._zookeeper_port
         return {
             "broker.id": str(broker_id),
-            "zookeeper.connect": address + _CHROOT,
+            "zookeeper.connect": f"127.0.0.1:{port}{_CHROOT}",
             "zookeeper.session.timeout.ms": str(self.session_timeout_ms),
             "zookeeper.connection.timeout.ms": "30000",
             "default.replication.factor": "3",
             "min.insync.replicas": "2",
             "offsets.topic.replication.factor": "3",
             "offsets.topic.num.partitions": "4",
+            **(self.security.settings(address) if self.security else {}),
             **self._overrides,
         }
 
+    def is_genuine(self, broker_id: int) -> bool:
+        """Whether a broker is genuine Kafka."""
+        return self.genuine
+
     def _broker(self, broker_id: int) -> Server:
-        settings = self._settings(broker_id)
+        """Not started; at the port of the one before it, if there was one."""
+        known = self.brokers.get(broker_id)
+        port = known.port if known is not None else free_port()
         directory = self._directory / f"broker-{broker_id}"
-        if self.genuine:
-            return LastingGenuineKafka(directory, settings, zookeeper=self.zookeeper)
-        return KafkaCompatBroker(directory, settings, arguments=["--verbose"])
+        settings = self._settings(broker_id, f"127.0.0.1:{port}")
+        java_options = [self.security.java_option] if self.security else []
+        if self.is_genuine(broker_id):
+            return LastingGenuineKafka(
+                directory,
+                settings,
+                port=port,
+                zookeeper=self.zookeeper,
+                heap=self.heap,
+                jvm_options=java_options,
+            )
+        return KafkaCompatBroker(
+            directory,
+            settings,
+            port=port,
+            arguments=["--verbose", *(["--env"] if java_options else [])],
+            environment={"KAFKA_OPTS": " ".join(java_options)},
+        )
 
     def _connect(self) -> Any:
         from kazoo.client import KazooClient
         from kazoo.retry import KazooRetry
 
         patience = KazooRetry(max_tries=-1, max_delay=0.5)
-        client = KazooClient(
-            self.zookeeper.address + _CHROOT, timeout=30, connection_retry=patience, command_retry=patience
-        )
+        options = {"timeout": 30, "connection_retry": patience, "command_retry": patience}
+        if self.security is not None:
+            client = self.security.zookeeper.all_powerful(_CHROOT, **options)
+        else:
+            client = KazooClient(self.zookeeper.address + _CHROOT, **options)
         client.start(20)
         return client
 
@@ -174,15 +230,37 @@ class FaultCluster:
             return None
         return json.loads(data)
 
+    def refused_a_login(self) -> bool:
+        """Whether any broker says so: nobody here has a wrong password."""
+        logs = (broker.log.read_text(errors="replace") for broker in self.brokers.values())
+        return any("invalid credentials" in log for log in logs)
+
+    def node_acls(self) -> dict[str, tuple[str, ...]]:
+        """The ACLs of all nodes."""
+        return node_acls(self._nodes)
+
     # --- topics
 
     def create_topic(self, topic: str, partitions: int, *, replicas: int = len(BROKER_IDS)) -> None:
         """Create a topic on that many brokers, and wait until they are in sync."""
+        from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient, NewTopic
 
-        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 2})
-        config = {"min.insync.replicas": "2"}
-        admin.create_topics([NewTopic(topic, partitions, replicas, config=config)])[topic].result(60)
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 2, **for_librdkafka()})
+        wanted = NewTopic(topic, partitions, replicas, config={"min.insync.replicas": "2"})
+
+        def is_taken() -> bool:
+            try:
+                admin.create_topics([wanted])[topic].result(60)
+            except KafkaException as error:
+                # It may be another since the client last asked, which it does not do again by itself.
+                if error.args[0].name() != "NOT_CONTROLLER":
+                    raise
+                admin.list_topics(timeout=60)
+                return False
+            return True
+
+        wait_until(is_taken, _RECOVERY_S, f"the controller takes {topic}", 0.1)
         wait_until(lambda: len(self.states(topic)) == partitions, _RECOVERY_S, f"{topic} is created")
         self.wait_in_sync(topic, replicas=replicas)
 

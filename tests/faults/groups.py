@@ -7,12 +7,14 @@ import subprocess
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from tests.faults.producers import CLIENTS
 from tests.support import java
+from tests.support.client_security import for_kafka_python, for_librdkafka, java_file
 
 _POLL_S = 0.2
 _POLL_OF_A_JOIN_S = 5.0
@@ -95,6 +97,7 @@ class _ConfluentMember(_ThreadMember):
                 "group.id": "confluent",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
+                **for_librdkafka(),
             }
         )
         consumer.subscribe([self._topic])
@@ -145,6 +148,7 @@ class _KafkaPythonMember(_ThreadMember):
             group_id="kafka-python",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
+            **for_kafka_python(),
         )
         while not self._stopping.is_set():
             found = consumer.poll(timeout_ms=int(_POLL_OF_A_JOIN_S * 1000))
@@ -163,8 +167,10 @@ class _JavaMember:
     """Kafka's VerifiableConsumer, which writes an event in JSON for all that it does."""
 
     def __init__(self, bootstrap_servers: str, topic: str, log: Path) -> None:
+        settings = java_file()
         line = java.command(
             "kafka-verifiable-consumer",
+            *(("--consumer.config", str(settings)) if settings is not None else ()),
             *("--bootstrap-server", bootstrap_servers, "--topic", topic, "--group-id", "java"),
             *("--verbose", "--reset-policy", "earliest"),
             jvm_options=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
@@ -208,9 +214,11 @@ class _JavaMember:
 
 
 class CommitWatch(threading.Thread):
-    """Asks for the offsets of all groups again and again, and keeps where one has gone back."""
+    """Asks for the offsets of groups again and again, and keeps where one has gone back."""
 
-    def __init__(self, bootstrap_servers: str, topic: str, partitions: int) -> None:
+    def __init__(
+        self, bootstrap_servers: str, topic: str, partitions: int, groups: Sequence[str] = CLIENTS
+    ) -> None:
         super().__init__(name="commit watch", daemon=True)
         self.latest: dict[tuple[str, int], int] = {}
         """(group, partition) → the offset at the last look."""
@@ -219,13 +227,14 @@ class CommitWatch(threading.Thread):
         self._bootstrap_servers = bootstrap_servers
         self._topic = topic
         self._partitions = partitions
+        self._groups = groups
         self._stopping = threading.Event()
 
     def run(self) -> None:
         from confluent_kafka import Consumer, KafkaException
 
-        settings = {"bootstrap.servers": self._bootstrap_servers, "log_level": 2}
-        readers = {group: Consumer({**settings, "group.id": group}) for group in CLIENTS}
+        settings = {"bootstrap.servers": self._bootstrap_servers, "log_level": 2, **for_librdkafka()}
+        readers = {group: Consumer({**settings, "group.id": group}) for group in self._groups}
         while not self._stopping.wait(_POLL_S):
             for group, reader in readers.items():
                 # A look that failed is made again.

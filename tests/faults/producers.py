@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
+import socket
 import subprocess
 import sys
 import threading
@@ -18,7 +19,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
+
+from tests.support.client_security import for_kafka_python, for_librdkafka
 
 CLIENTS = ("confluent", "kafka-python", "java")
 NO_OFFSET = -1
@@ -120,6 +123,13 @@ class Producer:
         return len({item.partition for item in recent}) == self.partitions
 
 
+def is_login_not_answered(client: str, error: str) -> bool:
+    """Whether librdkafka gave a record up because a broker that is paused did not answer when it logged in
+    again. It does so with genuine brokers, too: it tells that from a login that is refused by no error.
+    """
+    return client == "confluent" and "code=_AUTHENTICATION" in error
+
+
 def now_ms() -> int:
     """The clock of the acknowledgements."""
     return time.time_ns() // 1_000_000
@@ -154,6 +164,7 @@ def _confluent(
             "socket.timeout.ms": request_timeout_ms,
             "request.timeout.ms": request_timeout_ms,
             "message.timeout.ms": _DELIVERY_TIMEOUT_MS,
+            **for_librdkafka(),
         }
     )
 
@@ -187,6 +198,7 @@ def _kafka_python(
     from kafka import KafkaProducer
     from kafka.net.compat import KafkaNetClient
 
+    _limit_handshakes()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     client = KafkaProducer(
         bootstrap_servers=bootstrap_servers.split(","),
@@ -205,6 +217,7 @@ def _kafka_python(
         ),
         delivery_timeout_ms=_DELIVERY_TIMEOUT_MS,
         max_block_ms=_DELIVERY_TIMEOUT_MS,
+        **for_kafka_python(),
     )
 
     def send(partition: int, value: bytes, done: Done) -> None:
@@ -217,6 +230,26 @@ def _kafka_python(
         client.close(30)
 
     return send, finish
+
+
+def _limit_handshakes() -> None:
+    """kafka-python 3.0.12 waits for the end of a TLS handshake without any limit: a broker that is paused
+    would hold up all that it sends, to whatever broker, until it goes on."""
+    from kafka.net.transport import KafkaSSLTransport
+
+    endless = KafkaSSLTransport.handshake
+
+    async def handshake(transport: Any) -> None:
+        def give_up() -> None:
+            transport._sock.shutdown(socket.SHUT_RDWR)
+
+        timer = transport._net.call_later(_SETUP_TIMEOUT_MS / 1000, give_up)
+        try:
+            await endless(transport)
+        finally:
+            transport._net.cancel(timer)
+
+    KafkaSSLTransport.handshake = handshake
 
 
 def _run(client: str, send: Send, partitions: int, pause_ms: int, file: TextIO) -> None:

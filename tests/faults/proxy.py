@@ -27,10 +27,6 @@ class SilentProxy:
         self._server: asyncio.Server | None = None
         self.port = 0
 
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
-
     def __enter__(self) -> Self:
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)

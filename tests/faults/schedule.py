@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.durability.load import read_everything
 from tests.faults.cluster import BROKER_IDS, FaultCluster, sleep_until
 from tests.faults.evidence import Findings, check, longest_gap_s
-from tests.faults.producers import CLIENTS, Producer, now_ms
+from tests.faults.producers import CLIENTS, Producer, is_login_not_answered, now_ms
 from tests.support.process import wait_until
 
 TOPIC = "ledger"
@@ -60,6 +60,8 @@ class Run:
     outcomes: list[Outcome]
     acknowledged: dict[str, int]
     given_up: dict[str, dict[int, str]]
+    logins_not_answered: int
+    """Records that librdkafka gave up for no fault of the brokers (`is_login_not_answered`)."""
     stored: int
     findings: Findings
 
@@ -75,7 +77,8 @@ class Run:
             gaps = "  ".join(f"{item.gaps_s[client]:10.2f} s" for client in item.gaps_s)
             lines.append(f"{item.fault!s:20} {item.broker_id:6}  {item.recovery_s:6.1f} s  {gaps}")
         lines.append(f"acknowledged {self.acknowledged}, stored {self.stored}, {self.findings}")
-        lines.append(f"given up { ({client: len(items) for client, items in self.given_up.items()}) }")
+        given_up = {client: len(items) for client, items in self.given_up.items()}
+        lines.append(f"given up {given_up}, with logins not answered {self.logins_not_answered}")
         lines += [f"longest gap, {kind}: {self.longest_gap_s(kind):.2f} s" for kind in KINDS]
         return "\n".join(lines)
 
@@ -123,11 +126,21 @@ def run(
         for producer in producers:
             producer.kill()
     found = {producer.client: producer.outcomes() for producer in producers}
+    refused_a_login = cluster.refused_a_login()
+    given_up = {
+        client: {
+            number: error
+            for number, error in items.items()
+            if refused_a_login or not is_login_not_answered(client, error)
+        }
+        for client, (_, items) in found.items()
+    }
     log = read_everything(cluster.bootstrap_servers, TOPIC, PARTITIONS)
     return Run(
         outcomes,
         {client: len(acknowledged) for client, (acknowledged, _) in found.items()},
-        {client: given_up for client, (_, given_up) in found.items()},
+        given_up,
+        sum(len(items) - len(given_up[client]) for client, (_, items) in found.items()),
         len(log),
         check(log, {client: acknowledged for client, (acknowledged, _) in found.items()}),
     )

@@ -28,6 +28,7 @@ from kafka_compat.protocol.messages.produce import (
 from kafka_compat.storage.batch import read_header
 from kafka_compat.storage.records import Record, build_batch, iter_records
 from tests.faults.cluster import FaultCluster
+from tests.support.client_security import for_brokers
 
 _PRODUCE_VERSION = 9
 _FETCH_VERSION = 12
@@ -84,7 +85,9 @@ class StubbornProducers:
         )
 
     async def _insist(self, broker_id: int, port: int, partition: int) -> None:
-        client = BrokerClient("127.0.0.1", port, "stubborn", request_timeout_ms=_PATIENCE_MS)
+        client = BrokerClient(
+            "127.0.0.1", port, "stubborn", request_timeout_ms=_PATIENCE_MS, security=for_brokers()
+        )
         number = 0
         while not self._stopping.is_set():
             value = b"%d-%d-%d" % (broker_id, partition, number)
@@ -124,7 +127,7 @@ def read_log(port: int, topic: str, partition: int) -> dict[int, Stored]:
 
 
 async def _read_log(port: int, topic: str, partition: int) -> dict[int, Stored]:
-    client = BrokerClient("127.0.0.1", port, "reader")
+    client = BrokerClient("127.0.0.1", port, "reader", security=for_brokers())
     found: dict[int, Stored] = {}
     offset = 0
     while True:

@@ -11,16 +11,20 @@ from tests.faults.cluster import FaultCluster
 from tests.faults.evidence import Findings, check, longest_gap_s
 from tests.faults.producers import Acknowledgement, value_of
 from tests.support import campaign
+from tests.support.secured import FORMS
 
 _OVER_THE_SESSION_S = campaign.rounds(15, 3)
 """What is allowed beside the timeouts. The everyday suite runs on busy machines."""
 
 
+@FORMS
 @pytest.mark.timeout(2400)
-def test_nothing_acknowledged_is_lost_doubled_or_reordered_over_faults(tmp_path: Path) -> None:
+def test_nothing_acknowledged_is_lost_doubled_or_reordered_over_faults(tmp_path: Path, secured: bool) -> None:
+    if not (secured or campaign.enabled()):
+        pytest.skip("every day with all of security: the plain form in campaigns")
     session_timeout_ms, request_timeout_ms = (6000, 5000) if campaign.enabled() else (2000, 2000)
     planned = schedule.faults(campaign.rounds(3, 30))
-    with FaultCluster(tmp_path, session_timeout_ms=session_timeout_ms) as cluster:
+    with FaultCluster(tmp_path, session_timeout_ms=session_timeout_ms, secured=secured) as cluster:
         run = schedule.run(cluster, planned, tmp_path, request_timeout_ms=request_timeout_ms)
     print(run.table())
     assert run.findings.nothing, run.findings

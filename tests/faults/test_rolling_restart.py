@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,18 +18,22 @@ from tests.faults.evidence import check, longest_gap_s
 from tests.faults.groups import CommitWatch, Member, join
 from tests.faults.producers import CLIENTS, Producer, now_ms
 from tests.support import campaign
+from tests.support.client_security import for_java
 from tests.support.kafka_jars import cache_directory
 from tests.support.process import wait_until
+from tests.support.secured import FORMS
 
 campaign_only = pytest.mark.skipif(not campaign.enabled(), reason="takes a minute: with --campaign")
 
 _TOPIC = "ledger"
-_ROUNDS = 3
+_ROUNDS = campaign.rounds(1, 3)
 _PARTITIONS = 6
 
 
 @contextmanager
-def _producing(cluster: FaultCluster, directory: Path) -> Iterator[list[Producer]]:
+def _producing(
+    cluster: FaultCluster, directory: Path, clients: Sequence[str] = CLIENTS
+) -> Iterator[list[Producer]]:
     producers = [
         Producer(
             client,
@@ -40,7 +44,7 @@ def _producing(cluster: FaultCluster, directory: Path) -> Iterator[list[Producer
             request_timeout_ms=5000,
             directory=directory,
         )
-        for client in CLIENTS
+        for client in clients
     ]
     try:
         yield producers
@@ -80,21 +84,24 @@ def _ends(log: dict[tuple[int, int], bytes]) -> dict[int, int]:
     return dict(Counter(partition for partition, _ in log))
 
 
-@campaign_only
+@FORMS
 @pytest.mark.timeout(600)
-def test_producers_and_groups_over_a_rolling_restart(tmp_path: Path) -> None:
+def test_producers_and_groups_over_a_rolling_restart(tmp_path: Path, secured: bool) -> None:
+    if not campaign.enabled() and not secured:
+        pytest.skip("with --campaign")
+    clients = CLIENTS if campaign.enabled() else ("confluent",)
     with ExitStack() as stack:
-        cluster = stack.enter_context(FaultCluster(tmp_path))
+        cluster = stack.enter_context(FaultCluster(tmp_path, secured=secured))
         cluster.create_topic(_TOPIC, _PARTITIONS)
-        members = [join(client, cluster.bootstrap_servers, _TOPIC, tmp_path) for client in CLIENTS]
+        members = [join(client, cluster.bootstrap_servers, _TOPIC, tmp_path) for client in clients]
         for member in members:
             stack.callback(member.stop)
-        producers = stack.enter_context(_producing(cluster, tmp_path))
+        producers = stack.enter_context(_producing(cluster, tmp_path, clients))
         for producer in producers:
             wait_until(partial(producer.acknowledged_since, 0), 60, f"{producer.client} is at work", 0.1)
-        for client, member in zip(CLIENTS, members, strict=True):
+        for client, member in zip(clients, members, strict=True):
             wait_until(partial(_all_committed, member), 60, f"{client} has committed", 0.2)
-        watch = CommitWatch(cluster.bootstrap_servers, _TOPIC, _PARTITIONS)
+        watch = CommitWatch(cluster.bootstrap_servers, _TOPIC, _PARTITIONS, clients)
         watch.start()
         began_ms = now_ms()
         progress: list[str] = []
@@ -106,7 +113,7 @@ def test_producers_and_groups_over_a_rolling_restart(tmp_path: Path) -> None:
         found = {producer.client: producer.outcomes() for producer in producers}
         log = read_everything(cluster.bootstrap_servers, _TOPIC, _PARTITIONS)
         ends = _ends(log)
-        for client, member in zip(CLIENTS, members, strict=True):
+        for client, member in zip(clients, members, strict=True):
             wait_until(partial(_has_committed, member, ends), 60, f"{client} has read and committed all", 0.2)
             wait_until(
                 partial(_is_told, watch, client, ends), 30, f"all of {client}'s commits are there", 0.2
@@ -123,7 +130,7 @@ def test_producers_and_groups_over_a_rolling_restart(tmp_path: Path) -> None:
     assert findings.nothing, findings
     print(f"{watch.looks} looks at the groups' offsets")
     assert not watch.went_back
-    for client, member in zip(CLIENTS, members, strict=True):
+    for client, member in zip(clients, members, strict=True):
         assert member.errors == [], (client, member.errors)
         missing = {p: end for p, end in ends.items() if member.consumed[p] != set(range(end))}
         assert not missing, (client, missing)
@@ -143,8 +150,9 @@ def _is_told(watch: CommitWatch, group: str, ends: dict[int, int]) -> bool:
 
 
 @campaign_only
+@FORMS
 @pytest.mark.timeout(600)
-def test_a_spark_stream_over_a_rolling_restart(spark: Any, tmp_path: Path) -> None:
+def test_a_spark_stream_over_a_rolling_restart(spark: Any, tmp_path: Path, secured: bool) -> None:
     batches: dict[int, list[tuple[int, int, bytes]]] = {}
 
     def collect(frame: Any, batch_id: int) -> None:
@@ -152,13 +160,14 @@ def test_a_spark_stream_over_a_rolling_restart(spark: Any, tmp_path: Path) -> No
         batches[batch_id] = list(zip(*(rows.column(index).to_pylist() for index in range(3)), strict=True))
 
     with ExitStack() as stack:
-        cluster = stack.enter_context(FaultCluster(tmp_path))
+        cluster = stack.enter_context(FaultCluster(tmp_path, secured=secured))
         cluster.create_topic(_TOPIC, _PARTITIONS)
         producers = stack.enter_context(_producing(cluster, tmp_path))
         options = {
             "kafka.bootstrap.servers": cluster.bootstrap_servers,
             "subscribe": _TOPIC,
             "startingOffsets": "earliest",
+            **{f"kafka.{name}": value for name, value in for_java().items()},
         }
         writer = spark.readStream.format("kafka").options(**options).load().writeStream.foreachBatch(collect)
         query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()

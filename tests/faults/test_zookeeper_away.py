@@ -13,6 +13,7 @@ from tests.faults.cluster import BROKER_IDS, FaultCluster
 from tests.faults.stubborn import StubbornProducers, lost, read_log, rivals
 from tests.support import campaign
 from tests.support.process import wait_until
+from tests.support.secured import FORMS
 
 _TOPIC = "duel"
 _PARTITIONS = 3
@@ -22,11 +23,13 @@ campaign_only = pytest.mark.skipif(not campaign.enabled(), reason="takes a minut
 
 
 @contextmanager
-def _work(directory: Path) -> Iterator[tuple[FaultCluster, StubbornProducers]]:
+def _work(directory: Path, secured: bool) -> Iterator[tuple[FaultCluster, StubbornProducers]]:
     """A cluster behind proxies with stubborn producers at work. At the end nothing that they were told of is
     lost, and no two brokers acknowledged in one epoch."""
     session_timeout_ms = 6000 if campaign.enabled() else 2000
-    with FaultCluster(directory, session_timeout_ms=session_timeout_ms, proxied=True) as cluster:
+    with FaultCluster(
+        directory, session_timeout_ms=session_timeout_ms, proxied=True, secured=secured
+    ) as cluster:
         cluster.create_topic(_TOPIC, _PARTITIONS)
         with StubbornProducers(cluster, _TOPIC, _PARTITIONS) as producers:
             _wait_acknowledged(producers, 30)
@@ -71,14 +74,15 @@ def _resumes(cluster: FaultCluster, producers: StubbornProducers, alive: Sequenc
     assert created_s <= _RESUMES_S
 
 
+@FORMS
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("who", ["controller", "leader"])
 def test_a_broker_cut_off_from_zookeeper_is_replaced_and_acknowledges_nothing_more(
-    tmp_path: Path, who: str
+    tmp_path: Path, who: str, secured: bool
 ) -> None:
-    if who == "leader" and not campaign.enabled():
+    if (who == "leader" or secured) and not campaign.enabled():
         pytest.skip("with --campaign")
-    with _work(tmp_path) as (cluster, producers):
+    with _work(tmp_path, secured) as (cluster, producers):
         controller = cluster.controller()
         leaders = [state.leader for state in cluster.states(_TOPIC).values()]
         victim = controller if who == "controller" else next(item for item in leaders if item != controller)
@@ -100,9 +104,10 @@ def test_a_broker_cut_off_from_zookeeper_is_replaced_and_acknowledges_nothing_mo
 
 
 @campaign_only
+@FORMS
 @pytest.mark.timeout(300)
-def test_all_brokers_cut_off_from_zookeeper(tmp_path: Path) -> None:
-    with _work(tmp_path) as (cluster, producers):
+def test_all_brokers_cut_off_from_zookeeper(tmp_path: Path, secured: bool) -> None:
+    with _work(tmp_path, secured) as (cluster, producers):
         for proxy in cluster.proxies.values():
             proxy.silence()
         wait_until(lambda: not cluster.registered(), 30, "all sessions expired")
@@ -115,10 +120,11 @@ def test_all_brokers_cut_off_from_zookeeper(tmp_path: Path) -> None:
 
 
 @campaign_only
+@FORMS
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("broker_dies", [False, True])
-def test_zookeeper_killed_for_30_s(tmp_path: Path, broker_dies: bool) -> None:
-    with _work(tmp_path) as (cluster, producers):
+def test_zookeeper_killed_for_30_s(tmp_path: Path, broker_dies: bool, secured: bool) -> None:
+    with _work(tmp_path, secured) as (cluster, producers):
         alive = set(BROKER_IDS)
         victim = cluster.states(_TOPIC)[0].leader
         cluster.zookeeper.kill()

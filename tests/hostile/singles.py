@@ -30,9 +30,7 @@ from tests.hostile.attacks import (
 from tests.hostile.client import ask, request
 
 
-def _single(
-    name: str, key: ApiKey, version: int, fields: Callable[[], Plain], **kind: bool
-) -> Attack:
+def _single(name: str, key: ApiKey, version: int, fields: Callable[[], Plain], **kind: bool) -> Attack:
     def prepare(port: int) -> Strike:
         frame = request(key, version, fields())
         return lambda: ask(port, frame)

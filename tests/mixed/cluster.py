@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from kafka_compat.storage.batch import read_headers
-from tests.faults.cluster import BROKER_IDS, FaultCluster, LastingGenuineKafka
+from tests.faults.cluster import BROKER_IDS, FaultCluster
 from tests.support.process import wait_until
-from tests.support.servers import KafkaCompatBroker, Server
 
 OURS = "ours"
 GENUINE = "genuine"
@@ -26,24 +24,32 @@ SETTINGS = {
     "unclean.leader.election.enable": "false",
     "auto.leader.rebalance.enable": "false",
 }
-_ELECTIONS_MAX = 40
-_HEAP = "256M"
 
 
 class MixedCluster(FaultCluster):
     """Three brokers, each of the kind that `kinds` says; `change` makes one another kind's, on its folder."""
 
-    def __init__(self, directory: Path, kinds: Mapping[int, str], *, session_timeout_ms: int = 6000) -> None:
-        super().__init__(directory, session_timeout_ms=session_timeout_ms, overrides=SETTINGS)
+    heap = "256M"
+
+    def __init__(
+        self,
+        directory: Path,
+        kinds: Mapping[int, str],
+        *,
+        session_timeout_ms: int = 6000,
+        secured: bool = False,
+        overrides: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(
+            directory,
+            session_timeout_ms=session_timeout_ms,
+            overrides={**SETTINGS, **(overrides or {})},
+            secured=secured,
+        )
         self.kinds = dict(kinds)
 
-    def _broker(self, broker_id: int) -> Server:
-        known = self.brokers.get(broker_id)
-        port = known.port if known is not None else None
-        directory, settings = self._directory / f"broker-{broker_id}", self._settings(broker_id)
-        if self.kinds[broker_id] == OURS:
-            return KafkaCompatBroker(directory, settings, port=port, arguments=["--verbose"])
-        return LastingGenuineKafka(directory, settings, port=port, zookeeper=self.zookeeper, heap=_HEAP)
+    def is_genuine(self, broker_id: int) -> bool:
+        return self.kinds[broker_id] == GENUINE
 
     def change(self, broker_id: int, kind: str) -> None:
         """Stop a broker as an operator does, and start one of the other kind with its id, port and folder."""
@@ -57,19 +63,25 @@ class MixedCluster(FaultCluster):
         return [broker_id for broker_id in BROKER_IDS if self.kinds[broker_id] == kind]
 
     def elect_controller(self, kind: str) -> int:
-        """Have a broker of that kind as controller: /controller is removed until one of them was faster."""
+        """Have a broker of that kind as controller: /controller is removed while the others are paused."""
         from kazoo.exceptions import NoNodeError
 
-        for _ in range(_ELECTIONS_MAX):
-            wait_until(lambda: self.controller() is not None, 60, "a controller", 0.02)
+        def is_controller() -> bool:
             controller_id = self.controller()
-            if controller_id is not None and self.kinds[controller_id] == kind:
-                return controller_id
-            with suppress(NoNodeError):
-                self._nodes.delete("/controller")
-            # A controller that is removed as soon as it was elected only makes the next one wait.
-            time.sleep(0.3)
-        raise AssertionError(f"no {kind} broker became the controller in {_ELECTIONS_MAX} elections")
+            return controller_id is not None and self.kinds[controller_id] == kind
+
+        wait_until(lambda: self.controller() is not None, 60, "a controller", 0.02)
+        if not is_controller():
+            with ExitStack() as pauses:
+                for broker_id in BROKER_IDS:
+                    if self.kinds[broker_id] != kind and self.brokers[broker_id].running:
+                        pauses.enter_context(self.paused(broker_id))
+                with suppress(NoNodeError):
+                    self._nodes.delete("/controller")
+                wait_until(is_controller, 60, f"a controller that is {kind}", 0.02)
+        controller_id = self.controller()
+        assert controller_id is not None
+        return controller_id
 
     def unequal(self, topic: str, partitions: int) -> list[str]:
         """The partitions whose files are not the same, batch for batch, on all brokers. To be asked when the

@@ -22,6 +22,7 @@ from tests.faults.evidence import check, longest_gap_s
 from tests.faults.groups import Member, join
 from tests.faults.producers import Acknowledgement, Producer, now_ms
 from tests.mixed.cluster import MixedCluster
+from tests.support.client_security import for_librdkafka
 from tests.support.process import wait_until
 from tests.transactions.copier import GROUP
 from tests.transactions.programs import await_markers, committed_offset, read_all
@@ -50,7 +51,13 @@ class _Numbers(threading.Thread):
         from confluent_kafka import Producer as Client
 
         client = Client(
-            {"bootstrap.servers": self._servers, "enable.idempotence": True, "linger.ms": 2, "log_level": 2}
+            {
+                "bootstrap.servers": self._servers,
+                "enable.idempotence": True,
+                "linger.ms": 2,
+                "log_level": 2,
+                **for_librdkafka(),
+            }
         )
 
         def delivered(error: object, _: object) -> None:

@@ -14,10 +14,13 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.config.listeners import Listener
+from kafka_compat.lazy import Lazy
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.limits import Limits
 from kafka_compat.network.output import Slot
 from kafka_compat.network.server import Server
+from kafka_compat.quotas.connection_rates import ConnectionRates
+from kafka_compat.quotas.rates import Windows
 from kafka_compat.storage.filesystem import RealFilesystem
 from kafka_compat.storage.segment import FileSlice
 
@@ -33,7 +36,7 @@ GENEROUS = Limits(
 
 @asynccontextmanager
 async def serving(dispatch: Dispatch, limits: Limits = GENEROUS) -> AsyncIterator[tuple[Server, int]]:
-    server = Server(limits)
+    server = Server(limits, Lazy(lambda: ConnectionRates(Windows(11, 1000))))
     _, port = server.bind(Listener("PLAINTEXT", "127.0.0.1", 0, "PLAINTEXT"))
     await server.start(dispatch)
     try:
@@ -146,54 +149,70 @@ async def test_requests_behind_a_serial_one_wait_for_it() -> None:
         writer.close()
 
 
+class Slices:
+    """Answers with slices of a file of random bytes, and a client that compares what it gets."""
+
+    def __init__(self, folder: Path) -> None:
+        self._content = os.urandom(3_000_000)
+        path = folder / "segment.log"
+        path.write_bytes(self._content)
+        self._file = RealFilesystem().open(str(path))
+
+    def dispatch(self, connection: Connection, body: memoryview) -> bool:
+        position, size = struct.unpack(">ii", body)
+        header = struct.pack(">i", size + 8) + bytes(body)
+        connection.respond([header, FileSlice(self._file, position, size)])
+        return True
+
+    async def compare(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        sizes = [1, 2_000_000, 31_999, 32_000, 900_000] * 4
+        wanted = [(i * 9973 % 1_000_000, size) for i, size in enumerate(sizes)]
+        writer.write(b"".join(frame(struct.pack(">ii", *item)) for item in wanted))
+        for position, size in wanted:
+            answer = await read_frame(reader)
+            assert answer == struct.pack(">ii", position, size) + self._content[position : position + size]
+
+
 @pytest.mark.parametrize("use_sendfile", [True, False])
 async def test_slices_and_bytes_never_interleave_even_for_a_slow_reader(
     tmp_path: Path, use_sendfile: bool
 ) -> None:
-    content = os.urandom(3_000_000)
-    path = tmp_path / "segment.log"
-    path.write_bytes(content)
-    file = RealFilesystem().open(str(path))
-
-    def dispatch(connection: Connection, body: memoryview) -> bool:
-        position, size = struct.unpack(">ii", body)
-        header = struct.pack(">i", size + 8) + bytes(body)
-        connection.respond([header, FileSlice(file, position, size)])
-        return True
-
-    async with serving(dispatch) as (server, port):
+    slices = Slices(tmp_path)
+    async with serving(slices.dispatch) as (server, port):
         server.use_sendfile = use_sendfile and server.use_sendfile
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
-        wanted = [
-            (i * 9973 % 1_000_000, size) for i, size in enumerate([1, 2_000_000, 31_999, 32_000, 900_000] * 4)
-        ]
-        writer.write(b"".join(frame(struct.pack(">ii", *item)) for item in wanted))
-        for position, size in wanted:
-            answer = await read_frame(reader)
-            assert answer == struct.pack(">ii", position, size) + content[position : position + size]
+        await slices.compare(reader, writer)
         writer.close()
 
 
-async def test_a_reader_that_never_reads_stops_being_read_from() -> None:
-    served = 0
+class LargeAnswers:
+    """Answers with 100 kB, and a client that takes none of them."""
 
-    def dispatch(connection: Connection, body: memoryview) -> bool:
-        nonlocal served
-        served += 1
+    def __init__(self) -> None:
+        self._served = 0
+
+    def dispatch(self, connection: Connection, body: memoryview) -> bool:
+        self._served += 1
         connection.respond([frame(b"x" * 100_000)])
         return True
 
-    async with serving(dispatch) as (_, port):
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    async def leave(self, writer: asyncio.StreamWriter) -> None:
         request = frame(b"y" * 1000)
         for _ in range(2000):
             writer.write(request)
         before = -1
-        while before != served:
-            before = served
-            await asyncio.sleep(0.05)
-        assert served < 2000, "the answers to all of them would be 200 MB"
+        while before != self._served:
+            before = self._served
+            await asyncio.sleep(0.1)
+        assert self._served < 2000, "the answers to all of them would be 200 MB"
         writer.transport.abort()
+
+
+async def test_a_reader_that_never_reads_stops_being_read_from() -> None:
+    answers = LargeAnswers()
+    async with serving(answers.dispatch) as (_, port):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        await answers.leave(writer)
 
 
 async def test_connections_over_the_limit_see_the_end_at_once() -> None:

@@ -63,6 +63,22 @@ def test_frames_survive_any_cutting_and_any_delay(
     assert reader.held_bytes == 0
 
 
+@given(
+    bodies=st.lists(st.binary(max_size=20), max_size=12),
+    cuts=CUTS,
+    scratch_bytes=st.integers(min_value=8, max_value=100),
+    pauses=st.lists(st.booleans(), min_size=1, max_size=7),
+)
+def test_empty_frames_come_out_where_they_may_come(
+    bodies: list[bytes], cuts: list[int], scratch_bytes: int, pauses: list[bool]
+) -> None:
+    reader = FrameReader(memoryview(bytearray(scratch_bytes)), 100)
+    reader.min_frame_bytes = 0
+    stream = b"".join(struct.pack(">i", len(body)) + body for body in bodies)
+    assert feed(reader, stream, cuts, pauses) == bodies
+    assert not reader.mid_frame and not reader.unserved
+
+
 @settings(deadline=None)
 @given(announced=st.integers(1, 2**31 - 1), came=st.integers(0, 200_000), cuts=CUTS)
 def test_what_is_held_is_bounded_by_what_came(announced: int, came: int, cuts: list[int]) -> None:

@@ -36,7 +36,7 @@ class Groups:
 
 
 async def test_a_handler_is_served_with_a_double() -> None:
-    services = SimpleNamespace(served={ApiKey.HEARTBEAT: (0, 4)}, groups=Groups())
+    services = SimpleNamespace(served={ApiKey.HEARTBEAT: (0, 4)}, groups=Groups(), authorizer=None)
     dispatcher = Dispatcher(services)
     async with serving(dispatcher.dispatch) as (_, port):
         with Connection(f"127.0.0.1:{port}", timeout_s=10) as connection:

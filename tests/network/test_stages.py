@@ -52,36 +52,19 @@ async def ask(connection: Connection, key: ApiKey, version: int, request: dict[s
     return await asyncio.to_thread(connection.ask, key, version, request)
 
 
-@pytest.mark.parametrize("stages", [None, Stages(), Stages(principal=lambda connection: ALICE)])
+@pytest.mark.parametrize("stages", [None, Stages()])
 async def test_a_handler_is_told_who_asks(stages: Stages | None) -> None:
     seen: list[Principal] = []
 
     def heartbeat(ctx: RequestContext[object], request: object) -> HeartbeatResponse:
         seen.append(ctx.principal)
+        ctx.connection.principal = ALICE
         return HeartbeatResponse()
 
     async with staged(stages, heartbeat=heartbeat) as connection:
         await ask(connection, ApiKey.HEARTBEAT, 4, HEARTBEAT)
-    assert seen == [ALICE if stages is not None and stages.principal else ANONYMOUS]
-
-
-async def test_what_is_refused_gets_the_error_response_of_its_api() -> None:
-    def refuse(ctx: RequestContext[object], request: Any) -> KafkaError | None:
-        return None if ctx.api_key is ApiKey.HEARTBEAT else KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-
-    def never(*_: object) -> None:
-        raise AssertionError("refused requests are not handled")
-
-    handlers = {"produce": never, "delete_topics": never, "heartbeat": lambda *_: HeartbeatResponse()}
-    async with staged(Stages(authorize=refuse), **handlers) as connection:
-        answer = await ask(connection, ApiKey.DELETE_TOPICS, 5, {"topic_names": ["a", "b"]})
-        assert [(item["name"], item["error_code"]) for item in answer["responses"]] == [("a", 29), ("b", 29)]
-        answer = await ask(connection, ApiKey.PRODUCE, 9, {"acks": 1, **PRODUCE})
-        (topic,) = answer["responses"]
-        assert [(item["index"], item["error_code"]) for item in topic["partition_responses"]] == [(3, 29)]
-        assert (await ask(connection, ApiKey.HEARTBEAT, 4, HEARTBEAT))["error_code"] == 0
-        connection.begin(ApiKey.PRODUCE, 9, {"acks": 0, **PRODUCE})
-        assert await asyncio.to_thread(connection.closed_by_peer), "as Kafka does with acks=0"
+        await ask(connection, ApiKey.HEARTBEAT, 4, HEARTBEAT)
+    assert seen == [ANONYMOUS, ALICE]
 
 
 async def async_answer(ctx: RequestContext[object], request: object) -> HeartbeatResponse:
@@ -121,15 +104,13 @@ async def test_a_throttled_client_is_told_and_its_connection_muted(heartbeat: Ca
 @pytest.mark.parametrize("heartbeat", ANSWERS)
 async def test_what_was_served_is_accounted(heartbeat: Callable[..., Any]) -> None:
     seen: list[Served] = []
-    stages = Stages(
-        principal=lambda connection: ALICE, quota=lambda ctx, request, response: 1, account=seen.append
-    )
+    stages = Stages(quota=lambda ctx, request, response: 1, account=seen.append)
     async with staged(stages, heartbeat=heartbeat) as connection:
         sent = encode(ApiKey.HEARTBEAT, 4, HEARTBEAT)
         await asyncio.to_thread(connection.send, sent)
         answer = await asyncio.to_thread(connection.receive)
     (served,) = seen
-    assert served.principal == ALICE
+    assert served.principal == ANONYMOUS
     assert (served.client_id, served.listener_name) == (CLIENT_ID, "PLAINTEXT")
     assert (served.api_key, served.api_version) == (ApiKey.HEARTBEAT, 4)
     assert (served.request_bytes, served.response_bytes) == (len(sent) - 4, len(answer))

@@ -259,6 +259,30 @@ def test_no_other_class_inherits_from_a_compiled_one() -> None:
     assert not found, "compile both, or neither: " + "; ".join(found)
 
 
+def _fields_of_later_classes(source: str) -> Iterator[str]:
+    """Fields of named tuples that are of a class which the module defines further down."""
+    classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    for number, made in enumerate(classes):
+        if "NamedTuple" in map(ast.unparse, made.bases):
+            later = {node.name for node in classes[number:]}
+            for field in (node for node in made.body if isinstance(node, ast.AnnAssign)):
+                names = re.findall(r"\w+", ast.unparse(field.annotation))
+                if later & set(names):
+                    yield f"line {field.lineno}: {ast.unparse(field)}"
+
+
+def test_no_field_of_a_named_tuple_is_of_a_class_that_comes_later() -> None:
+    """mypyc 2.4.1 takes the class when it makes the tuple: the process ends when the module is imported."""
+    found = [
+        f"{path.relative_to(PROJECT)}, {field}"
+        for path in compiled_modules()
+        for field in _fields_of_later_classes(path.read_text())
+    ]
+    assert not found, "define that class first, or say Any: " + "; ".join(found)
+    wrong = "class Served(NamedTuple):\n    context: Context[Any]\nclass Context: ...\n"
+    assert list(_fields_of_later_classes(wrong)) == ["line 2: context: Context[Any]"]
+
+
 def _filled(wire_type: Any, elements: int) -> Any:
     """A value of the type, in which each array has so many elements."""
     if isinstance(wire_type, ArrayOf):

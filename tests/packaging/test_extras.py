@@ -54,6 +54,36 @@ def test_the_project_serves_and_takes_no_strange_names(wheel: Path, tmp_path: Pa
     assert ("on the loop of uvloop" in said) == (extra == "[fast]")
 
 
+_FIVE_LINES = """\
+from confluent_kafka import Producer
+def test_flights(kafka):
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer.produce("flights", b"EWR")
+    assert producer.flush() == 0
+"""
+
+
+def test_five_lines_are_a_test_where_only_a_client_and_pytest_are_installed(
+    wheel: Path, tmp_path: Path
+) -> None:
+    requirements = (f"kafka-compat @ file://{wheel}", "pytest", "confluent-kafka")
+    installed = Installed(tmp_path / "venv", *requirements)
+    (tmp_path / "test_flights.py").write_text(_FIVE_LINES)
+    said = installed.run(
+        *(
+            installed.python,
+            "-m",
+            "pytest",
+            "-q",
+            "--rootdir",
+            str(tmp_path),
+            str(tmp_path / "test_flights.py"),
+        ),
+        environment={"PYTEST_ADDOPTS": ""},
+    )
+    assert "1 passed" in said
+
+
 def test_the_extra_spark_archives_a_topic(wheel: Path, tmp_path: Path, broker: KafkaCompatBroker) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[spark] @ file://{wheel}")
     line = [installed.program, "pipeline", "archive", "--bootstrap-server", broker.address]

@@ -41,24 +41,25 @@ def contents(wheel: Path) -> set[str]:
 
 
 def sources() -> set[str]:
-    """The modules of the project, where they are when installed."""
+    """The modules of the project and the texts beside them, where they are when installed."""
     rooms = {Path("kafka_compat", room): PROJECT / room for room in ("storage", "coordination")}
-    found = {path.relative_to(PROJECT) for path in (PROJECT / "kafka_compat").rglob("*.py")}
+    package = PROJECT / "kafka_compat"
+    found = {path.relative_to(PROJECT) for kind in ("*.py", "tools/**/*.txt") for path in package.rglob(kind)}
     for inside, folder in rooms.items():
         found |= {inside / path.relative_to(folder) for path in folder.rglob("*.py")}
     return {path.as_posix() for path in found}
 
 
 class Installed:
-    """A virtual environment with the wheel, and perhaps an extra, in it; or with nothing."""
+    """A virtual environment with the wheel, and perhaps an extra or others, in it; or with nothing."""
 
-    def __init__(self, folder: Path, requirement: str = "") -> None:
+    def __init__(self, folder: Path, *requirements: str) -> None:
         venv.create(folder, with_pip=True)
         self.python = str(folder / "bin" / "python")
         self.program = str(folder / "bin" / "kafka-compat")
-        if requirement:
+        if requirements:
             quiet = ("-q", "--no-compile", "--disable-pip-version-check")
-            self.run(self.python, "-m", "pip", "install", *quiet, requirement)
+            self.run(self.python, "-m", "pip", "install", *quiet, *requirements)
 
     def run(self, *line: str, exit_code: int = 0, environment: Mapping[str, str] | None = None) -> str:
         return run(line, environment, exit_code)

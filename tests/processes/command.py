@@ -177,8 +177,12 @@ class Command:
 
     @staticmethod
     def _has_open(pid: int, folder: str) -> bool:
-        descriptors = Path(f"/proc/{pid}/fd")
-        return any(os.readlink(item).startswith(folder) for item in descriptors.iterdir())
+        for item in Path(f"/proc/{pid}/fd").iterdir():
+            # One that is closed in this moment says nothing of the others.
+            with contextlib.suppress(FileNotFoundError):
+                if os.readlink(item).startswith(folder):
+                    return True
+        return False
 
     def pid_of(self, broker_id: int) -> int:
         """The process of a broker."""

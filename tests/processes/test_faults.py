@@ -145,6 +145,7 @@ def test_one_that_stands_still_loses_its_leaderships_and_learns_it(tmp_path: Pat
         assert_holds(command, load)
 
 
+@pytest.mark.skipif(not campaign.enabled(), reason="waits for a time-out: with --campaign")
 def test_one_that_does_not_stop_is_killed_and_told_of(tmp_path: Path) -> None:
     with Command(tmp_path) as command:
         pids = command.processes()

@@ -113,3 +113,27 @@ def test_a_full_cache_evicts_only_sessions_that_were_idle() -> None:
     second = ask(cache, 0, INITIAL_EPOCH, target("b"), now_ms=1000)
     assert second.session_id not in (0, first.session_id)
     assert len(cache) == 1
+
+
+def test_what_was_to_be_told_is_taken_back() -> None:
+    """A client over its quota gets an empty answer: it has heard of nothing, and nobody lost a turn."""
+    cache = FetchSessionCache(10, 1000)
+    first = ask(cache, 0, INITIAL_EPOCH, target("a"), target("b"), target("c"))
+    for item in first.targets:
+        first.must_answer(item, 5, 0, False)
+    second = ask(cache, first.session_id, 1)
+    before = second.told()
+    assert second.must_answer(second.targets[0], 6, 0, True)
+    assert second.must_answer(second.targets[1], 6, 1, False)
+    second.take_back(before)
+    third = ask(cache, first.session_id, 2)
+    assert topics(third) == ["a", "b", "c"]
+    assert [third.must_answer(item, 6, 1, False) for item in third.targets] == [True, True, True]
+
+
+def test_a_session_of_which_the_client_was_not_told_is_dropped() -> None:
+    cache = FetchSessionCache(10, 1000)
+    plan = ask(cache, 0, INITIAL_EPOCH, target("a"))
+    assert plan.session is not None
+    cache.drop(plan.session)
+    assert len(cache) == 0

@@ -49,10 +49,10 @@ from kafka_compat.storage.log import Log
 from kafka_compat.storage.log_dirs import LogDirs
 from kafka_compat.storage.records import Record, build_batch
 from kafka_compat.storage.segment import FileSlice
+from kafka_compat.testing.simulation.filesystem import SimulatedFilesystem
 from tests.simulation.controller import BROKERS, DELAY_MAX_MS, TOPIC, TOPIC_ID, Controller, Controls
 from tests.simulation.producer import IdempotentProducer, Violation
 from tests.simulation.terms import Terms
-from tests.storage.simulated_filesystem import SimulatedFilesystem
 from tests.support.contexts import request_context
 from tests.support.steps import result_of
 
@@ -109,6 +109,8 @@ class Broker:
         self.replicas.restore_high_watermarks(report.high_watermarks)
         self.replicas.fetching = Fetching(self)
         self.fetch_sessions = FetchSessionCache(10, 1_000_000)
+        self.authorizer = None
+        self.quotas = None
         self.fence = Fence(lambda: self.broker_epoch)
         self.states = ReplicaStates(
             self.broker_id, self.replicas, self, lambda topic: self.cluster.min_insync_replicas

@@ -138,6 +138,7 @@ def named(number: int) -> tuple[int, str]:
     return partition, datetime.fromtimestamp(hour / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
 def test_another_value_in_the_same_hour_is_seen(
     kafka: Cluster, source: str, damaged: str, audit: Callable[..., AuditReport]
 ) -> None:

@@ -57,6 +57,7 @@ def assert_same(kafka: Cluster, original: str, copy: str, count: int) -> None:
 
 
 @pytest.mark.timeout(1800)
+@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
 def test_killed_with_9_and_run_again(kafka: Cluster, connector_jars: Path, tmp_path: Path) -> None:
     """Kills of the job and of the broker: each record is there exactly once, as a committed one."""
     topic, copy = kafka.create_topic(partitions=PARTITIONS), kafka.create_topic(partitions=PARTITIONS)

@@ -32,6 +32,7 @@ def fill(kafka: Cluster, topic: str) -> None:
 
 
 @pytest.mark.timeout(1800)
+@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
 def test_killed_with_9_and_run_again(kafka: Cluster, connector_jars: Path, tmp_path: Path) -> None:
     """Kills of the job and of the broker: each flight is there exactly once, in order."""
     topic, copy = kafka.create_topic(partitions=PARTITIONS), kafka.create_topic(partitions=PARTITIONS)

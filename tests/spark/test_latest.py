@@ -55,6 +55,7 @@ def latest(kafka: Cluster, spark: Any, connector_jars: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
 def test_killed_with_9_and_run_again(
     kafka: Cluster, latest: Callable[..., LatestReport], connector_jars: Path, tmp_path: Path
 ) -> None:

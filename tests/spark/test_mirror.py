@@ -30,6 +30,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
 def test_killed_with_9_and_run_again(
     kafka: Cluster, other: Cluster, connector_jars: Path, tmp_path: Path
 ) -> None:

@@ -66,6 +66,7 @@ def assert_same(kafka: Cluster, original: str, copy: str, per_partition: int) ->
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
 def test_killed_with_9_and_run_again(
     kafka: Cluster, sample: str, archive: Path, connector_jars: Path, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ def sample() -> Iterator[tuple[bytes, bytes, int]]:
         yield tail, line, departure_ms
 
 
+@pytest.mark.skipif(not enabled(), reason="each of its jobs has tests of its own every day: with --campaign")
 @pytest.mark.timeout(1800)
 def test_the_walk_through(clusters: dict[str, Cluster], spark: Any, tmp_path: Path) -> None:
     text = (PROJECT / "docs" / "walkthrough.md").read_text()

@@ -46,6 +46,7 @@ def table_in(kafka: Cluster, topic: str) -> dict[tuple[str, str], dict[str, Any]
 
 
 @pytest.mark.timeout(1800)
+@pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
 def test_killed_with_9_and_run_again(kafka: Cluster, connector_jars: Path, tmp_path: Path) -> None:
     """Kills of the job and of the broker: the last results are those of a plain loop, and none is lost."""
     topic, results, dead = (kafka.create_topic(partitions=PARTITIONS) for _ in range(3))

@@ -12,9 +12,9 @@ from kafka_compat.storage.kinds import ControlRecordType
 from kafka_compat.storage.log import Log
 from kafka_compat.storage.log_dirs import LogDirs
 from kafka_compat.storage.records import EndTransactionMarker, Record, build_batch, build_marker
+from kafka_compat.testing.simulation.filesystem import Crash, SimulatedFilesystem
 from tests.storage.cleaning_support import clean, records
 from tests.storage.log_support import START_MS, TOPIC_ID
-from tests.storage.simulated_filesystem import Crash, SimulatedFilesystem
 from tests.support import campaign
 
 DIRECTORY = "/data"

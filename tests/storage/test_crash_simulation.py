@@ -32,7 +32,7 @@ from kafka_compat.storage.errors import DiskFull, NotSettled
 from kafka_compat.storage.log import Log
 from kafka_compat.storage.log_dirs import LogDirs
 from kafka_compat.storage.records import Record, build_batch
-from tests.storage.simulated_filesystem import Crash, SimulatedFilesystem
+from kafka_compat.testing.simulation.filesystem import Crash, SimulatedFilesystem
 from tests.storage.stepped_worker import SteppedWorker
 from tests.support import campaign
 from tests.support.steps import result_of

@@ -20,8 +20,8 @@ from kafka_compat.storage.errors import (
 )
 from kafka_compat.storage.kinds import ControlRecordType
 from kafka_compat.storage.records import EndTransactionMarker, build_marker
+from kafka_compat.testing.simulation.filesystem import SimulatedFilesystem
 from tests.storage.log_support import START_MS, Harness, append, batch, offsets
-from tests.storage.simulated_filesystem import SimulatedFilesystem
 from tests.support.steps import result_of
 
 BATCH_BYTES = len(batch(10))

@@ -20,8 +20,8 @@ from kafka_compat.storage.filesystem import RealFilesystem
 from kafka_compat.storage.folder_names import parse_folder_name
 from kafka_compat.storage.legacy import Message, encode_message, read_message
 from kafka_compat.storage.log import Log
+from kafka_compat.testing.simulation.filesystem import SimulatedFilesystem
 from tests.storage.log_support import START_MS, TOPIC_ID, Harness, append, batch, offsets
-from tests.storage.simulated_filesystem import SimulatedFilesystem
 from tests.support.steps import result_of
 
 LOG = "00000000000000000000.log"

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from kafka_compat.network.api import Api
 from kafka_compat.network.budget import AnswerBudget, RequestBudget
-from kafka_compat.network.connection import Connection, Host
+from kafka_compat.network.connection import Connection
+from kafka_compat.network.host import Host
 from kafka_compat.network.limits import Limits
 from kafka_compat.network.request import RequestContext
 from kafka_compat.network.turns import Turns
@@ -34,11 +35,12 @@ def _connection() -> Connection:
         limits=Limits(1 << 20, 60_000, 10, 10, 60_000),
         scratch=memoryview(bytearray(16)),
         use_sendfile=False,
+        dispatch=ignore,
         turns=Turns(nothing.time, ignore),
         request_budget=RequestBudget(1 << 20),
         answer_budget=AnswerBudget(1 << 20, ignore, lambda: None),
     )
-    return Connection(cast("Host", host), "PLAINTEXT", socket.socket(), ("127.0.0.1", 0))
+    return Connection(cast("Host", host), "PLAINTEXT", socket.socket(), ("127.0.0.1", 0), None)
 
 
 @functools.cache

@@ -15,8 +15,8 @@ from pathlib import Path
 BROKER_VERSIONS = ("3.9.1", "4.1.0")
 """Versions of which we run servers and tools: the last with ZooKeeper, and one of the KRaft-only line."""
 
-CLIENT_VERSIONS = ("0.9.0.1", "0.10.2.2", "1.1.1")
-"""Old versions of which only kafka-clients is fetched."""
+CLIENT_VERSIONS = ("0.9.0.1", "0.10.2.2", "1.1.1", "4.4.0")
+"""Old versions and the newest, of which only kafka-clients is fetched."""
 
 _POM = Path(__file__).resolve().parent.parent / "pom.xml"
 
@@ -30,11 +30,12 @@ def cache_directory() -> Path:
 def jars(version: str) -> Path:
     """The folder with the jars of that Kafka version, fetched on first use.
 
-    Versions before 2.0 hold kafka-clients and its dependencies alone; later ones servers and tools too.
+    Those of CLIENT_VERSIONS hold kafka-clients and its dependencies alone; others servers and tools too.
     Raises RuntimeError with Maven's output when they cannot be fetched.
     """
-    profile = "client" if int(version.split(".")[0]) < 2 else "broker"
-    return _fetched(version, cache_directory() / f"kafka-{version}", profile)
+    if version in CLIENT_VERSIONS:
+        return _fetched(version, cache_directory() / f"client-{version}", "client")
+    return _fetched(version, cache_directory() / f"kafka-{version}", "broker")
 
 
 def streams(version: str) -> Path:

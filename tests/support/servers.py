@@ -178,9 +178,13 @@ class ZooKeeper(Server):
 
     name = "zookeeper"
 
-    def _new_process(self) -> Process:
-        file = self.directory / "zoo.cfg"
-        settings = {
+    def __init__(self, directory: Path, *, port: int | None = None) -> None:
+        super().__init__(directory, port=port)
+        self.jvm_options: list[str] = []
+
+    def settings(self) -> dict[str, str]:
+        """What zoo.cfg holds."""
+        return {
             "dataDir": str(self.directory / "zookeeper-data"),
             "clientPort": str(self.port),
             "clientPortAddress": self.host,
@@ -188,9 +192,17 @@ class ZooKeeper(Server):
             "maxClientCnxns": "0",
             "tickTime": "500",
             "maxSessionTimeout": "60000",
+            # What is killed here are processes, after which the files are whole without it; and where a disk
+            # takes a second for it, as those of build machines do, sessions of two seconds end.
+            "forceSync": "no",
         }
-        file.write_text(_properties(settings))
-        command = java.command("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(file))
+
+    def _new_process(self) -> Process:
+        file = self.directory / "zoo.cfg"
+        file.write_text(_properties(self.settings()))
+        command = java.command(
+            "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(file), jvm_options=self.jvm_options
+        )
         return Process([*self.launcher, *command], self.log, "PrepRequestProcessor.*started")
 
 
@@ -209,8 +221,10 @@ class GenuineKafka(Server):
         port: int | None = None,
         heap: str = "512M",
         zookeeper: ZooKeeper | None = None,
+        jvm_options: Sequence[str] = (),
     ) -> None:
         super().__init__(directory, port=port)
+        self.jvm_options = jvm_options
         self.version = version
         self.mode = mode
         self.heap = heap
@@ -298,7 +312,7 @@ class GenuineKafka(Server):
             str(self.properties_file),
             version=self.version,
             heap=self.heap,
-            jvm_options=_KAFKA_JVM,
+            jvm_options=(*_KAFKA_JVM, *self.jvm_options),
         )
         return Process(line, self.log, r"\[KafkaServer id=\d+\] started|Kafka Server started")
 

@@ -1,4 +1,4 @@
-"""One pair of brokers for all comparisons of tools."""
+"""A pair of brokers for each module that compares tools: some change one of both alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.tools.world import Pair
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     found = Pair(tmp_path_factory.mktemp("tools"))
     yield found

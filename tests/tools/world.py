@@ -158,7 +158,7 @@ class Side:
         self.folder = folder
         self.files = folder / "files"
         """For the files that tools are given."""
-        self._tools = JavaTools()
+        self.tools = JavaTools()
         self.log_dirs = [Path(item) for item in _log_dirs(server).split(",")]
         self._content = Content(self.address)
         self.files.mkdir()
@@ -178,8 +178,8 @@ class Side:
             pattern = given.pop()
             found = sorted(str(file) for place in self.log_dirs for file in place.glob(pattern))
             found.sort(key=lambda name: name.partition("/disk-")[2][2:])
-            return self._tools.run(tool, *given, "--files", ",".join(found))
-        return self._tools.run(tool, "--bootstrap-server", self.address, *given)
+            return self.tools.run(tool, *given, "--files", ",".join(found))
+        return self.tools.run(tool, "--bootstrap-server", self.address, *given)
 
     def has_moved(self, topic: str, count: int) -> bool:
         """Whether so many partitions lie in the second log directory alone."""
@@ -189,7 +189,7 @@ class Side:
 
     def close(self) -> None:
         self._content.close()
-        self._tools.close()
+        self.tools.close()
         self.server.stop()
 
 

@@ -12,7 +12,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
+
+from tests.support.client_security import for_kafka_python, for_librdkafka
 
 GROUP = "copiers"
 TRANSACTIONAL_ID = "copier"
@@ -50,6 +52,7 @@ class Librdkafka:
             # Otherwise 2.16 drops all brokers when none is alive, and waits without end for the coordinator
             # of the group on the one that it dropped; against genuine Kafka 3.9.1 just so.
             "metadata.recovery.strategy": "none",
+            **for_librdkafka(),
         }
         self._producer = Producer(
             {
@@ -109,13 +112,13 @@ class KafkaPython:
 
         self._offset = OffsetAndMetadata
         self._source = TopicPartition("source", 0)
-        servers = address.split(",")
+        reached: dict[str, Any] = {"bootstrap_servers": address.split(","), **for_kafka_python()}
         self._producer = KafkaProducer(
-            bootstrap_servers=servers, transactional_id=TRANSACTIONAL_ID, transaction_timeout_ms=20_000
+            **reached, transactional_id=TRANSACTIONAL_ID, transaction_timeout_ms=20_000
         )
         self._producer.init_transactions()
         self._consumer = KafkaConsumer(
-            bootstrap_servers=servers,
+            **reached,
             group_id=GROUP,
             isolation_level="read_committed",
             enable_auto_commit=False,

@@ -9,11 +9,13 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.support.client_security import for_librdkafka
+
 PATIENCE_S = 40
 
 
 def create_topic(address: str, name: str, partitions: int = 1) -> None:
-    admin = AdminClient({"bootstrap.servers": address})
+    admin = AdminClient({"bootstrap.servers": address, **for_librdkafka()})
     for future in admin.create_topics([NewTopic(name, partitions, 1)]).values():
         future.result(PATIENCE_S)
 
@@ -26,6 +28,7 @@ def transactional_producer(address: str, transactional_id: str, **settings: Any)
             "transactional.id": transactional_id,
             "linger.ms": 0,
             "reconnect.backoff.max.ms": 200,
+            **for_librdkafka(),
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
     )
@@ -43,6 +46,7 @@ def new_consumer(address: str, group: str, isolation: str = "read_committed", **
             "isolation.level": isolation,
             "enable.partition.eof": True,
             "reconnect.backoff.max.ms": 200,
+            **for_librdkafka(),
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
     )

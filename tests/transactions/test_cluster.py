@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +17,8 @@ from kafka_compat.coordinators.shards import shard_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.metadata.topic_names import TRANSACTIONS_TOPIC
 from tests.cluster.embedded import EmbeddedCluster, until
+from tests.support import campaign
+from tests.support.secured import Secured
 from tests.transactions import programs
 from tests.transactions.programs import PATIENCE_S, read_all, transactional_producer, write
 
@@ -23,17 +26,19 @@ PARTITIONS = 6
 T = TypeVar("T")
 
 
-@pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
-    cluster = EmbeddedCluster(tmp_path)
-    await cluster.start()
-    assert await cluster.create_topic("topic", PARTITIONS) == ErrorCode.NONE
-    yield cluster
-    await cluster.stop()
+@pytest.fixture(params=["plain", "secured"] if campaign.enabled() else ["plain"])
+async def cluster(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[EmbeddedCluster]:
+    security = Secured(tmp_path / "security") if request.param == "secured" else None
+    cluster = EmbeddedCluster(tmp_path, security=security)
+    with security.clients() if security is not None else nullcontext():
+        await cluster.start()
+        assert await cluster.create_topic("topic", PARTITIONS) == ErrorCode.NONE
+        yield cluster
+        await cluster.stop()
 
 
 def addresses(cluster: EmbeddedCluster) -> str:
-    return ",".join(f"127.0.0.1:{broker.addresses['PLAINTEXT'][1]}" for broker in cluster.brokers.values())
+    return ",".join(f"127.0.0.1:{cluster.port(broker_id)}" for broker_id in cluster.brokers)
 
 
 async def client(program: Callable[..., T], *arguments: Any, **settings: Any) -> T:

@@ -17,12 +17,15 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from tests.clients.programs import java_command
 from tests.faults.cluster import FaultCluster
 from tests.support import campaign, java
+from tests.support.client_security import for_librdkafka, java_file
 from tests.support.servers import PROJECT, KafkaCompatBroker
 from tests.transactions.copier import CLIENTS, GROUP, TRANSACTIONAL_ID
 from tests.transactions.programs import await_markers, create_topic, read_all
 
+JAVA = ("java-3.9.1", "java-4.1.0")
 JAVA_COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
 RUN_S = 500
 SETTINGS = {
@@ -30,8 +33,11 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "4",
     "controlled.shutdown.enable": "false",
 }
-ALL = [(brokers, client) for brokers in (1, 3) for client in ("java-3.9.1", "java-4.1.0", *CLIENTS)]
-EVERYDAY = [(3, "librdkafka")]
+ALL = [
+    *((brokers, client, "plain") for brokers in (1, 3) for client in (*JAVA, *CLIENTS)),
+    *((3, client, "secured") for client in (*JAVA, *CLIENTS)),
+]
+EVERYDAY = [(3, "librdkafka", "secured")]
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -62,8 +68,8 @@ def one_broker(directory: Path) -> Iterator[Brokers]:
 
 
 @contextmanager
-def three_brokers(directory: Path) -> Iterator[Brokers]:
-    with FaultCluster(directory, session_timeout_ms=3000, overrides=SETTINGS) as cluster:
+def three_brokers(directory: Path, secured: bool) -> Iterator[Brokers]:
+    with FaultCluster(directory, session_timeout_ms=3000, overrides=SETTINGS, secured=secured) as cluster:
         for topic in ("source", "target"):
             cluster.create_topic(topic, 1)
 
@@ -89,8 +95,9 @@ class Copier:
     """A process that is started again when it ends too early."""
 
     def __init__(self, client: str, address: str, total: int, log: Path) -> None:
-        self._line = _java_line(client, address, total)
-        if not client.startswith("java"):
+        if client.startswith("java-"):
+            self._line = _java_line(client.removeprefix("java-"), address, total)
+        else:
             self._line = [sys.executable, "-m", "tests.transactions.copier", client, address, str(total)]
         self._log = log
         self._process: subprocess.Popen[Any] | None = None
@@ -116,7 +123,11 @@ class Copier:
         return code == 0
 
 
-def _java_line(client: str, address: str, total: int) -> list[str]:
+def _java_line(version: str, address: str, total: int) -> list[str]:
+    """Of Kafka's own copier; where clients log in, which that one cannot, of ours."""
+    if java_file() is not None:
+        source = Path(__file__).with_name("Copier.java")
+        return [*java_command("Copier", version, (str(source),)), address, str(total)]
     arguments = {
         "--broker-list": address,
         "--input-topic": "source",
@@ -132,14 +143,14 @@ def _java_line(client: str, address: str, total: int) -> list[str]:
         JAVA_COPIER,
         *[part for pair in arguments.items() for part in pair],
         "--enable-random-aborts",
-        version=client.removeprefix("java-") if client.startswith("java-") else java.DEFAULT_VERSION,
+        version=version,
         jvm_options=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
     )
 
 
 def feed(address: str, total: int) -> None:
     """The records `0` to `total - 1`: the number of each is its offset."""
-    producer = Producer({"bootstrap.servers": address, "enable.idempotence": True})
+    producer = Producer({"bootstrap.servers": address, "enable.idempotence": True, **for_librdkafka()})
     for number in range(total):
         producer.produce("source", str(number).encode(), partition=0)
         if number % 1000 == 0:
@@ -147,14 +158,22 @@ def feed(address: str, total: int) -> None:
     assert producer.flush(60) == 0
 
 
-@pytest.mark.parametrize(("count", "client"), ALL if campaign.enabled() else EVERYDAY)
-def test_copying_while_brokers_and_copiers_are_killed(tmp_path: Path, count: int, client: str) -> None:
-    total = campaign.rounds(2000, 33_333)
-    faults = campaign.rounds(3, 8)
-    with (one_broker if count == 1 else three_brokers)(tmp_path) as brokers:
+@pytest.mark.parametrize(("count", "client", "form"), ALL if campaign.enabled() else EVERYDAY)
+def test_copying_while_brokers_and_copiers_are_killed(
+    tmp_path: Path, count: int, client: str, form: str
+) -> None:
+    total, faults = campaign.rounds(2000, 33_333), campaign.rounds(3, 8)
+    with one_broker(tmp_path) if count == 1 else three_brokers(tmp_path, form == "secured") as brokers:
         feed(brokers.addresses, total)
         copier = Copier(client, brokers.addresses, total, tmp_path / "copier.log")
-        progress = Consumer({"bootstrap.servers": brokers.addresses, "group.id": "progress", "log_level": 2})
+        progress = Consumer(
+            {
+                "bootstrap.servers": brokers.addresses,
+                "group.id": "progress",
+                "log_level": 2,
+                **for_librdkafka(),
+            }
+        )
         copier.start()
         begun = time.monotonic()
         kills = 0
@@ -180,8 +199,8 @@ def test_copying_while_brokers_and_copiers_are_killed(tmp_path: Path, count: int
     assert copied == [str(number) for number in range(total)], "all of them, once, in order"
     assert len(everything) > total, "some were aborted"
     print(
-        f"{client} on {count}: {total} records, {faults - faults // 3} kills of brokers, {copier.lives} "
-        f"lives of the copier, {len(everything) - total} aborted records, {seconds:.0f} s"
+        f"{client} on {count}, {form}: {total} records, {faults - faults // 3} kills of brokers, "
+        f"{copier.lives} lives of the copier, {len(everything) - total} aborted records, {seconds:.0f} s"
     )
 
 

@@ -88,7 +88,7 @@ async def run(address: str, transactions: int, proxies: list[LateProxy]) -> tupl
 
 
 async def test_late_requests_of_version_2_change_nothing(tmp_path: Path) -> None:
-    transactions = campaign.rounds(18, 500)
+    transactions = campaign.rounds(9, 500)
     held: Counter[ApiKey] = Counter()
     async with cluster_behind_proxies(tmp_path, 2, held) as proxies:
         address = ",".join(f"127.0.0.1:{proxy.port}" for proxy in proxies)

@@ -17,6 +17,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.structs import OffsetAndMetadata
 
 from tests.clients.drivers.channel import Answer, MemberLog, serve, to_bytes, to_text
+from tests.support.client_security import for_aiokafka
 
 STRATEGIES = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
 
@@ -24,6 +25,8 @@ STRATEGIES = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartition
 def code_of(error: BaseException) -> int | None:
     if isinstance(error, aiokafka.errors.MessageSizeTooLargeError):  # refused before it was sent
         return 10
+    if isinstance(error, aiokafka.errors.ProducerFenced):  # its class for 47 and 90
+        return 90
     return getattr(error, "errno", None)
 
 
@@ -44,7 +47,11 @@ class Member:
         self._task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
-        await self.consumer.start()
+        try:
+            await self.consumer.start()
+        except aiokafka.errors.KafkaError as failure:
+            self.log.error = repr(failure)
+            return
         while True:
             try:
                 polled = await self.consumer.getmany(timeout_ms=50)
@@ -66,6 +73,7 @@ class Member:
 class Client:
     def __init__(self) -> None:
         self._members: dict[str, Member] = {}
+        self._transactional: dict[str, AIOKafkaProducer] = {}
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
@@ -82,7 +90,7 @@ class Client:
         return call
 
     async def _as_admin(self, bootstrap: str, verb: str, *arguments: Any, **named: Any) -> Any:
-        admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+        admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, **for_aiokafka())
         await admin.start()
         try:
             work: Awaitable[Any] = getattr(admin, verb)(*arguments, **named)
@@ -91,7 +99,9 @@ class Client:
             await admin.close()
 
     async def _consumer(self, bootstrap: str, **settings: Any) -> AIOKafkaConsumer:
-        consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False, **settings)
+        # Whoever may not read waits for the end of a request, and again when it is closed.
+        given = {"enable_auto_commit": False, "request_timeout_ms": 10_000, **settings}
+        consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, **for_aiokafka(), **given)
         await consumer.start()
         return consumer
 
@@ -106,6 +116,7 @@ class Client:
         max_request_bytes: int = 1_048_576,
     ) -> Answer:
         producer = AIOKafkaProducer(
+            **for_aiokafka(),
             bootstrap_servers=bootstrap,
             compression_type=None if codec == "none" else codec,
             acks="all" if acks == "all" else int(acks),
@@ -115,32 +126,62 @@ class Client:
         )
         await producer.start()
         try:
-            sent: list[asyncio.Future[Any] | BaseException] = []
-            for record in records:
-                try:
-                    future = await producer.send(
-                        topic,
-                        value=to_bytes(record.get("value")),
-                        key=to_bytes(record.get("key")),
-                        partition=record.get("partition"),
-                        timestamp_ms=record.get("timestamp"),
-                        headers=[(name, to_bytes(value)) for name, value in record.get("headers", [])],
-                    )
-                    sent.append(future)
-                except aiokafka.errors.KafkaError as error:
-                    sent.append(error)
-            results: list[Any] = []
-            for pending in sent:
-                try:
-                    if isinstance(pending, BaseException):
-                        raise pending
-                    done = await asyncio.wait_for(pending, 30)
-                    results.append(None if done is None else [done.partition, done.offset])  # acks=0
-                except aiokafka.errors.KafkaError as error:
-                    results.append({"error": code_of(error)})
-            return {"results": results}
+            return await self._sent(producer, topic, records)
         finally:
             await producer.stop()
+
+    async def _sent(self, producer: AIOKafkaProducer, topic: str, records: list[Answer]) -> Answer:
+        sent: list[asyncio.Future[Any] | BaseException] = []
+        for record in records:
+            try:
+                future = await producer.send(
+                    topic,
+                    value=to_bytes(record.get("value")),
+                    key=to_bytes(record.get("key")),
+                    partition=record.get("partition"),
+                    timestamp_ms=record.get("timestamp"),
+                    headers=[(name, to_bytes(value)) for name, value in record.get("headers", [])],
+                )
+                sent.append(future)
+            except aiokafka.errors.KafkaError as error:
+                sent.append(error)
+        results: list[Any] = []
+        for pending in sent:
+            try:
+                if isinstance(pending, BaseException):
+                    raise pending
+                done = await asyncio.wait_for(pending, 30)
+                results.append(None if done is None else [done.partition, done.offset])  # acks=0
+            except aiokafka.errors.KafkaError as error:
+                results.append({"error": code_of(error)})
+        return {"results": results}
+
+    async def _begin(self, bootstrap: str, id: str, topic: str, records: list[Answer]) -> Answer:
+        if id not in self._transactional:
+            producer = AIOKafkaProducer(
+                **for_aiokafka(), bootstrap_servers=bootstrap, transactional_id=id, linger_ms=20
+            )
+            await producer.start()
+            self._transactional[id] = producer
+        await asyncio.wait_for(self._transactional[id].begin_transaction(), 30)
+        return await self._sent(self._transactional[id], topic, records)
+
+    async def _end(self, id: str, end: str) -> Answer:
+        producer = self._transactional[id]
+        ending = producer.commit_transaction() if end == "commit" else producer.abort_transaction()
+        await asyncio.wait_for(ending, 30)
+        return {}
+
+    async def transaction_open(self, **begin: Any) -> Answer:
+        return await self._begin(**begin)
+
+    async def transaction_end(self, id: str, end: str) -> Answer:
+        return await self._end(id, end)
+
+    async def transaction(self, end: str, **begin: Any) -> Answer:
+        answer = await self._begin(**begin)
+        await self._end(begin["id"], end)
+        return answer
 
     async def consume(
         self,
@@ -236,6 +277,7 @@ class Client:
     ) -> Answer:
         consumer = AIOKafkaConsumer(
             *topics,
+            **for_aiokafka(),
             bootstrap_servers=bootstrap,
             group_id=group,
             group_instance_id=instance,

@@ -22,11 +22,20 @@ from confluent_kafka.admin import (
 )
 
 from tests.clients.drivers.channel import Answer, MemberLog, serve, to_bytes, to_text
+from tests.support.client_security import for_librdkafka
+
+_OWN = {KafkaError._FENCED: KafkaError.PRODUCER_FENCED}
+"""Codes that librdkafka has beside Kafka's, as Kafka's."""
+
+
+def _code(error: KafkaError) -> int:
+    code = int(error.code())
+    return int(_OWN.get(code, code))
 
 
 def code_of(error: BaseException) -> int | None:
     if isinstance(error, KafkaException) and isinstance(error.args[0], KafkaError):
-        return int(error.args[0].code())
+        return _code(error.args[0])
     return None
 
 
@@ -50,7 +59,7 @@ class Member:
         self.log = MemberLog()
         self._jobs: queue.Queue[tuple[Callable[[Consumer], Any], Future[Any]]] = queue.Queue()
         self._stopped = False
-        self._consumer = Consumer(settings)
+        self._consumer = Consumer({**settings, **for_librdkafka()})
         self._consumer.subscribe(topics)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -87,15 +96,22 @@ class Client:
     def __init__(self) -> None:
         self._members: dict[str, Member] = {}
         self._admins: dict[str, AdminClient] = {}
+        self._transactional: dict[str, Producer] = {}
 
     def _admin(self, bootstrap: str) -> AdminClient:
         if bootstrap not in self._admins:
-            self._admins[bootstrap] = AdminClient({"bootstrap.servers": bootstrap})
+            self._admins[bootstrap] = AdminClient({"bootstrap.servers": bootstrap, **for_librdkafka()})
         return self._admins[bootstrap]
 
     def _consumer(self, bootstrap: str, **settings: Any) -> Consumer:
         return Consumer(
-            {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False, **settings}
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "unused",
+                "enable.auto.commit": False,
+                **for_librdkafka(),
+                **settings,
+            }
         )
 
     def produce(
@@ -110,6 +126,7 @@ class Client:
     ) -> Answer:
         producer = Producer(
             {
+                **for_librdkafka(),
                 "bootstrap.servers": bootstrap,
                 "compression.type": codec,
                 "acks": acks,
@@ -119,12 +136,15 @@ class Client:
                 "partitioner": "murmur2_random",
             }
         )
+        return self._sent(producer, topic, records)
+
+    def _sent(self, producer: Producer, topic: str, records: list[Answer]) -> Answer:
         results: list[Any] = [None] * len(records)
 
         def report(index: int) -> Callable[[KafkaError | None, Message], None]:
             def delivered(error: KafkaError | None, message: Message) -> None:
                 results[index] = (
-                    [message.partition(), message.offset()] if error is None else {"error": error.code()}
+                    [message.partition(), message.offset()] if error is None else {"error": _code(error)}
                 )
 
             return delivered
@@ -144,6 +164,31 @@ class Client:
                 results[index] = {"error": code_of(error)}
         producer.flush(30)
         return {"results": results}
+
+    def transaction_open(
+        self, bootstrap: str, id: str, topic: str, records: list[Answer], timeout_ms: int = 60_000
+    ) -> Answer:
+        if id not in self._transactional:
+            settings = {"bootstrap.servers": bootstrap, "transactional.id": id, "linger.ms": 20}
+            settings["transaction.timeout.ms"] = timeout_ms
+            producer = Producer({**for_librdkafka(), **settings})
+            producer.init_transactions(30)
+            self._transactional[id] = producer
+        self._transactional[id].begin_transaction()
+        return self._sent(self._transactional[id], topic, records)
+
+    def transaction_end(self, id: str, end: str) -> Answer:
+        producer = self._transactional[id]
+        if end == "commit":
+            producer.commit_transaction(30)
+        else:
+            producer.abort_transaction(30)
+        return {}
+
+    def transaction(self, end: str, **begin: Any) -> Answer:
+        answer = self.transaction_open(**begin)
+        self.transaction_end(begin["id"], end)
+        return answer
 
     def consume(
         self,

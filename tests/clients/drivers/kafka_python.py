@@ -24,6 +24,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from tests.clients.drivers.channel import Answer, MemberLog, serve, to_bytes, to_text
+from tests.support.client_security import for_kafka_python
 
 STRATEGIES = {
     "range": RangePartitionAssignor,
@@ -88,14 +89,17 @@ class Client:
     def __init__(self) -> None:
         self._members: dict[str, Member] = {}
         self._admins: dict[str, KafkaAdminClient] = {}
+        self._transactional: dict[str, KafkaProducer] = {}
 
     def _admin(self, bootstrap: str) -> KafkaAdminClient:
         if bootstrap not in self._admins:
-            self._admins[bootstrap] = KafkaAdminClient(bootstrap_servers=bootstrap)
+            self._admins[bootstrap] = KafkaAdminClient(bootstrap_servers=bootstrap, **for_kafka_python())
         return self._admins[bootstrap]
 
     def _consumer(self, bootstrap: str, **settings: Any) -> KafkaConsumer:
-        return KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False, **settings)
+        return KafkaConsumer(
+            bootstrap_servers=bootstrap, enable_auto_commit=False, **for_kafka_python(), **settings
+        )
 
     def produce(
         self,
@@ -108,6 +112,7 @@ class Client:
         max_request_bytes: int = 1_048_576,
     ) -> Answer:
         producer = KafkaProducer(
+            **for_kafka_python(),
             bootstrap_servers=bootstrap,
             compression_type=None if codec == "none" else codec,
             acks="all" if acks == "all" else int(acks),
@@ -115,28 +120,60 @@ class Client:
             max_request_size=max_request_bytes,
             linger_ms=20,
         )
-        sent: list[Any] = []
         try:
-            for record in records:
-                future = producer.send(
-                    topic,
-                    value=to_bytes(record.get("value")),
-                    key=to_bytes(record.get("key")),
-                    partition=record.get("partition"),
-                    timestamp_ms=record.get("timestamp"),
-                    headers=[(name, to_bytes(value)) for name, value in record.get("headers", [])],
-                )
-                sent.append(future)
-            results: list[Any] = []
-            for future in sent:
-                try:
-                    done = future.get(30)
-                    results.append([done.partition, done.offset])
-                except kafka.errors.KafkaError as error:
-                    results.append({"error": code_of(error)})
-            return {"results": results}
+            return self._sent(producer, topic, records)
         finally:
             producer.close()
+
+    def _sent(self, producer: KafkaProducer, topic: str, records: list[Answer]) -> Answer:
+        sent: list[Any] = []
+        for record in records:
+            future = producer.send(
+                topic,
+                value=to_bytes(record.get("value")),
+                key=to_bytes(record.get("key")),
+                partition=record.get("partition"),
+                timestamp_ms=record.get("timestamp"),
+                headers=[(name, to_bytes(value)) for name, value in record.get("headers", [])],
+            )
+            sent.append(future)
+        results: list[Any] = []
+        for future in sent:
+            try:
+                done = future.get(30)
+                results.append([done.partition, done.offset])
+            except kafka.errors.KafkaError as error:
+                results.append({"error": code_of(error)})
+        return {"results": results}
+
+    def transaction_open(
+        self, bootstrap: str, id: str, topic: str, records: list[Answer], timeout_ms: int = 60_000
+    ) -> Answer:
+        if id not in self._transactional:
+            producer = KafkaProducer(
+                **for_kafka_python(),
+                bootstrap_servers=bootstrap,
+                transactional_id=id,
+                transaction_timeout_ms=timeout_ms,
+                linger_ms=20,
+            )
+            producer.init_transactions()
+            self._transactional[id] = producer
+        self._transactional[id].begin_transaction()
+        return self._sent(self._transactional[id], topic, records)
+
+    def transaction_end(self, id: str, end: str) -> Answer:
+        producer = self._transactional[id]
+        if end == "commit":
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+        return {}
+
+    def transaction(self, end: str, **begin: Any) -> Answer:
+        answer = self.transaction_open(**begin)
+        self.transaction_end(begin["id"], end)
+        return answer
 
     def consume(
         self,

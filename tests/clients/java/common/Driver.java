@@ -9,6 +9,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
@@ -17,6 +18,7 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -58,6 +60,9 @@ public final class Driver {
                 case "member_state": return members.get(request.text("member")).state();
                 case "member_commit": return members.get(request.text("member")).commit();
                 case "member_stop": return members.remove(request.text("member")).leave();
+                case "transaction":
+                case "transaction_open":
+                case "transaction_end": return Compat.transaction(request);
                 default: return Compat.admin(request);
             }
         } catch (Throwable failure) {
@@ -91,11 +96,25 @@ public final class Driver {
         return bytes == null ? null : new String(bytes, StandardCharsets.ISO_8859_1);
     }
 
+    /** How to reach the broker where that takes more than an address; see support/client_security.py. */
+    static void secure(Properties settings) {
+        String file = System.getenv("CLIENT_SECURITY_PROPERTIES");
+        if (file == null) {
+            return;
+        }
+        try (java.io.InputStream stream = new java.io.FileInputStream(file)) {
+            settings.load(stream);
+        } catch (java.io.IOException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
     static KafkaConsumer<byte[], byte[]> consumer(String bootstrap, Map<String, Object> more) {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", bootstrap);
         settings.put("enable.auto.commit", "false");
         settings.putAll(more);
+        secure(settings);
         return new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
@@ -109,20 +128,33 @@ public final class Driver {
             settings.put("max.request.size", String.valueOf(request.number("max_request_bytes", -1)));
         }
         Compat.producerSettings(settings, request);
-        List<Object> results = new ArrayList<>();
+        secure(settings);
         try (KafkaProducer<byte[], byte[]> producer =
                  new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
-            List<Future<RecordMetadata>> sent = new ArrayList<>();
-            for (Arguments record : request.objects("records")) {
+            return sent(producer, request);
+        }
+    }
+
+    /** The request's records, sent and answered for. */
+    static Map<String, Object> sent(KafkaProducer<byte[], byte[]> producer, Arguments request) throws Exception {
+        List<Object> results = new ArrayList<>();
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
+        for (Arguments record : request.objects("records")) {
+            try {
                 sent.add(producer.send(Compat.record(request.text("topic"), record)));
+            } catch (KafkaException failure) {
+                // A producer that has failed for good takes no more records; how many it has taken is chance.
+                CompletableFuture<RecordMetadata> refused = new CompletableFuture<>();
+                refused.completeExceptionally(failure);
+                sent.add(refused);
             }
-            for (Future<RecordMetadata> future : sent) {
-                try {
-                    RecordMetadata done = future.get(30, TimeUnit.SECONDS);
-                    results.add(Arrays.asList((long) done.partition(), done.offset()));
-                } catch (ExecutionException failure) {
-                    results.add(with("error", error(failure).get("error")));
-                }
+        }
+        for (Future<RecordMetadata> future : sent) {
+            try {
+                RecordMetadata done = future.get(30, TimeUnit.SECONDS);
+                results.add(Arrays.asList((long) done.partition(), done.offset()));
+            } catch (ExecutionException failure) {
+                results.add(with("error", error(failure).get("error")));
             }
         }
         return with("results", results);

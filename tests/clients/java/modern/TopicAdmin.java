@@ -26,6 +26,7 @@ final class TopicAdmin {
     static AdminClient connect(Arguments request) {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", request.text("bootstrap"));
+        Driver.secure(settings);
         return AdminClient.create(settings);
     }
 

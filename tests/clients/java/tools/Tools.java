@@ -62,7 +62,9 @@ public final class Tools {
 
     private static void exit(int code, String message) {
         if (exitCode == null) exitCode = code;
-        if (message != null) System.err.println(message);
+        // What tools print when they catch this is nothing that a process prints after its end.
+        OUT.target = new ByteArrayOutputStream();
+        ERR.target = new ByteArrayOutputStream();
         throw new Exited();
     }
 
@@ -84,6 +86,8 @@ public final class Tools {
                 failure.getCause().printStackTrace();
             }
         }
+        OUT.target = out;
+        ERR.target = err;
         for (Runnable hook : HOOKS) {
             Thread thread = new Thread(hook);
             thread.start();

@@ -65,6 +65,10 @@ final class Compat {
             : "org.apache.kafka.clients.consumer.RangeAssignor";
     }
 
+    static Map<String, Object> transaction(Arguments request) {
+        throw new UnsupportedOperationException("transactions came with 0.11");
+    }
+
     static Map<String, Object> admin(Arguments request) {
         throw new UnsupportedOperationException("the admin client came with 0.11");
     }

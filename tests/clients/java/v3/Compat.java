@@ -102,6 +102,10 @@ final class Compat {
         return admin.describeTopics(Collections.singleton(topic)).allTopicNames().get().get(topic);
     }
 
+    static Map<String, Object> transaction(Arguments request) throws Exception {
+        return Transactions.call(request);
+    }
+
     static Map<String, Object> admin(Arguments request) throws Exception {
         try (AdminClient admin = TopicAdmin.connect(request)) {
             Map<String, Object> answer = TopicAdmin.call(admin, request);

@@ -43,6 +43,7 @@ class Inode:
     changes: list[tuple[int, bytes] | int] = field(default_factory=list)
     """(position, bytes) for a write, a size for a truncation."""
     modified_ms: int = 0
+    links: int = 1
     changed_ns: int = field(default_factory=_changes.__next__)
 
     def write(self, position: int, data: bytes) -> None:
@@ -84,8 +85,9 @@ class Inode:
                     _write_some_sectors(content, *change, sector_kept, chance)
             # The size is a field of its own: it may be durable before the bytes are, or lag behind.
             if len(content) > len(self.durable) and chance.random() < 0.5:
-                del content[chance.randint(len(self.durable), len(content)) :]
-        return Inode(content, bytes(content), [], self.modified_ms, self.changed_ns)
+                size_bytes = chance.randint(len(self.durable), len(content))
+                del content[size_bytes:]
+        return Inode(content, bytes(content), [], self.modified_ms, changed_ns=self.changed_ns)
 
 
 def _write_some_sectors(
@@ -140,7 +142,8 @@ class SimulatedFile:
             filesystem.room_bytes = room - len(content)
             if not content:
                 raise OSError(28, "No space left on device")
-        torn = content[: filesystem.chance.randint(0, len(content))]
+        torn_bytes = filesystem.chance.randint(0, len(content))
+        torn = content[:torn_bytes]
         filesystem.step(lambda: inode.write(len(inode.content), torn))
         inode.write(len(inode.content), content)
         inode.modified_ms = filesystem.now_ms
@@ -279,6 +282,9 @@ class SimulatedFilesystem:
         return bytes(self._file(path).content)
 
     def write_file(self, path: str, content: Buffer) -> None:
+        found = self._find(path)
+        if isinstance(found, Inode) and found.links > 1:
+            self.unlink(path)
         if isinstance(self._find(path), Inode):
             file = self.open(path)
             file.truncate(0)
@@ -286,7 +292,8 @@ class SimulatedFilesystem:
             file = self.create(path)
         view = memoryview(content)
         while view:
-            view = view[file.write(view) :]
+            written_bytes = file.write(view)
+            view = view[written_bytes:]
 
     def write_file_atomically(self, path: str, content: Buffer) -> None:
         temporary = temporary_name(path)
@@ -315,8 +322,23 @@ class SimulatedFilesystem:
 
         self._change_names(folder, change)
 
+    def link(self, source: str, target: str) -> None:
+        inode = self._file(source)
+        folder, name = self._parent(target)
+        self._change_names(folder, lambda: folder.names.update({name: inode}))
+        inode.links += 1
+
+    def unshare(self, path: str) -> None:
+        found = self._find(path)
+        if isinstance(found, Inode) and found.links > 1:
+            found.links -= 1
+            self.write_file_atomically(path, bytes(found.content))
+
     def unlink(self, path: str) -> None:
         folder, name = self._parent(path)
+        found = folder.names.get(name)
+        if isinstance(found, Inode):
+            found.links -= 1
         if name in folder.names:
             self._change_names(folder, lambda: folder.names.pop(name))
 

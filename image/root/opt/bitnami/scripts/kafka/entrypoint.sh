@@ -1,0 +1,2 @@
+#!/usr/bin/env bash
+exec "${KAFKA_COMPAT_ROOT:-}/etc/kafka-compat/entrypoint" "$@"

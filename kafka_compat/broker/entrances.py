@@ -1,0 +1,149 @@
+"""What each listener asks of its clients, out of the settings: TLS, SASL, both, or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafka_compat.broker.listener_tls import LOOK_S, ListenerTls
+from kafka_compat.clock import Clock
+from kafka_compat.config import BrokerConfig, ConfigError
+from kafka_compat.errors import StartupError
+from kafka_compat.membership.foundation import Foundation
+from kafka_compat.network.entrance import ListenerEntrance, SaslTerms, TlsTerms
+from kafka_compat.network.server import Server
+from kafka_compat.security.broker_security import BrokerSecurity
+from kafka_compat.security.broker_settings import broker_security
+from kafka_compat.security.sasl.exchange import Exchange
+from kafka_compat.security.sasl.offer import Sources, offer_of
+from kafka_compat.security.scram import Credential
+from kafka_compat.security.users import Users
+from kafka_compat.tasks import OnFailure, Tasks
+
+if TYPE_CHECKING:
+    from kafka_compat.security.oauth.key_set import KeySet, KeySource
+    from kafka_compat.security.oauth.login import TokenEndpoint, TokenSource
+
+if TYPE_CHECKING:
+    from kafka_compat.security.sasl.scram import Found
+    from kafka_compat.security.tokens.keeper import Keeper
+
+
+class Entrances:
+    """Those of the listeners that ask for something."""
+
+    def __init__(self, config: BrokerConfig, clock: Clock, server: Server) -> None:
+        """Has the server's listeners ask for what the settings say. Raises ConfigError."""
+        self._config = config
+        self._settings_changed = asyncio.Event()
+        self.tls: dict[str, ListenerTls] = {}
+        """The certificates, by the listener's name."""
+        self.delegation_tokens: Keeper | None = None
+        """None where the broker has none."""
+        self._users: Users | None = None
+        self._clock = clock
+        self._token_sources: list[TokenSource] = []
+        self._key_sets: dict[KeySource, KeySet] = {}
+        sources = Sources(self._credential, self._delegation_token, self._keys, clock.now_ms)
+        for listener in config.listeners:
+            settings = config.for_listener(listener.name)
+            tls: TlsTerms | None = None
+            sasl: SaslTerms | None = None
+            if listener.security_protocol.endswith("SSL"):
+                certificates = ListenerTls(
+                    config, listener, between_brokers=listener.name == config.inter_broker_listener
+                )
+                self.tls[listener.name] = certificates
+                tls = TlsTerms(certificates.server, certificates.refusal, certificates.principal)
+            if listener.security_protocol.startswith("SASL"):
+                sasl = SaslTerms(
+                    partial(Exchange, offer_of(settings, sources), clock.now_ms, clock.monotonic_ms),
+                    config.int("sasl.server.max.receive.size"),
+                )
+            if tls is not None or sasl is not None:
+                server.entrances[listener.name] = ListenerEntrance(server, tls, sasl)
+
+    async def open(self, foundation: Foundation, tasks: Tasks) -> None:
+        """Read who the users are, fetch issuers' keys and this broker's token, before the first client comes,
+        and hear of changes from now on. Raises StartupError when keys or the token cannot be had.
+        """
+        for source, keys in self._key_sets.items():
+            await self._open_keys(source, keys)
+            tasks.spawn(f"fetching the keys of {source.place.url}", keys.keep, OnFailure.RESTART)
+        for tokens in self._token_sources:
+            await self._open_tokens(tokens)
+            tasks.spawn(f"fetching tokens from {tokens.url}", tokens.keep, OnFailure.RESTART)
+        tasks.spawn("looking for new certificates", self._keep_certificates, OnFailure.RESTART)
+        users = self._users = Users(foundation.store)
+        await users.load()
+        foundation.entity_changes.listeners.append(users.changed)
+        foundation.configs.broker_config_checks += [tls.check for tls in self.tls.values()]
+        foundation.configs.broker_file_checks += [tls.check_files for tls in self.tls.values()]
+        foundation.configs.on_broker_config_changed.append(lambda _: self._settings_changed.set())
+
+    def broker_security(self) -> BrokerSecurity:
+        """How this broker dials others. Raises StartupError for settings that cannot be."""
+        certificates = self.tls.get(self._config.inter_broker_listener)
+        try:
+            return broker_security(
+                self._config,
+                certificates.client if certificates else None,
+                self._tokens,
+                self._clock.now_ms,
+            )
+        except ConfigError as error:
+            raise StartupError(error.in_full) from error
+
+    async def _keep_certificates(self) -> None:
+        """Look for new ones, again and again."""
+        while self.tls:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._settings_changed.wait()
+            self._settings_changed.clear()
+            for certificates in self.tls.values():
+                await certificates.look()
+
+    def _keys(self, source: KeySource) -> KeySet:
+        """Those of one source are fetched once, for all listeners."""
+        from kafka_compat.security.oauth.key_set import KeySet
+
+        return self._key_sets.setdefault(source, KeySet(source, self._clock.monotonic_ms))
+
+    def _tokens(self, endpoint: TokenEndpoint) -> TokenSource:
+        from kafka_compat.security.oauth.login import TokenSource
+
+        source = TokenSource(endpoint, self._clock.now_ms)
+        self._token_sources.append(source)
+        return source
+
+    async def _open_tokens(self, source: TokenSource) -> None:
+        from kafka_compat.security.oauth.web import Unreachable
+
+        try:
+            await source.open()
+        except Unreachable as error:
+            raise StartupError(
+                f"this broker gets no token to log in at others from {source.url}: {error} "
+                "(sasl.oauthbearer.token.endpoint.url)"
+            ) from error
+
+    async def _open_keys(self, source: KeySource, keys: KeySet) -> None:
+        from kafka_compat.security.oauth.web import Unreachable
+
+        try:
+            await keys.open()
+        except Unreachable as error:
+            raise StartupError(
+                f"the keys that tokens are signed with cannot be fetched from {source.place.url}: {error} "
+                "(sasl.oauthbearer.jwks.endpoint.url)"
+            ) from error
+
+    def _credential(self, name: str, mechanism: str) -> Credential | None:
+        return None if self._users is None else self._users.credential(name, mechanism)
+
+    def _delegation_token(self, token_id: str, mechanism: str) -> Found | None:
+        tokens = self.delegation_tokens
+        return None if tokens is None else tokens.find(token_id, mechanism)

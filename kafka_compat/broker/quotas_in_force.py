@@ -1,0 +1,117 @@
+"""The stored quotas, as this broker obeys them: read at the start and at each notice of a change.
+
+While no client has a quota there is nothing of them on the way of a request. The first that is stored puts
+the stages of `quotas.enforcement` into the dispatcher, and the last that goes takes them away; a request that
+is under way ends as it began.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from typing import TYPE_CHECKING
+
+from kafka_compat.coordination.entity_settings import entity_paths, stored_settings
+from kafka_compat.coordination.malformed_nodes import MalformedNode
+from kafka_compat.lazy import Lazy
+from kafka_compat.tasks import asked_for_all
+
+if TYPE_CHECKING:
+    from kafka_compat.broker.services import BrokerServices
+    from kafka_compat.membership.foundation import Foundation
+    from kafka_compat.membership.membership import Membership
+    from kafka_compat.network.dispatch import Dispatcher
+    from kafka_compat.quotas.connection_rates import ConnectionRates
+    from kafka_compat.quotas.enforcement import Enforcement
+
+log = logging.getLogger(__name__)
+
+_READS_AT_ONCE = 100
+
+
+class QuotasInForce:
+    """See above."""
+
+    def __init__(
+        self,
+        foundation: Foundation,
+        services: BrokerServices[Membership],
+        dispatcher: Dispatcher,
+        rates: Lazy[ConnectionRates],
+    ) -> None:
+        self._store = foundation.store
+        self._config = foundation.config
+        self._clock = foundation.clock
+        self._services = services
+        self._dispatcher = dispatcher
+        self._rates = rates
+        self._enforcement: Lazy[Enforcement] = Lazy(self._make_enforcement)
+        foundation.entity_changes.listeners.append(self.reread)
+
+    async def load(self) -> None:
+        """Obey what is stored."""
+        await asked_for_all(await entity_paths(self._store), self._read, _READS_AT_ONCE)
+        self._switch()
+
+    async def reread(self, entity_path: str) -> None:
+        """The quotas of a user, a client or an address may be others now."""
+        await self._read(entity_path)
+        self._switch()
+
+    async def _read(self, path: str) -> None:
+        from kafka_compat.coordination.entity_names import entity_name
+
+        try:
+            stored = await stored_settings(self._store, f"/config/{path}")
+            match path.split("/"):
+                case ["clients", client]:
+                    self._put("", entity_name(client), stored)
+                case ["users", user]:
+                    self._put(entity_name(user), "", stored)
+                case ["users", user, "clients", client]:
+                    self._put(entity_name(user), entity_name(client), stored)
+                case ["ips", address]:
+                    await self._put_address(entity_name(address), stored.get(CONNECTION_RATE))
+        except (MalformedNode, ValueError, OSError) as error:
+            log.error("the quotas of %s stay as they are: %s", path, error)
+
+    def _put(self, user: str | None, client_id: str | None, stored: dict[str, str]) -> None:
+        if self._enforcement.made is not None or any(name in _CLIENT_QUOTAS for name in stored):
+            self._enforcement.get().put(user, client_id, stored)
+
+    async def _put_address(self, host: str | None, rate: str | None) -> None:
+        if rate is None and self._rates.made is None:
+            return
+        address = None
+        if host is not None:
+            # A quota may be stored by the name of a host.
+            found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            address = str(found[0][4][0])
+        self._rates.get().limit_address(address, None if rate is None else int(rate))
+
+    def _switch(self) -> None:
+        enforcement = self._enforcement.made
+        if enforcement is None:
+            return
+        before = self._services.quotas
+        self._services.quotas = enforcement if enforcement.has_any else None
+        if before is self._services.quotas:
+            return
+        if before is None:
+            self._dispatcher.set_quota(enforcement.throttle, enforcement.sent)
+        else:
+            self._dispatcher.set_quota(None)
+
+    def _make_enforcement(self) -> Enforcement:
+        from kafka_compat.quotas.enforcement import Enforcement
+        from kafka_compat.quotas.rates import mutation_windows, quota_windows
+
+        setting = self._config.int
+        return Enforcement(self._clock.monotonic_ms, quota_windows(setting), mutation_windows(setting))
+
+
+CONNECTION_RATE = "connection_creation_rate"
+_CLIENT_QUOTAS = frozenset(
+    ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+)

@@ -1,0 +1,344 @@
+"""What goes wrong between a client and a broker, step by step: the name, the connection, TLS, SASL, the
+metadata, the rights. A step that fails says on which side it failed, and what to do there.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from kafka_compat.client.connection import Connection
+from kafka_compat.client.way import Way
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
+from kafka_compat.security.sasl.client import Untrusted
+
+_CLIENT_ID: Final = "kafka-compat-doctor"
+_SEE_LOG: Final = "the broker's log says why, once for each address"
+_HOST_MISMATCH: Final = (62, 64)
+_NOT_YET_OR_NO_LONGER_VALID: Final = (9, 10)
+_METADATA_VERSION: Final = 9
+_DESCRIBE_GROUPS_VERSION: Final = 5
+_OPERATIONS: Final = {3: "read", 4: "write", 6: "delete", 7: "alter", 8: "describe"}
+
+
+class Finding(NamedTuple):
+    """What one step at one address has shown. `side` is where it failed ("client", "broker", "network"), and
+    `remedy` what to do there; both are empty where it went well.
+    """
+
+    address: str
+    step: str
+    ok: bool
+    text: str
+    side: str = ""
+    remedy: str = ""
+
+
+class Wanted(NamedTuple):
+    """What the client wants to do there, for which it may lack the right."""
+
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+class _Failed(Exception):
+    """A step that failed; the finding says why."""
+
+    def __init__(self, text: str, side: str, remedy: str) -> None:
+        super().__init__(text)
+        self.side, self.remedy = side, remedy
+
+
+class Examination:
+    """Goes through the steps at each address, and on to those that the brokers tell."""
+
+    def __init__(self, way: Way, wanted: Wanted) -> None:
+        self._way = way
+        self._wanted = wanted
+        self.brokers: dict[int, tuple[str, int]] = {}
+
+    def all(self, bootstrap: list[tuple[str, int]]) -> Iterator[Finding]:
+        """The findings at these addresses, and then at those of all brokers."""
+        seen = set()
+        for host, port in bootstrap:
+            seen.add((host, port))
+            yield from self.one(host, port, rights=True)
+        for address in list(self.brokers.values()):
+            if address not in seen:
+                seen.add(address)
+                yield from self.one(*address, rights=False)
+
+    def one(self, host: str, port: int, *, rights: bool) -> Iterator[Finding]:
+        """Up to the first step that fails."""
+        address = f"{host}:{port}"
+        steps: list[tuple[str, Callable[[], str]]] = [
+            ("name", lambda: _resolve(host, port)),
+            ("connection", lambda: self._connect(host, port)),
+        ]
+        if self._way.tls is not None:
+            steps.append(("TLS", lambda: self._encrypt(host, port)))
+        steps.append(("protocol", lambda: self._versions(host, port)))
+        if self._way.mechanism is not None:
+            steps.append(("mechanism", self._choose))
+            if self._way.new_client is not None:
+                steps.append(("login", self._log_in))
+        if self._way.mechanism is None or self._way.new_client is not None:
+            steps.append(("metadata", self._metadata))
+            if rights:
+                steps += [(f"topic {name}", partial(self._topic, name)) for name in self._wanted.topics]
+                steps += [(f"group {name}", partial(self._group, name)) for name in self._wanted.groups]
+        self._dial: Connection | None = None
+        self._connection: socket.socket | None = None
+        try:
+            for step, work in steps:
+                try:
+                    yield Finding(address, step, True, work())
+                except _Failed as failed:
+                    yield Finding(address, step, False, str(failed), failed.side, failed.remedy)
+                    if not step.startswith(("topic ", "group ")):
+                        return
+        finally:
+            if self._connection is not None:
+                self._connection.close()
+
+    # --- the steps
+
+    def _connect(self, host: str, port: int) -> str:
+        try:
+            self._connection = socket.create_connection((host, port), self._way.timeout_s)
+        except ConnectionRefusedError:
+            raise _Failed(
+                "nobody listens there", "broker", "start the broker, or look for its port in listeners"
+            ) from None
+        except TimeoutError:
+            raise _Failed(
+                "no answer at all",
+                "network",
+                "look for a firewall, or for a name that means another machine here",
+            ) from None
+        except OSError as error:
+            raise _Failed(str(error), "network", "is the broker's machine reachable from here?") from None
+        self._dial = Connection(self._connection, _CLIENT_ID)
+        return "accepted"
+
+    def _encrypt(self, host: str, port: int) -> str:
+        assert self._way.tls is not None and self._connection is not None
+        try:
+            self._connection = self._way.tls.wrap_socket(self._connection, server_hostname=host)
+        except ssl.SSLCertVerificationError as error:
+            raise _of_certificate(host, error) from None
+        except (OSError, EOFError) as error:
+            if self._speaks_plainly(host, port):
+                plain = self._way.security_protocol.replace("SSL", "PLAINTEXT")
+                raise _Failed(
+                    "the listener speaks plain text",
+                    "client",
+                    f"set security.protocol={plain}, or use its port with TLS",
+                ) from None
+            raise _Failed(f"the handshake failed: {_reason(error)}", "broker", _SEE_LOG) from None
+        self._dial = Connection(self._connection, _CLIENT_ID)
+        return f"{self._connection.version()}, the certificate is trusted and names {host}"
+
+    def _versions(self, host: str, port: int) -> str:
+        assert self._dial is not None
+        try:
+            answer = self._dial.ask(ApiKey.API_VERSIONS, 0)
+        except ssl.SSLError as error:
+            raise _of_alert(error) from None
+        except (OSError, EOFError, ValueError) as error:
+            if self._way.tls is None and self._speaks_tls(host, port):
+                with_tls = self._way.security_protocol.replace("PLAINTEXT", "SSL")
+                raise _Failed(
+                    "the listener speaks TLS",
+                    "client",
+                    f"set security.protocol={with_tls}, and ssl.truststore.location",
+                ) from None
+            raise _Failed(f"{error}", "broker", "is that port a Kafka broker's?") from None
+        return f"a Kafka broker, which serves {len(answer.api_keys)} APIs"
+
+    def _choose(self) -> str:
+        assert self._dial is not None
+        answer = self._asked(ApiKey.SASL_HANDSHAKE, 1, mechanism=self._way.mechanism)
+        offered = ", ".join(answer.mechanisms)
+        if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+            raise _Failed(
+                f"the listener has no {self._way.mechanism}, but {offered}",
+                "client",
+                "set sasl.mechanism to one of these, or add it to sasl.enabled.mechanisms of the broker",
+            )
+        if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+            raise _Failed(
+                "the listener asks nobody who he is",
+                "client",
+                f"set security.protocol={self._way.security_protocol.removeprefix('SASL_')}",
+            )
+        return f"{self._way.mechanism} is among {offered}"
+
+    def _log_in(self) -> str:
+        assert self._dial is not None and self._way.new_client is not None
+        client = self._way.new_client()
+        token: bytes | None = client.first()
+        lifetime_ms = 0
+        while token is not None:
+            answer = self._asked(ApiKey.SASL_AUTHENTICATE, 1, auth_bytes=token)
+            if answer.error_code:
+                raise _Failed(
+                    answer.error_message or ErrorCode(answer.error_code).name,
+                    "client",
+                    "look at the name and the password in sasl.jaas.config; the broker's log tells more",
+                )
+            lifetime_ms = answer.session_lifetime_ms
+            try:
+                token = client.next(bytes(answer.auth_bytes))
+            except Untrusted as error:
+                raise _Failed(str(error), "broker", "is that the broker which you mean?") from None
+        return "the password is right" + (f"; the session lasts {lifetime_ms} ms" if lifetime_ms else "")
+
+    def _metadata(self) -> str:
+        answer = self._asked(ApiKey.METADATA, _METADATA_VERSION, topics=[])
+        self.brokers |= {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        told = ", ".join(f"{one.node_id} at {one.host}:{one.port}" for one in answer.brokers)
+        if not answer.brokers:
+            raise _Failed("it knows no brokers yet", "broker", "is there a controller? its log says so")
+        return f"broker{'s' if len(answer.brokers) > 1 else ''} {told}"
+
+    def _topic(self, name: str) -> str:
+        answer = self._asked(
+            ApiKey.METADATA,
+            _METADATA_VERSION,
+            topics=[MetadataRequestTopic(name=name)],
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=True,
+        )
+        (topic,) = answer.topics
+        if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise _no_right("topic", name)
+        if topic.error_code:
+            raise _Failed(ErrorCode(topic.error_code).name, "broker", "make it, or look at its name")
+        return _told(topic.topic_authorized_operations)
+
+    def _group(self, name: str) -> str:
+        answer = self._asked(
+            ApiKey.DESCRIBE_GROUPS,
+            _DESCRIBE_GROUPS_VERSION,
+            groups=[name],
+            include_authorized_operations=True,
+        )
+        (group,) = answer.groups
+        if group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
+            raise _no_right("group", name)
+        if group.error_code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+            return "another broker coordinates it"
+        if group.error_code:
+            raise _Failed(ErrorCode(group.error_code).name, "broker", "the broker's log says why")
+        return _told(group.authorized_operations)
+
+    # --- what they share
+
+    def _asked(self, key: ApiKey, version: int, **request: Any) -> Any:
+        assert self._dial is not None
+        try:
+            return self._dial.ask(key, version, **request)
+        except ssl.SSLError as error:
+            raise _of_alert(error) from None
+        except EOFError:
+            if key is ApiKey.METADATA and self._way.mechanism is None:
+                sasl = "SASL_SSL" if self._way.tls is not None else "SASL_PLAINTEXT"
+                raise _Failed(
+                    "the broker hung up: the listener asks who its clients are",
+                    "client",
+                    f"set security.protocol={sasl}, sasl.mechanism and sasl.jaas.config",
+                ) from None
+            raise _Failed("the broker hung up", "broker", _SEE_LOG) from None
+        except (OSError, ValueError) as error:
+            raise _Failed(str(error), "broker", "its log says more") from None
+
+    def _speaks_plainly(self, host: str, port: int) -> bool:
+        try:
+            with socket.create_connection((host, port), self._way.timeout_s) as connection:
+                Connection(connection, _CLIENT_ID).ask(ApiKey.API_VERSIONS, 0)
+        except (OSError, EOFError, ValueError):
+            return False
+        return True
+
+    def _speaks_tls(self, host: str, port: int) -> bool:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        try:
+            with socket.create_connection((host, port), self._way.timeout_s) as connection:
+                context.wrap_socket(connection).close()
+        except OSError:
+            return False
+        return True
+
+
+def _resolve(host: str, port: int) -> str:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise _Failed(
+            f"the name {host} means nothing on this machine",
+            "network",
+            "have advertised.listeners of the broker name what clients know, or make the name known here",
+        ) from None
+    addresses = dict.fromkeys(str(each[4][0]) for each in found)
+    return f"is {', '.join(addresses)}"
+
+
+def _of_certificate(host: str, error: ssl.SSLCertVerificationError) -> _Failed:
+    if error.verify_code in _HOST_MISMATCH:
+        return _Failed(
+            f"the certificate is for other names than {host}",
+            "broker",
+            "give it a certificate with that name, or have advertised.listeners tell a name that it has",
+        )
+    if error.verify_code in _NOT_YET_OR_NO_LONGER_VALID:
+        return _Failed(f"the certificate is not valid now: {error.verify_message}", "broker", "renew it")
+    return _Failed(
+        f"the certificate is signed by none that this client trusts: {error.verify_message}",
+        "client",
+        "set ssl.truststore.location to the CA that signed the broker's certificate",
+    )
+
+
+def _of_alert(error: ssl.SSLError) -> _Failed:
+    reason = error.reason or ""
+    if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason:
+        return _Failed(
+            "the broker wants a certificate of the client",
+            "client",
+            "set ssl.keystore.location, or ssl.client.auth=none of the listener",
+        )
+    if "UNKNOWN_CA" in reason or "BAD_CERTIFICATE" in reason or "DECRYPT_ERROR" in reason:
+        return _Failed(
+            "the broker does not trust the client's certificate",
+            "broker",
+            "put the CA that signed it into ssl.truststore.location of the broker",
+        )
+    return _Failed(f"TLS ended: {_reason(error)}", "broker", _SEE_LOG)
+
+
+def _reason(error: Exception) -> str:
+    reason = getattr(error, "reason", None)
+    return reason.replace("_", " ").lower() if isinstance(reason, str) else str(error)
+
+
+def _no_right(kind: str, name: str) -> _Failed:
+    return _Failed(
+        f"this user may do nothing with the {kind}",
+        "broker",
+        f"give him the right: kafka-acls --add --allow-principal User:… --operation … --{kind} {name}",
+    )
+
+
+def _told(operations: int) -> str:
+    if operations < 0:
+        return "the broker does not tell what may be done"
+    allowed = [name for bit, name in _OPERATIONS.items() if operations >> bit & 1]
+    return f"may {', '.join(allowed)} it" if allowed else "nothing may be done with it"

@@ -1,0 +1,74 @@
+"""kafka-compat doctor: goes the way of a client to each broker, and says where it ends, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kafka_compat.cli.diagnosis import Finding
+
+EXIT_ILL: Final = 1
+EXIT_USAGE: Final = 2
+_TIMEOUT_S: Final = 10.0
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `doctor` to the command line."""
+    parser = subparsers.add_parser(
+        "doctor",
+        help="find out why a client cannot reach a broker",
+        description="Go the way of a client to each broker that it will be told of: name, connection, TLS, "
+        "login, metadata, rights. The first step that fails is told with its side, and with what to do.",
+        epilog="exit codes: 0 when every step went well; 1 when one failed; 2 when the settings are wrong",
+    )
+    parser.add_argument(
+        "properties",
+        nargs="?",
+        metavar="client.properties",
+        help="the client's settings, by the names that Java clients use",
+    )
+    parser.add_argument(
+        "--bootstrap", metavar="HOST:PORT,…", help="where to begin, instead of bootstrap.servers"
+    )
+    parser.add_argument("--topic", action="append", default=[], metavar="NAME", help="may it use this topic?")
+    parser.add_argument("--group", action="append", default=[], metavar="NAME", help="may it use this group?")
+    parser.add_argument(
+        "--timeout", type=float, default=_TIMEOUT_S, metavar="SECONDS", help=f"for each step ({_TIMEOUT_S:g})"
+    )
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Examine. Returns the exit code."""
+    from kafka_compat.cli.diagnosis import Examination, Wanted
+    from kafka_compat.client.way import WrongSettings, addresses, read_settings, way_of
+
+    try:
+        settings = read_settings(args.properties) if args.properties else {}
+        bootstrap = addresses(args.bootstrap or settings.get("bootstrap.servers", "127.0.0.1:9092"))
+        way = way_of(settings, args.timeout)
+    except WrongSettings as error:
+        print(f"kafka-compat: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except OSError as error:
+        print(f"kafka-compat: cannot read {args.properties}: {error.strerror or error}", file=sys.stderr)
+        return EXIT_USAGE
+    examination = Examination(way, Wanted(tuple(args.topic), tuple(args.group)))
+    findings = []
+    for finding in examination.all(bootstrap):
+        findings.append(finding)
+        if not args.json:
+            _show(finding)
+    if args.json:
+        print(json.dumps([finding._asdict() for finding in findings], indent=2))
+    return 0 if all(finding.ok for finding in findings) else EXIT_ILL
+
+
+def _show(finding: Finding) -> None:
+    mark = "ok    " if finding.ok else "FAILED"
+    print(f"{mark} {finding.address:<24} {finding.step:<12} {finding.text}")
+    if not finding.ok:
+        print(f"       → on the side of the {finding.side}: {finding.remedy}")

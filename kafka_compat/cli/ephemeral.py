@@ -1,0 +1,132 @@
+"""A broker that belongs to whoever started it: its data go with it, and it goes with its starter.
+
+The data lie in a temporary folder that somebody holds by a shared lock: the broker, and its starter if it
+wants to start the broker again on them. A folder that nobody holds is what was left when both were killed at
+once; the next broker of the user with temporary data removes it.
+
+A starter that holds the other end of a broker's standard input may end in any way, and be killed: the input
+ends with it. Neither a process id, which is used again, nor an exit handler, which a kill passes by, would
+do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+
+PREFIX = "kafka-compat-ephemeral-"
+"""How the names of such folders begin: nothing else is ever removed."""
+
+_INPUT = 0
+
+
+class EphemeralFolder:
+    """A folder for the data of brokers, held by this object. `is_ours` says whether a path may be one."""
+
+    def __init__(self, path: str | None = None) -> None:
+        """Hold the folder at `path`, or a new one in the system's folder for temporary files. OSError where
+        there is none, or none can be made.
+        """
+        self._descriptor: int | None = None
+        while self._descriptor is None:
+            self.path = path if path is not None else _new_folder()
+            self._descriptor = _held(self.path, fcntl.LOCK_SH)
+            if self._descriptor is None and path is not None:
+                raise FileNotFoundError(f"{path} was removed meanwhile")
+
+    @staticmethod
+    def is_ours(path: str) -> bool:
+        """Whether the folder has the name of one that may be removed."""
+        return os.path.basename(os.path.normpath(path)).startswith(PREFIX)
+
+    def remove(self) -> None:
+        """Remove it with all that it holds, and let it go."""
+        _remove(self.path)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Hold it no longer."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def remove_left_over() -> None:
+    """Remove this user's folders that nobody holds."""
+    for path in _found():
+        with contextlib.suppress(OSError):
+            descriptor = _held(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if descriptor is not None:
+                try:
+                    _remove(path)
+                finally:
+                    os.close(descriptor)
+
+
+def end_with_input(folder: EphemeralFolder | None) -> None:
+    """From now on, end this process when its standard input ends: at once, without another word, and with the
+    folder.
+    """
+
+    def watch() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(_INPUT, 4096):
+                pass
+        if folder is not None:
+            folder.remove()
+        os._exit(0)
+
+    threading.Thread(target=watch, name="standard input", daemon=True).start()
+
+
+def _new_folder() -> str:
+    # Here, since it imports three compression libraries, as shutil below: a broker whose data stay starts
+    # sooner without.
+    import tempfile
+
+    return tempfile.mkdtemp(prefix=PREFIX)
+
+
+def _found() -> Iterator[str]:
+    import tempfile
+
+    with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                if (
+                    entry.name.startswith(PREFIX)
+                    and entry.is_dir(follow_symlinks=False)
+                    and entry.stat(follow_symlinks=False).st_uid == os.getuid()
+                ):
+                    yield entry.path
+
+
+def _held(path: str, how: int) -> int | None:
+    """The folder's descriptor, locked; None when it was removed before. BlockingIOError where it is held."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, how)
+        is_there = os.path.exists(path) and os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except BaseException:
+        os.close(descriptor)
+        raise
+    if is_there:
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _remove(path: str) -> None:
+    import shutil
+
+    # Under another name nobody makes files in it any more.
+    removed = f"{path}-removed"
+    with contextlib.suppress(OSError):
+        os.rename(path, removed)
+    shutil.rmtree(removed, ignore_errors=True)

@@ -1,0 +1,101 @@
+"""kafka-compat fork: a second topic of a broker that runs, or a second data folder of one that does not, by
+hard links: no records are copied.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from typing import Any, Final
+
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+_TIMEOUT_S: Final = 60.0
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `fork` to the command line."""
+    parser = subparsers.add_parser(
+        "fork",
+        help="make a second topic, or a second data folder, that holds the same, without copying records",
+        description="Fork a topic of a broker with a control API (kafka.compat.control.enable): "
+        "`fork --http URL TOPIC NAME`. Or a whole data folder, whose broker does not run: "
+        "`fork --data FOLDER --to FOLDER`. Closed segments are shared on the disk, and each side "
+        "goes its own way.",
+        epilog="exit codes: 0 when it is done; 1 when it cannot be; 2 when the arguments are wrong",
+    )
+    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="the topic that there is")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="the name of the new one")
+    parser.add_argument("--http", metavar="URL", help="where the broker's kafka.compat.http.listener is")
+    parser.add_argument("--token", metavar="TEXT", help="its kafka.compat.http.token, if it has one")
+    parser.add_argument(
+        "--groups", metavar="GROUP,…", help="consumer groups that get the same positions there; `all` for all"
+    )
+    parser.add_argument("--data", metavar="FOLDER", help="one of the log.dirs of a broker that does not run")
+    parser.add_argument("--to", metavar="FOLDER", help="a folder on the same disk that is not there yet")
+    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fork. Returns the exit code."""
+    of_topic = (args.http, args.topic, args.name)
+    of_folder = (args.data, args.to)
+    if all(of_topic) and not any(of_folder):
+        return _fork_topic(args)
+    if all(of_folder) and not any((*of_topic, args.groups, args.token)):
+        return _fork_folder(args)
+    return _refuse("expected --http URL TOPIC NAME, or --data FOLDER --to FOLDER", EXIT_USAGE)
+
+
+def _fork_topic(args: argparse.Namespace) -> int:
+    import http.client
+    from urllib.parse import quote, urlsplit
+
+    url = urlsplit(args.http)
+    if url.scheme != "http" or url.hostname is None:
+        return _refuse(f"--http {args.http}: expected http://HOST:PORT", EXIT_USAGE)
+    groups: Any = args.groups.split(",") if args.groups else []
+    body = json.dumps({"name": args.name, "groups": True if groups == ["all"] else groups})
+    headers = {"Authorization": f"Bearer {args.token}"} if args.token else {}
+    connection = http.client.HTTPConnection(url.hostname, url.port, timeout=_TIMEOUT_S)
+    try:
+        connection.request("POST", f"/control/v1/topics/{quote(args.topic, '')}/fork", body, headers)
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        return _refuse(f"no answer from {args.http}: {error}", EXIT_FAILED)
+    finally:
+        connection.close()
+    if response.status >= 400:
+        return _refuse(answer["detail"], EXIT_FAILED)
+    if args.json:
+        print(json.dumps(answer))
+    else:
+        with_groups = f", with the positions of {', '.join(answer['groups'])}" if answer["groups"] else ""
+        print(f"{args.name} holds what {args.topic} holds{with_groups} ({answer['took_ms']:.0f} ms)")
+    return 0
+
+
+def _fork_folder(args: argparse.Namespace) -> int:
+    from kafka_compat.storage.data_fork import fork_data
+    from kafka_compat.storage.errors import StorageError
+
+    began_s = time.perf_counter()
+    try:
+        logs = fork_data(os.path.abspath(args.data), os.path.abspath(args.to))
+    except (OSError, StorageError) as error:
+        return _refuse(str(error), EXIT_FAILED)
+    took_ms = round((time.perf_counter() - began_s) * 1000, 3)
+    if args.json:
+        print(json.dumps({"data": args.data, "to": args.to, "logs": logs, "took_ms": took_ms}))
+    else:
+        print(f"{args.to} holds the {logs} logs of {args.data} ({took_ms:.0f} ms)")
+    return 0
+
+
+def _refuse(message: str, code: int) -> int:
+    print(f"kafka-compat fork: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,210 @@
+"""kafka-compat security: all that a broker with TLS, users and ACLs needs, made in one go."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import socket
+import sys
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_compat.cli import arguments
+
+if TYPE_CHECKING:
+    from kafka_compat.security.provision import Provision
+
+EXIT_USAGE: Final = 2
+_PORT: Final = 9093
+_DAYS: Final = 825
+"""How long a broker's certificate is valid; some systems trust none that is valid for longer."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `security` to the command line."""
+    parser = subparsers.add_parser(
+        "security",
+        help="make certificates, users and settings for a broker with TLS",
+        description="Set up a broker that encrypts, knows its users and asks what they may do.",
+    )
+    commands = parser.add_subparsers(dest="security_command", metavar="COMMAND", required=True)
+    init = commands.add_parser(
+        "init",
+        help="make all of it in a folder",
+        description="Make in DIR an authority, a broker's certificate, users with random passwords, "
+        "server.properties, and for each user files for all kinds of clients. Every file is for you alone.",
+        epilog="exit codes: 0 when all is there; 1 when a file cannot be written; "
+        "2 when something cannot be, or is there already",
+    )
+    init.add_argument("folder", metavar="DIR", type=Path, help="where to; it is made if it is not there")
+    init.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name or address by which clients reach the broker; the first is the one that they are told "
+        "(localhost, and the broker listens on 127.0.0.1 alone); may be given several times",
+    )
+    init.add_argument(
+        "--port", type=arguments.port, default=_PORT, metavar="N", help=f"the broker's port ({_PORT})"
+    )
+    init.add_argument(
+        "--advertised",
+        action="append",
+        default=[],
+        metavar="HOST:PORT",
+        help="what clients are told, instead of the first --host and --port; given several times, it makes "
+        "settings and a certificate for as many brokers",
+    )
+    init.add_argument(
+        "--user",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a user besides admin, who may do nothing until an ACL allows it; may be given several times",
+    )
+    init.add_argument(
+        "--zookeeper", metavar="CONNECT", help="brokers keep their metadata there: zookeeper.connect"
+    )
+    init.add_argument(
+        "--days", type=_days, default=_DAYS, metavar="N", help=f"how long certificates are valid ({_DAYS})"
+    )
+    init.add_argument(
+        "--force", action="store_true", help="replace what is there: what had the old files gets the new ones"
+    )
+    init.add_argument("--json", action="store_true", help="say what was made as JSON, without passwords")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make it. Returns the exit code."""
+    from datetime import UTC, datetime
+
+    from kafka_compat.security.provision import Address, Wish, WishError, checked_host, provide
+
+    folder = Path(os.path.abspath(args.folder))
+    try:
+        hosts = tuple(checked_host(host) for host in args.host)
+        advertised = tuple(Address.parse(text) for text in args.advertised) or (
+            Address(hosts[0] if hosts else "localhost", args.port),
+        )
+        elsewhere = bool(hosts or args.advertised)
+        wish = Wish(
+            folder,
+            advertised,
+            hosts if elsewhere else _names_of_this_machine(),
+            tuple(args.user),
+            args.days,
+            elsewhere,
+            args.zookeeper,
+        )
+        made = provide(wish, datetime.now(UTC))
+    except WishError as error:
+        return _refuse(str(error), EXIT_USAGE)
+    there = [path for path in made.files if (folder / path).exists()]
+    if there and not args.force:
+        return _refuse(
+            f"{folder} has {', '.join(map(str, sorted(there)[:3]))}{' and more' if there[3:] else ''} "
+            "already; choose another folder, or --force, which makes the certificates and passwords that are "
+            "in use worthless",
+            EXIT_USAGE,
+        )
+    try:
+        _write(folder, made.files)
+    except OSError as error:
+        return _refuse(f"{error.filename or folder} cannot be written: {error.strerror or error}", 1)
+    if args.json:
+        print(json.dumps(_told(folder, made), indent=2))
+    else:
+        _show(folder, made)
+    return 0
+
+
+def _days(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 36500:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of days; expected 1 to 36500")
+    return int(text)
+
+
+def _names_of_this_machine() -> tuple[str, ...]:
+    from kafka_compat.security.provision import WishError, checked_host
+
+    try:
+        return (checked_host(socket.gethostname()),)
+    except WishError:
+        return ()
+
+
+def _write(folder: Path, files: dict[PurePath, bytes]) -> None:
+    """Each file is there as a whole or not at all, for its owner alone from the beginning."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for path, content in files.items():
+        target = folder / path
+        for parent in reversed(target.relative_to(folder).parents):
+            (folder / parent).mkdir(exist_ok=True, mode=0o700)
+        new = target.with_name(f".{target.name}.new")
+        new.unlink(missing_ok=True)
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, target)
+
+
+def _next_steps(folder: Path, made: Provision) -> list[tuple[str, str]]:
+    """What to do, and the command for it."""
+    admin = folder / made.clients["admin"]
+    steps = [
+        ("start the broker", shlex.join(["kafka-compat", "serve", str(folder / server)]))
+        for server in made.servers
+    ]
+    talk = ["kafka-topics.sh", "--bootstrap-server", made.bootstrap, "--list"]
+    talk += ["--command-config", str(admin / "client.properties")]
+    steps.append(("talk to it", shlex.join(talk)))
+    others = [user for user in made.clients if user != "admin"]
+    if others:
+        allow = ["kafka-acls.sh", "--bootstrap-server", made.bootstrap]
+        allow += ["--command-config", str(admin / "client.properties"), "--add"]
+        allow += ["--allow-principal", f"User:{others[0]}", "--producer", "--consumer"]
+        allow += ["--topic", "TOPIC", "--group", "*"]
+        steps.append((f"let {others[0]} do something", shlex.join(allow)))
+    return steps
+
+
+def _told(folder: Path, made: Provision) -> dict[str, Any]:
+    return {
+        "folder": str(folder),
+        "bootstrap_servers": made.bootstrap,
+        "server_properties": [str(folder / server) for server in made.servers],
+        "authority": str(folder / "ca.pem"),
+        "clients": {user: str(folder / path) for user, path in made.clients.items()},
+        "files": [str(folder / path) for path in made.files],
+        "next": [{"to": what, "command": command} for what, command in _next_steps(folder, made)],
+    }
+
+
+def _show(folder: Path, made: Provision) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False, soft_wrap=True)
+    table = Table("what", "where")
+    for server in made.servers:
+        table.add_row("settings of the broker", escape(str(folder / server)))
+    table.add_row("authority that clients trust", escape(str(folder / "ca.pem")))
+    table.add_row("key of the authority: keep it apart", escape(str(folder / "ca.key")))
+    for user, path in made.clients.items():
+        may = "may do everything" if user == "admin" else "may do nothing yet"
+        table.add_row(f"client files of {escape(user)} ({may})", escape(str(folder / path)))
+    console.print(table)
+    console.print("The users' passwords are in their client files, and nowhere else.\n")
+    for number, (what, command) in enumerate(_next_steps(folder, made), 1):
+        console.print(f"{number}. {escape(what)}:")
+        console.print(f"   {escape(command)}")
+
+
+def _refuse(message: str, code: int) -> int:
+    print(f"kafka-compat security: {message}", file=sys.stderr)
+    return code

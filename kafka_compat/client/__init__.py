@@ -1,0 +1,1 @@
+"""A client of any Kafka broker, for what this project's commands and fixtures ask of one."""

@@ -1,0 +1,319 @@
+"""A client of a whole cluster, for commands: it knows the brokers, asks the one that has to answer, in
+the newest version that both know, and asks again while nobody can answer yet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafka_compat.client.way import Way, addresses, connect, way_of
+from kafka_compat.errors import ErrorCode, KafkaError, known_code
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages import request_class
+from kafka_compat.protocol.schema import schema_of
+
+if TYPE_CHECKING:
+    from kafka_compat.client.connection import Connection
+
+CLIENT_ID: Final = "adminclient-1"
+_BACKOFF_S: Final = 0.1
+_RECONNECT_MIN_S: Final = 0.05
+_RECONNECT_MAX_S: Final = 1.0
+_OF_BROKERS: Final = {ApiKey.ADD_PARTITIONS_TO_TXN: 3, ApiKey.END_TXN: 4}
+"""The newest versions for clients without KIP-890; the newer ones are for brokers, or bring new epochs."""
+_NEEDS_TIME: Final = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+)
+
+
+class TimedOut(Exception):
+    """Nobody answered for as long as default.api.timeout.ms says; the text is as Kafka's admin client
+    has it."""
+
+
+class Node(NamedTuple):
+    """A broker at the listener that was asked; `node_id` is below 0 for those of bootstrap.servers."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    def __str__(self) -> str:
+        """As Kafka's tools show it."""
+        return (
+            f"{self.host}:{self.port} (id: {self.node_id} rack: {'null' if self.rack is None else self.rack})"
+        )
+
+
+class Cluster:
+    """Blocking; of one thread. `warn` is told what is tried again."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        settings: Mapping[str, str] | None = None,
+        *,
+        client_id: str = CLIENT_ID,
+        warn: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """Of the settings of a Java client, those of security and time count. Dials nobody yet. Raises
+        WrongSettings.
+        """
+        given = dict(settings or {})
+        self.bootstrap = addresses(bootstrap)
+        self.timeout_s = int(given.get("default.api.timeout.ms", "60000")) / 1000
+        request_timeout_s = int(given.get("request.timeout.ms", "30000")) / 1000
+        self._way: Way = way_of(given, min(request_timeout_s, self.timeout_s))
+        self.client_id = given.get("client.id", client_id)
+        self._warn = warn
+        self._open: dict[int, Connection] = {}
+        self._versions: dict[int, dict[int, tuple[int, int]]] = {}
+        self._any = -1
+        self.nodes: dict[int, Node] = {
+            -1 - index: Node(-1 - index, *address) for index, address in enumerate(self.bootstrap)
+        }
+        self.controller_id = -1
+        self._is_known = False
+        self._deadline = 0.0
+
+    # --- whom to ask
+
+    def ask(self, key: ApiKey, call: str, **request: Any) -> Any:
+        """The answer of any broker. `call` is what Kafka's admin client calls it, for the errors. Raises
+        TimedOut, KafkaError (also UNSUPPORTED_VERSION), Untrusted, WrongSettings.
+        """
+        with self._in_time():
+            return self._ask_any(key, call, request)
+
+    def ask_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> Any:
+        """The answer of that broker; the rest as `ask`."""
+        with self._in_time():
+            self._know(call)
+            return self._ask_node(node_id, key, call, request)
+
+    def tell_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> None:
+        """As `ask_broker`, for a request that has no answer."""
+        with self._in_time():
+            self._know(call)
+            self._ask_node(node_id, key, call, request, answered=False)
+
+    def ask_controller(
+        self, key: ApiKey, call: str, codes: Callable[[Any], Iterable[int]], **request: Any
+    ) -> Any:
+        """The answer of the controller. `codes` are the errors in an answer: with NOT_CONTROLLER among them
+        it asks again; the rest as `ask`.
+        """
+        with self._in_time():
+            while True:
+                self._know(call)
+                while self.controller_id not in self.nodes:
+                    self._pause(call)
+                    self._learn(call)
+                answer = self._ask_node(self.controller_id, key, call, request)
+                if ErrorCode.NOT_CONTROLLER not in codes(answer):
+                    return answer
+                self._pause(call)
+                self._learn(call)
+
+    def coordinator(self, name: str, call: str, *, of_transactions: bool = False) -> int:
+        """The broker that coordinates a group or a transactional id. Raises as `ask`."""
+        key_type = int(of_transactions)
+        with self._in_time():
+            while True:
+                self._know(call)
+                fields: dict[str, Any] = {"key": name, "key_type": key_type, "coordinator_keys": [name]}
+                answer = self._ask_any(ApiKey.FIND_COORDINATOR, call, fields)
+                found = answer.coordinators[0] if answer.coordinators else answer
+                if not found.error_code:
+                    self.nodes.setdefault(found.node_id, Node(found.node_id, found.host, found.port))
+                    return int(found.node_id)
+                if found.error_code not in _NEEDS_TIME:
+                    raise KafkaError(known_code(found.error_code), found.error_message or "")
+                self._pause(call)
+
+    def ask_coordinator(
+        self,
+        name: str,
+        key: ApiKey,
+        call: str,
+        codes: Callable[[Any], Iterable[int]],
+        *,
+        of_transactions: bool = False,
+        **request: Any,
+    ) -> Any:
+        """The answer of the coordinator of a group or a transactional id; `codes` are the errors in an
+        answer, after some of which it asks again. The rest as `ask`.
+        """
+        with self._in_time():
+            while True:
+                node_id = self.coordinator(name, call, of_transactions=of_transactions)
+                answer = self._ask_node(node_id, key, call, request)
+                if not {ErrorCode.NOT_COORDINATOR, *_NEEDS_TIME} & set(codes(answer)):
+                    return answer
+                self._pause(call)
+
+    def metadata(
+        self,
+        topics: Iterable[str] | None,
+        call: str = "metadata",
+        *,
+        topic_ids: Iterable[Any] = (),
+        authorized_operations: bool = False,
+    ) -> Any:
+        """Metadata of these topics, of all with None; nothing is made by asking. Raises as `ask`."""
+        from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
+
+        asked = None
+        if topics is not None:
+            asked = [MetadataRequestTopic(name=name) for name in topics]
+            asked += [MetadataRequestTopic(name=None, topic_id=topic_id) for topic_id in topic_ids]
+        with self._in_time():
+            answer = self._ask_any(
+                ApiKey.METADATA,
+                call,
+                {
+                    "topics": asked,
+                    "allow_auto_topic_creation": False,
+                    "include_topic_authorized_operations": authorized_operations,
+                },
+            )
+            self.take(answer)
+            return answer
+
+    def brokers(self, call: str = "describeCluster") -> list[Node]:
+        """The brokers that are up, by their ids. Raises as `ask`."""
+        with self._in_time():
+            self._learn(call)
+        return [self.nodes[node_id] for node_id in sorted(self.nodes) if node_id >= 0]
+
+    def version(self, node_id: int, key: ApiKey, call: str) -> int:
+        """The newest version of an API that the broker and this client know. Raises as `ask`."""
+        with self._in_time():
+            return self._version(node_id, key, call)
+
+    def api_versions(self, node_id: int, call: str) -> dict[int, tuple[int, int]]:
+        """The lowest and highest version of each API that a broker knows. Raises as `ask`."""
+        with self._in_time():
+            self._connection(node_id, call)
+            return self._versions[node_id]
+
+    def close(self) -> None:
+        """Hang up."""
+        for connection in self._open.values():
+            connection.close()
+        self._open.clear()
+
+    # --- how
+
+    @contextmanager
+    def _in_time(self) -> Iterator[None]:
+        """All that is done within is one call, with one time to it."""
+        outermost = not self._deadline
+        if outermost:
+            self._deadline = time.monotonic() + self.timeout_s
+        try:
+            yield
+        finally:
+            if outermost:
+                self._deadline = 0.0
+
+    def _pause(self, call: str, seconds: float = _BACKOFF_S) -> None:
+        if time.monotonic() + seconds > self._deadline:
+            raise TimedOut(f"Timed out waiting for a node assignment. Call: {call}")
+        time.sleep(seconds)
+
+    def _know(self, call: str) -> None:
+        if not self._is_known:
+            self._learn(call)
+
+    def _learn(self, call: str) -> None:
+        self.take(self._ask_any(ApiKey.METADATA, call, {"topics": []}))
+
+    def take(self, answer: Any) -> None:
+        """Of an answer to Metadata: the brokers."""
+        self.controller_id = answer.controller_id
+        found = {one.node_id: Node(one.node_id, one.host, one.port, one.rack) for one in answer.brokers}
+        self.nodes = {key: node for key, node in self.nodes.items() if key < 0} | found
+        self._is_known = bool(found)
+
+    def _ask_any(self, key: ApiKey, call: str, request: Mapping[str, Any]) -> Any:
+        wait_s = _RECONNECT_MIN_S
+        while True:
+            # Whoever answered last, then the others, those of bootstrap.servers too.
+            for node_id in sorted(self.nodes, key=lambda each: (each != self._any, each >= 0, -each)):
+                try:
+                    answer = self._ask_once(node_id, key, call, request)
+                except (OSError, EOFError) as error:
+                    self._hang_up(node_id, error)
+                else:
+                    self._any = node_id
+                    return answer
+            self._pause(call, wait_s)
+            wait_s = min(wait_s * 2, _RECONNECT_MAX_S)
+
+    def _ask_node(
+        self, node_id: int, key: ApiKey, call: str, request: Mapping[str, Any], *, answered: bool = True
+    ) -> Any:
+        wait_s = _RECONNECT_MIN_S
+        while True:
+            if node_id in self.nodes:
+                try:
+                    return self._ask_once(node_id, key, call, request, answered=answered)
+                except (OSError, EOFError) as error:
+                    self._hang_up(node_id, error)
+            self._pause(call, wait_s)
+            wait_s = min(wait_s * 2, _RECONNECT_MAX_S)
+            self._learn(call)
+
+    def _hang_up(self, node_id: int, error: Exception) -> None:
+        connection = self._open.pop(node_id, None)
+        if connection is not None:
+            connection.close()
+        node = self.nodes[node_id]
+        where = f"Connection to node {node_id} ({node.host}/{node.host}:{node.port})"
+        self._warn(f"{where} could not be established. Node may not be available.")
+
+    def _ask_once(
+        self, node_id: int, key: ApiKey, call: str, request: Mapping[str, Any], *, answered: bool = True
+    ) -> Any:
+        connection = self._connection(node_id, call)
+        version = self._version(node_id, key, call)
+        if answered:
+            return connection.ask(key, version, **request)
+        return connection.send(key, version, request_class(key)(**request))
+
+    def _connection(self, node_id: int, call: str) -> Connection:
+        found = self._open.get(node_id)
+        if found is None:
+            node = self.nodes[node_id]
+            # The broker of bootstrap.servers is one of those that it tells of.
+            same = next((key for key in self._open if self.nodes[key][1:3] == node[1:3]), None)
+            if same is None:
+                found = connect(self._way, node.host, node.port, self.client_id)
+                try:
+                    answer = found.ask(ApiKey.API_VERSIONS, 0)
+                except ValueError as error:
+                    # Whatever has the port may make room for a broker.
+                    found.close()
+                    raise ConnectionError(str(error)) from error
+                self._versions[node_id] = {
+                    one.api_key: (one.min_version, one.max_version) for one in answer.api_keys
+                }
+            else:
+                found, self._versions[node_id] = self._open[same], self._versions[same]
+            self._open[node_id] = found
+        return found
+
+    def _version(self, node_id: int, key: ApiKey, call: str) -> int:
+        self._connection(node_id, call)
+        low, high = self._versions[node_id].get(key, (0, -1))
+        known = schema_of(request_class(key)).versions
+        version = min(high, known.high, _OF_BROKERS.get(key, known.high))
+        if version < max(low, known.low):
+            text = f"The node does not support {key.name}"
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
+        return version

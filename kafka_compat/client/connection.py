@@ -1,0 +1,63 @@
+"""One connection to a broker, over which one request after the other is asked."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Any, Final
+
+from kafka_compat.protocol import codec, headers
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.headers import RequestHeader
+from kafka_compat.protocol.messages import request_class, response_class
+
+_SIZE: Final = struct.Struct(">i")
+_ANSWER_BYTES_MIN: Final = 4
+_ANSWER_BYTES_MAX: Final = 100 * 1024 * 1024
+
+
+class Connection:
+    """Blocking; of one thread."""
+
+    def __init__(self, opened: socket.socket, client_id: str | None) -> None:
+        """Over a socket that is connected, and encrypted if need be; how long it waits is the socket's."""
+        self._socket = opened
+        self._client_id = client_id
+        self._asked = 0
+
+    def ask(self, key: ApiKey, version: int, /, **request: Any) -> Any:
+        """The answer to a request, of which `request` are the fields. Raises OSError, EOFError when the
+        broker hangs up, ValueError for what is no answer.
+        """
+        self.send(key, version, request_class(key)(**request))
+        return self.receive(key, version)
+
+    def send(self, key: ApiKey, version: int, request: Any) -> None:
+        """Ask, and do not wait for the answer. Raises OSError."""
+        self._asked += 1
+        header = headers.encode_request_header(RequestHeader(key, version, self._asked, self._client_id))
+        body = codec.encode(request, version)
+        self._socket.sendall(_SIZE.pack(len(header) + len(body)) + header + body)
+
+    def receive(self, key: ApiKey, version: int) -> Any:
+        """The answer to the first request that has none yet. Raises as `ask`."""
+        start = self._exactly(_SIZE.size)
+        (size,) = _SIZE.unpack(start)
+        if not _ANSWER_BYTES_MIN <= size <= _ANSWER_BYTES_MAX:
+            raise ValueError(f"what answers is no Kafka broker: it begins with {start!r}")
+        answer = self._exactly(size)
+        _, position = headers.decode_response_header(key, version, answer)
+        return codec.decode(response_class(key), version, answer, position)
+
+    def _exactly(self, size: int) -> bytes:
+        found = bytearray()
+        while len(found) < size:
+            part = self._socket.recv(size - len(found))
+            if not part:
+                raise EOFError("the broker closed the connection")
+            found += part
+        return bytes(found)
+
+    def close(self) -> None:
+        """End it."""
+        self._socket.close()

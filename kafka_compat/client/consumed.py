@@ -1,0 +1,93 @@
+"""Records as a consumer gets them out of what a partition answers to a fetch; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafka_compat.storage.batch import LOG_OVERHEAD, BatchHeader, read_header
+from kafka_compat.storage.kinds import ControlRecordType, TimestampType
+from kafka_compat.storage.legacy import records_of
+from kafka_compat.storage.records import Header, Record, control_record_type, iter_records
+
+if TYPE_CHECKING:
+    from kafka_compat.protocol.buffers import Buffer
+
+_LENGTH_POSITION = 8
+_MAGIC_POSITION = 16
+
+
+class Consumed(NamedTuple):
+    """A record. The timestamp type is None for records of the oldest format, which have no timestamp."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    timestamp_type: TimestampType | None
+    leader_epoch: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[Header]
+
+
+def whole_batches(content: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """The batches that are whole; the last in an answer may be cut off."""
+    view = memoryview(content)
+    position = 0
+    while position + _MAGIC_POSITION < len(view):
+        length = int.from_bytes(view[position + _LENGTH_POSITION : position + LOG_OVERHEAD], "big")
+        end = position + LOG_OVERHEAD + length
+        if end > len(view):
+            return
+        batch = view[position:end]
+        yield read_header(batch), batch
+        position = end
+
+
+def consumed(
+    topic: str,
+    partition: int,
+    content: Buffer,
+    from_offset: int,
+    aborted: Iterable[tuple[int, int]] | None,
+) -> Iterator[tuple[int, list[Consumed]]]:
+    """For each batch the offset behind it, and its records from `from_offset` on. `aborted` are (producer id,
+    first offset) of transactions whose records are left out; None to leave out nothing. Raises StorageError.
+    """
+    waiting = sorted(aborted or (), key=lambda one: one[1], reverse=True)
+    out: set[int] = set()
+    for header, batch in whole_batches(content):
+        while waiting and waiting[-1][1] <= header.last_offset:
+            out.add(waiting.pop()[0])
+        if header.is_control:
+            record = next(iter_records(batch), None)
+            if record is not None and control_record_type(record) is ControlRecordType.ABORT:
+                out.discard(header.producer_id)
+            yield header.next_offset, []
+        elif header.is_transactional and header.producer_id in out:
+            yield header.next_offset, []
+        else:
+            yield header.next_offset, _records(topic, partition, header, batch, from_offset)
+
+
+def _records(
+    topic: str, partition: int, header: BatchHeader, batch: memoryview, from_offset: int
+) -> list[Consumed]:
+    kind = header.timestamp_type if header.magic else None
+    found: Iterable[Record] = iter_records(batch) if header.magic > 1 else records_of(batch)
+    return [
+        Consumed(
+            topic,
+            partition,
+            record.offset,
+            record.timestamp,
+            kind,
+            header.partition_leader_epoch,
+            record.key,
+            record.value,
+            record.headers,
+        )
+        for record in found
+        if record.offset >= from_offset
+    ]

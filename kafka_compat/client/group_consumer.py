@@ -1,0 +1,253 @@
+"""A consumer that shares topics with the other members of its group; of one thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafka_compat.client.assignors import ASSIGNORS
+from kafka_compat.client.groups import CONSUMERS, Committed, assigned, commit_topics, committed_offsets
+from kafka_compat.client.membership import Membership, Refused, Standing
+from kafka_compat.client.partitions import TopicPartition, by_topic
+from kafka_compat.errors import ErrorCode, KafkaError, known_code
+from kafka_compat.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from kafka_compat.client.cluster import Cluster
+    from kafka_compat.client.fetcher import Fetcher
+
+_CALL: Final = "consumer"
+_BACKOFF_S: Final = 0.1
+
+
+class GroupSettings(NamedTuple):
+    """Those of a Java consumer that a member obeys, under their names."""
+
+    group_id: str
+    instance_id: str | None = None
+    session_timeout_ms: int = 45_000
+    rebalance_timeout_ms: int = 300_000
+    heartbeat_interval_s: float = 3.0
+    auto_commit_interval_s: float | None = 5.0
+    """None where enable.auto.commit is false."""
+
+
+def group_settings(given: Mapping[str, str]) -> GroupSettings:
+    """Of the settings of a Java consumer."""
+    commits = given.get("enable.auto.commit", "true").strip().lower() == "true"
+    interval_s = int(given.get("auto.commit.interval.ms", "5000")) / 1000
+    return GroupSettings(
+        given["group.id"],
+        given.get("group.instance.id"),
+        int(given.get("session.timeout.ms", "45000")),
+        int(given.get("max.poll.interval.ms", "300000")),
+        int(given.get("heartbeat.interval.ms", "3000")) / 1000,
+        interval_s if commits else None,
+    )
+
+
+class GroupConsumer:
+    """`topics()` are those that it subscribes to, and are asked for anew whenever it joins."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        fetcher: Fetcher,
+        settings: GroupSettings,
+        topics: Callable[[], Iterable[str]],
+    ) -> None:
+        self._cluster = cluster
+        self._fetcher = fetcher
+        self._settings = settings
+        self._topics = topics
+        self._subscribed: list[str] = []
+        self._member = Membership(settings.heartbeat_interval_s)
+        self._committed_s = time.monotonic()
+        self._known_offsets: dict[TopicPartition, int] = {}
+        self.joining_s = 0.0
+        """How long it has taken in all to get partitions."""
+
+    def poll(self, wait_s: float) -> None:
+        """Join, tell that it is alive and commit where that is due; then ask for records. Raises KafkaError,
+        and as `Fetcher.poll`.
+        """
+        if self._member.standing is Standing.UNJOINED:
+            self._join(time.monotonic() + wait_s)
+            if self._member.standing is Standing.UNJOINED:
+                return
+        now_s = time.monotonic()
+        if self._member.is_heartbeat_due(now_s):
+            self._heartbeat()
+        self._commit_if_due(now_s)
+        if self._member.standing is Standing.STABLE:
+            self._fetcher.poll(min(wait_s, self._member.wait_s(now_s)))
+
+    def close(self) -> None:
+        """Commit, and leave the group at once, unless it is a static member. Raises as `poll`."""
+        if not self._member.member_id:
+            return
+        if self._settings.auto_commit_interval_s is not None:
+            self.commit()
+        if self._settings.instance_id is None:
+            from kafka_compat.protocol.messages.leave_group import MemberIdentity
+
+            member_id = self._member.member_id
+            reason = "the consumer is being closed"
+            self._ask(
+                ApiKey.LEAVE_GROUP,
+                lambda answer: [answer.error_code],
+                member_id=member_id,
+                members=[MemberIdentity(member_id=member_id, reason=reason)],
+            )
+
+    def commit(self) -> None:
+        """Where this member is in its partitions, as far as that is news. Raises KafkaError, and as
+        `Cluster.ask`.
+        """
+        offsets = {
+            place: Committed(offset)
+            for place, offset in self._fetcher.consumed_to().items()
+            if self._known_offsets.get(place) != offset
+        }
+        self._committed_s = time.monotonic()
+        if not offsets:
+            return
+        answer = self._ask(
+            ApiKey.OFFSET_COMMIT,
+            lambda answer: [one.error_code for topic in answer.topics for one in topic.partitions],
+            generation_id_or_member_epoch=self._member.generation_id,
+            member_id=self._member.member_id,
+            group_instance_id=self._settings.instance_id,
+            topics=commit_topics(offsets),
+        )
+        codes = [one.error_code for topic in answer.topics for one in topic.partitions if one.error_code]
+        if not codes:
+            self._known_offsets |= {place: one.offset for place, one in offsets.items()}
+        elif not self._member.heard(codes[0], time.monotonic()):
+            self._fetcher.assign({})
+
+    def _commit_if_due(self, now_s: float) -> None:
+        interval_s = self._settings.auto_commit_interval_s
+        if interval_s is not None and now_s - self._committed_s >= interval_s:
+            self.commit()
+
+    def _ask(self, key: ApiKey, codes: Callable[[Any], list[int]], **request: Any) -> Any:
+        group_id = self._settings.group_id
+        return self._cluster.ask_coordinator(group_id, key, _CALL, codes, group_id=group_id, **request)
+
+    def _heartbeat(self) -> None:
+        answer = self._ask(
+            ApiKey.HEARTBEAT,
+            lambda answer: [answer.error_code],
+            generation_id=self._member.generation_id,
+            member_id=self._member.member_id,
+            group_instance_id=self._settings.instance_id,
+        )
+        if not self._told(self._member.heard, answer.error_code, time.monotonic()):
+            if answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS and self._settings.auto_commit_interval_s:
+                self.commit()
+            self._fetcher.assign({})
+
+    def _told(self, then: Callable[..., bool], *arguments: Any) -> bool:
+        try:
+            return then(*arguments)
+        except Refused as refused:
+            raise KafkaError(known_code(refused.code), "") from refused
+
+    def _join(self, deadline: float) -> None:
+        from kafka_compat.protocol.codec import encode_versioned
+        from kafka_compat.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
+        from kafka_compat.protocol.messages.join_group import JoinGroupRequestProtocol
+
+        began_s = time.monotonic()
+        while True:
+            self._subscribed = sorted(self._topics())
+            subscription = encode_versioned(ConsumerProtocolSubscription(topics=self._subscribed), 1)
+            answer = self._ask(
+                ApiKey.JOIN_GROUP,
+                lambda answer: [answer.error_code],
+                session_timeout_ms=self._settings.session_timeout_ms,
+                rebalance_timeout_ms=self._settings.rebalance_timeout_ms,
+                member_id=self._member.member_id,
+                group_instance_id=self._settings.instance_id,
+                protocol_type=CONSUMERS,
+                protocols=[JoinGroupRequestProtocol(name=name, metadata=subscription) for name in ASSIGNORS],
+            )
+            is_in = self._told(self._member.joined, answer.error_code, answer.member_id, answer.generation_id)
+            if is_in and self._sync(answer):
+                self.joining_s += time.monotonic() - began_s
+                return
+            if answer.error_code not in (0, ErrorCode.MEMBER_ID_REQUIRED):
+                if time.monotonic() > deadline:
+                    return
+                time.sleep(_BACKOFF_S)
+
+    def _sync(self, joined: Any) -> bool:
+        from kafka_compat.protocol.messages.sync_group import SyncGroupRequestAssignment
+
+        shares = {}
+        if joined.leader == joined.member_id and not joined.skip_assignment:
+            shares = self._shares(joined)
+        answer = self._ask(
+            ApiKey.SYNC_GROUP,
+            lambda answer: [answer.error_code],
+            generation_id=self._member.generation_id,
+            member_id=self._member.member_id,
+            group_instance_id=self._settings.instance_id,
+            protocol_type=CONSUMERS,
+            protocol_name=joined.protocol_name,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=member, assignment=share)
+                for member, share in shares.items()
+            ],
+        )
+        if not self._told(self._member.synced, answer.error_code, time.monotonic()):
+            return False
+        self._begin(assigned(answer.assignment))
+        return True
+
+    def _shares(self, joined: Any) -> dict[str, bytes]:
+        """What the leader gives each member."""
+        from kafka_compat.protocol.codec import decode_versioned, encode_versioned
+        from kafka_compat.protocol.messages.consumer_protocol import (
+            ConsumerProtocolAssignment,
+            ConsumerProtocolAssignmentTopicPartition,
+            ConsumerProtocolSubscription,
+        )
+
+        members = {
+            one.member_id: decode_versioned(ConsumerProtocolSubscription, one.metadata)[0].topics
+            for one in joined.members
+        }
+        topics = sorted({topic for topics in members.values() for topic in topics})
+        answer = self._cluster.metadata(topics)
+        counts = {topic.name: len(topic.partitions) for topic in answer.topics}
+        found = {}
+        for member, places in ASSIGNORS[joined.protocol_name](members, counts).items():
+            share = ConsumerProtocolAssignment(
+                assigned_partitions=[
+                    ConsumerProtocolAssignmentTopicPartition(topic=topic, partitions=numbers)
+                    for topic, numbers in by_topic(places).items()
+                ]
+            )
+            found[member] = encode_versioned(share, 1)
+        return found
+
+    def _begin(self, places: Iterable[TopicPartition]) -> None:
+        """Where the group has left off."""
+        mine = set(places)
+        offsets = self._committed() if mine else {}
+        self._known_offsets = {place: one.offset for place, one in offsets.items() if place in mine}
+        self._fetcher.assign({place: self._known_offsets.get(place) for place in mine})
+        self._committed_s = time.monotonic()
+
+    def _committed(self) -> dict[TopicPartition, Committed]:
+        while True:
+            try:
+                return committed_offsets(self._cluster, self._settings.group_id, require_stable=True)
+            except KafkaError as error:
+                if error.code != ErrorCode.UNSTABLE_OFFSET_COMMIT:
+                    raise
+                # A transaction that sends offsets for this group is about to end.
+                time.sleep(_BACKOFF_S)

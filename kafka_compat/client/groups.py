@@ -1,0 +1,269 @@
+"""What can be asked about groups and done to them from outside, as Kafka's admin client does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.errors import ErrorCode, KafkaError, known_code
+from kafka_compat.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from kafka_compat.client.cluster import Cluster, Node
+
+
+CONSUMERS: Final = "consumer"
+"""The protocol type of groups of consumers; that of groups that only store offsets is ""."""
+DEAD: Final = "Dead"
+EMPTY: Final = "Empty"
+
+
+class Listed(NamedTuple):
+    """A group in a list. State and type are "" where the broker is too old to tell."""
+
+    group_id: str
+    protocol_type: str
+    state: str
+    type: str
+
+
+class Member(NamedTuple):
+    """A member and what it has to consume. `instance_id` is "" for one that is not static."""
+
+    member_id: str
+    instance_id: str
+    client_id: str
+    host: str
+    partitions: tuple[TopicPartition, ...]
+
+
+class Description(NamedTuple):
+    """A group. One that is not there has the state DEAD."""
+
+    group_id: str
+    state: str
+    assignor: str
+    members: tuple[Member, ...]
+    coordinator: Node
+
+
+class Committed(NamedTuple):
+    """A committed offset."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+def list_groups(cluster: Cluster) -> list[Listed]:
+    """All groups of consumers. Raises KafkaError, and as `Cluster.ask`."""
+    call = "listConsumerGroups"
+    found: dict[str, Listed] = {}
+    for node in cluster.brokers(call):
+        answer = cluster.ask_broker(node.node_id, ApiKey.LIST_GROUPS, call)
+        if answer.error_code:
+            raise KafkaError(known_code(answer.error_code), "")
+        for one in answer.groups:
+            if one.protocol_type in ("", CONSUMERS):
+                listed = Listed(one.group_id, one.protocol_type, one.group_state, one.group_type.capitalize())
+                found.setdefault(one.group_id, listed)
+    return list(found.values())
+
+
+def describe_group(cluster: Cluster, group_id: str) -> Description:
+    """One group, of either protocol. Raises KafkaError, and as `Cluster.ask`."""
+    call = "describeConsumerGroups"
+    answer = cluster.ask_coordinator(
+        group_id,
+        ApiKey.DESCRIBE_GROUPS,
+        call,
+        lambda answer: [group.error_code for group in answer.groups],
+        groups=[group_id],
+    )
+    group = answer.groups[0]
+    node_id = cluster.coordinator(group_id, call)
+    absent = group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or group.group_state == DEAD
+    if absent and ApiKey.CONSUMER_GROUP_DESCRIBE in cluster.api_versions(node_id, call):
+        newer = _describe_newer(cluster, group_id, call, node_id)
+        if newer is not None:
+            return newer
+    if group.error_code and not absent:
+        raise KafkaError(known_code(group.error_code), group.error_message or "")
+    if group.protocol_type not in ("", CONSUMERS):
+        text = f"GroupId {group_id} is not a consumer group ({group.protocol_type})."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+    return Description(
+        group_id,
+        group.group_state or DEAD,
+        group.protocol_data,
+        tuple(
+            Member(
+                one.member_id,
+                one.group_instance_id or "",
+                one.client_id,
+                one.client_host,
+                assigned(one.member_assignment),
+            )
+            for one in group.members
+        ),
+        cluster.nodes[node_id],
+    )
+
+
+def _describe_newer(cluster: Cluster, group_id: str, call: str, node_id: int) -> Description | None:
+    """A group of the protocol of KIP-848; None where there is none of that name."""
+    answer = cluster.ask_broker(node_id, ApiKey.CONSUMER_GROUP_DESCRIBE, call, group_ids=[group_id])
+    group = answer.groups[0]
+    if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+        return None
+    if group.error_code:
+        raise KafkaError(known_code(group.error_code), group.error_message or "")
+    members = tuple(
+        Member(
+            one.member_id,
+            one.instance_id or "",
+            one.client_id,
+            one.client_host,
+            tuple(
+                (topic.topic_name, number)
+                for topic in one.assignment.topic_partitions
+                for number in topic.partitions
+            ),
+        )
+        for one in group.members
+    )
+    return Description(group_id, group.group_state, group.assignor_name, members, cluster.nodes[node_id])
+
+
+def assigned(content: bytes) -> tuple[TopicPartition, ...]:
+    """The partitions in what SyncGroup gave a member; none where that is empty."""
+    from kafka_compat.protocol.codec import decode_versioned
+    from kafka_compat.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
+
+    if not content:
+        return ()
+    assignment, _ = decode_versioned(ConsumerProtocolAssignment, content)
+    return tuple(
+        (topic.topic, number) for topic in assignment.assigned_partitions for number in topic.partitions
+    )
+
+
+def committed_offsets(
+    cluster: Cluster, group_id: str, *, require_stable: bool = False
+) -> dict[TopicPartition, Committed]:
+    """All offsets that a group has committed. Raises KafkaError, and as `Cluster.ask`."""
+    from kafka_compat.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+
+    answer = cluster.ask_coordinator(
+        group_id,
+        ApiKey.OFFSET_FETCH,
+        "listConsumerGroupOffsets",
+        lambda answer: [getattr(one, "error_code", 0) for one in (answer.groups or [answer])],
+        group_id=group_id,
+        topics=None,
+        groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)],
+        require_stable=require_stable,
+    )
+    found = answer.groups[0] if answer.groups else answer
+    if found.error_code:
+        raise KafkaError(known_code(found.error_code), "")
+    offsets: dict[TopicPartition, Committed] = {}
+    for topic in found.topics:
+        for one in topic.partitions:
+            if one.error_code:
+                raise KafkaError(known_code(one.error_code), "")
+            if one.committed_offset >= 0:
+                place = (topic.name, one.partition_index)
+                offsets[place] = Committed(
+                    one.committed_offset, one.committed_leader_epoch, one.metadata or ""
+                )
+    return offsets
+
+
+def commit_offsets(cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+    """Store offsets for a group without members. Raises KafkaError of the first that is refused, and as
+    `Cluster.ask`.
+    """
+    if not offsets:
+        return
+    answer = cluster.ask_coordinator(
+        group_id,
+        ApiKey.OFFSET_COMMIT,
+        "alterConsumerGroupOffsets",
+        _codes_of_partitions,
+        group_id=group_id,
+        topics=commit_topics(offsets),
+    )
+    for code in _codes_of_partitions(answer):
+        if code:
+            raise KafkaError(known_code(code), "")
+
+
+def commit_topics(offsets: Mapping[TopicPartition, Committed]) -> list[Any]:
+    """As OffsetCommit has them."""
+    from kafka_compat.protocol.messages.offset_commit import (
+        OffsetCommitRequestPartition,
+        OffsetCommitRequestTopic,
+    )
+
+    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+    for (topic, partition), committed in sorted(offsets.items()):
+        topics.setdefault(topic, []).append(
+            OffsetCommitRequestPartition(
+                partition_index=partition,
+                committed_offset=committed.offset,
+                committed_leader_epoch=committed.leader_epoch,
+                committed_metadata=committed.metadata,
+            )
+        )
+    return [OffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in topics.items()]
+
+
+def _codes_of_partitions(answer: Any) -> list[int]:
+    return [one.error_code for topic in answer.topics for one in topic.partitions]
+
+
+def delete_group(cluster: Cluster, group_id: str) -> None:
+    """Raises KafkaError, and as `Cluster.ask`."""
+    answer = cluster.ask_coordinator(
+        group_id,
+        ApiKey.DELETE_GROUPS,
+        "deleteConsumerGroups",
+        lambda answer: [one.error_code for one in answer.results],
+        groups_names=[group_id],
+    )
+    for one in answer.results:
+        if one.error_code:
+            raise KafkaError(known_code(one.error_code), "")
+
+
+def delete_offsets(
+    cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Forget these offsets; the error code of each. Raises KafkaError where none could be, and as
+    `Cluster.ask`.
+    """
+    from kafka_compat.protocol.messages.offset_delete import (
+        OffsetDeleteRequestPartition,
+        OffsetDeleteRequestTopic,
+    )
+
+    topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
+    for topic, partition in sorted(partitions):
+        topics.setdefault(topic, []).append(OffsetDeleteRequestPartition(partition_index=partition))
+    answer = cluster.ask_coordinator(
+        group_id,
+        ApiKey.OFFSET_DELETE,
+        "deleteConsumerGroupOffsets",
+        lambda answer: [answer.error_code],
+        group_id=group_id,
+        topics=[OffsetDeleteRequestTopic(name=name, partitions=parts) for name, parts in topics.items()],
+    )
+    if answer.error_code:
+        raise KafkaError(known_code(answer.error_code), "")
+    return {
+        (topic.name, one.partition_index): one.error_code
+        for topic in answer.topics
+        for one in topic.partitions
+    }

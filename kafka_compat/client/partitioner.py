@@ -1,0 +1,50 @@
+"""Where a record goes, as Kafka's own producer decides it: by its key, or for a while to the same
+partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+_SEED: Final = 0x9747B28C
+_M: Final = 0x5BD1E995
+_MASK: Final = 0xFFFFFFFF
+
+
+def murmur2(data: bytes) -> int:
+    """The hash of Kafka's partitioner, unsigned."""
+    length = len(data)
+    found = _SEED ^ length
+    whole = length & ~3
+    for position in range(0, whole, 4):
+        k = int.from_bytes(data[position : position + 4], "little") * _M & _MASK
+        k = (k ^ (k >> 24)) * _M & _MASK
+        found = (found * _M & _MASK) ^ k
+    if length > whole:
+        found = (found ^ int.from_bytes(data[whole:], "little")) * _M & _MASK
+    found = (found ^ (found >> 13)) * _M & _MASK
+    return found ^ (found >> 15)
+
+
+def partition_of(key: bytes, count: int) -> int:
+    """The partition of a key among `count` of them."""
+    return (murmur2(key) & 0x7FFFFFFF) % count
+
+
+class Sticky:
+    """Records without a key: after `batch_bytes` of them another partition has its turn (KIP-794)."""
+
+    def __init__(self, batch_bytes: int, choose: Callable[[Sequence[int]], int]) -> None:
+        """`choose` draws one of some partitions."""
+        self._batch_bytes = batch_bytes
+        self._choose = choose
+        self._current: dict[str, tuple[int, int]] = {}
+
+    def partition(self, topic: str, available: Sequence[int], size_bytes: int) -> int:
+        """For a record of that size; `available` are the partitions that have a leader."""
+        current, sent_bytes = self._current.get(topic, (-1, 0))
+        if current not in available or sent_bytes >= self._batch_bytes:
+            others = [number for number in available if number != current] or list(available)
+            current, sent_bytes = self._choose(others), 0
+        self._current[topic] = (current, sent_bytes + size_bytes)
+        return current

@@ -1,0 +1,371 @@
+"""A producer of one thread: records are gathered, and sent by whoever calls."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafka_compat.client.cluster import TimedOut
+from kafka_compat.client.partition_offsets import by_leader
+from kafka_compat.client.partitioner import Sticky, partition_of
+from kafka_compat.client.partitions import PASSING, TopicPartition
+from kafka_compat.client.pending_batches import BATCH_OVERHEAD_BYTES, Pending, PendingBatches, size_of
+from kafka_compat.errors import ErrorCode, KafkaError, known_code
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.storage.batch import add_sequence
+from kafka_compat.storage.kinds import CompressionType
+from kafka_compat.storage.records import Header, Record, build_batch
+
+if TYPE_CHECKING:
+    from kafka_compat.client.cluster import Cluster
+
+_CALL: Final = "produce"
+_RETRIES_MAX: Final = 2**31 - 1
+_REQUEST_BYTES_MAX: Final = 1024 * 1024
+#: What can be tried again, besides what goes by when leaders change.
+_AGAIN: Final = PASSING | {
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+}
+
+
+class RecordTooLarge(Exception):
+    """A record that max.request.size leaves no room for."""
+
+
+class NotInMetadata(TimedOut):
+    """A topic or a partition of it did not become known within max.block.ms."""
+
+
+class ProducerSettings(NamedTuple):
+    """Those of a Java producer that this one obeys, under their names."""
+
+    acks: int = -1
+    compression: CompressionType = CompressionType.NONE
+    batch_bytes: int = 16384
+    linger_s: float = 0.0
+    retries: int = _RETRIES_MAX
+    retry_backoff_s: float = 0.1
+    max_block_s: float = 60.0
+    request_timeout_ms: int = 30_000
+    request_bytes_max: int = _REQUEST_BYTES_MAX
+    is_idempotent: bool = True
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 60_000
+
+
+def producer_settings(given: Mapping[str, str]) -> ProducerSettings:
+    """Of the settings of a Java producer. Raises ValueError, with the name of the setting in its text."""
+
+    def number(name: str, default: int) -> int:
+        text = given.get(name, str(default)).strip()
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError(
+                f"Invalid value {text} for configuration {name}: Not a number of type INT"
+            ) from None
+
+    acks = given.get("acks", "all").strip()
+    if acks not in ("all", "-1", "0", "1"):
+        raise ValueError(f"Invalid value {acks} for configuration acks: String must be one of: all, -1, 0, 1")
+    codec = given.get("compression.type", "none").strip()
+    if codec.upper() not in CompressionType.__members__:
+        names = ", ".join(CompressionType.__members__).lower()
+        text = f"Invalid value {codec} for configuration compression.type"
+        raise ValueError(f"{text}: String must be one of: {names}")
+    required = -1 if acks == "all" else int(acks)
+    wanted = given.get("enable.idempotence")
+    retries = number("retries", _RETRIES_MAX)
+    transactional_id = given.get("transactional.id")
+    if wanted is not None and wanted.lower() == "true" and required != -1:
+        raise ValueError(
+            "Must set acks to all in order to use the idempotent producer. Otherwise we cannot guarantee "
+            "idempotence."
+        )
+    can = required == -1 and retries > 0 and number("max.in.flight.requests.per.connection", 5) <= 5
+    return ProducerSettings(
+        acks=required,
+        compression=CompressionType[codec.upper()],
+        batch_bytes=number("batch.size", 16384),
+        linger_s=number("linger.ms", 0) / 1000,
+        retries=retries,
+        retry_backoff_s=number("retry.backoff.ms", 100) / 1000,
+        max_block_s=number("max.block.ms", 60_000) / 1000,
+        request_timeout_ms=number("request.timeout.ms", 30_000),
+        request_bytes_max=number("max.request.size", _REQUEST_BYTES_MAX),
+        is_idempotent=can and (wanted is None or wanted.lower() == "true"),
+        transactional_id=transactional_id,
+        transaction_timeout_ms=number("transaction.timeout.ms", 60_000),
+    )
+
+
+class Producer:
+    """Blocking. Each record comes back once, by `settled(tag, error)`; error is None when it is stored."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: ProducerSettings,
+        settled: Callable[[Any, Exception | None], None],
+    ) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._settled = settled
+        self._batches = PendingBatches(settings.batch_bytes, settings.linger_s)
+        self._sticky = Sticky(settings.batch_bytes, _drawn)
+        self._topics: dict[str, tuple[Any, int]] = {}
+        """Topic id and number of partitions."""
+        self._leaders: dict[TopicPartition, int] = {}
+        self._producer_id, self._producer_epoch = -1, -1
+        self._sequences: dict[TopicPartition, int] = {}
+        self._in_transaction: set[TopicPartition] = set()
+
+    # --- records
+
+    def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header] = (),
+        tag: Any = None,
+    ) -> None:
+        """Take a record, and send what is due. Raises RecordTooLarge, NotInMetadata, and as `Cluster.ask`."""
+        size_bytes = size_of(key, value, headers)
+        if size_bytes + BATCH_OVERHEAD_BYTES > self._settings.request_bytes_max:
+            raise RecordTooLarge(
+                f"The message is {size_bytes + BATCH_OVERHEAD_BYTES} bytes when serialized which is larger "
+                f"than {self._settings.request_bytes_max}, which is the value of the max.request.size "
+                "configuration."
+            )
+        if topic not in self._topics:
+            self._await_topic(topic)
+        count = self._topics[topic][1]
+        if key is not None:
+            partition = partition_of(key, count)
+        else:
+            available = [number for number in range(count) if (topic, number) in self._leaders]
+            partition = self._sticky.partition(topic, available or range(count), size_bytes)
+        record = Record(timestamp=int(time.time() * 1000), key=key, value=value, headers=headers)
+        if self._batches.add((topic, partition), record, tag, time.monotonic()):
+            self.poll()
+
+    def poll(self) -> None:
+        """Send what is due. Raises as `Cluster.ask`."""
+        self._send(self._batches.due(time.monotonic()))
+
+    def flush(self) -> None:
+        """Send everything, and wait until it is settled. Raises as `Cluster.ask`."""
+        while self._batches:
+            self._send(self._batches.due(time.monotonic(), all_of_them=True))
+
+    def wait_s(self) -> float | None:
+        """Until `poll` has something to do; None while it has not."""
+        return self._batches.wait_s(time.monotonic())
+
+    # --- transactions
+
+    def init_transactions(self) -> None:
+        """Raises KafkaError, and as `Cluster.ask`."""
+        self._init_producer_id()
+
+    def end_transaction(self, *, committed: bool = True) -> None:
+        """Of all that was sent since the last. Raises KafkaError, and as `Cluster.ask`."""
+        self.flush()
+        if self._in_transaction:
+            self._coordinate(
+                ApiKey.END_TXN,
+                lambda answer: [answer.error_code],
+                transactional_id=self._settings.transactional_id,
+                producer_id=self._producer_id,
+                producer_epoch=self._producer_epoch,
+                committed=committed,
+            )
+            self._in_transaction.clear()
+
+    def _add_to_transaction(self, places: set[TopicPartition]) -> None:
+        from kafka_compat.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTopic
+
+        topics: dict[str, list[int]] = {}
+        for topic, partition in sorted(places):
+            topics.setdefault(topic, []).append(partition)
+        self._coordinate(
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            lambda answer: [
+                one.partition_error_code
+                for topic in answer.results_by_topic_v3_and_below
+                for one in topic.results_by_partition
+            ],
+            v3_and_below_transactional_id=self._settings.transactional_id,
+            v3_and_below_producer_id=self._producer_id,
+            v3_and_below_producer_epoch=self._producer_epoch,
+            v3_and_below_topics=[
+                AddPartitionsToTxnTopic(name=name, partitions=numbers) for name, numbers in topics.items()
+            ],
+        )
+        self._in_transaction |= places
+
+    def _coordinate(self, key: ApiKey, codes: Callable[[Any], list[int]], **request: Any) -> Any:
+        """An answer of the transaction's coordinator; while the one before still ends, it is asked again."""
+        deadline = time.monotonic() + self._settings.max_block_s
+        while True:
+            answer = self._cluster.ask_coordinator(
+                self._settings.transactional_id or "", key, _CALL, codes, of_transactions=True, **request
+            )
+            wrong = [code for code in codes(answer) if code]
+            if not wrong:
+                return answer
+            again = {ErrorCode.CONCURRENT_TRANSACTIONS, *PASSING}
+            if not again.issuperset(wrong) or time.monotonic() > deadline:
+                raise KafkaError(known_code(wrong[0]), "")
+            time.sleep(self._settings.retry_backoff_s)
+
+    def _init_producer_id(self) -> None:
+        fields = {
+            "transactional_id": self._settings.transactional_id,
+            "transaction_timeout_ms": self._settings.transaction_timeout_ms,
+        }
+        if self._settings.transactional_id is None:
+            answer = self._cluster.ask(ApiKey.INIT_PRODUCER_ID, _CALL, **fields)
+            if answer.error_code:
+                raise KafkaError(known_code(answer.error_code), "")
+        else:
+            answer = self._coordinate(ApiKey.INIT_PRODUCER_ID, lambda answer: [answer.error_code], **fields)
+        self._producer_id, self._producer_epoch = answer.producer_id, answer.producer_epoch
+        self._sequences.clear()
+        for batch in self._batches.due(0.0, all_of_them=True).values():
+            batch.sequence = None
+
+    # --- how
+
+    def _await_topic(self, topic: str) -> None:
+        deadline = time.monotonic() + self._settings.max_block_s
+        while not self._learn(topic):
+            if time.monotonic() + self._settings.retry_backoff_s > deadline:
+                waited_ms = int(self._settings.max_block_s * 1000)
+                raise NotInMetadata(f"Topic {topic} not present in metadata after {waited_ms} ms.")
+            time.sleep(self._settings.retry_backoff_s)
+
+    def _learn(self, *topics: str) -> bool:
+        """Whether all are known; topics are made by asking, where the broker does that."""
+        from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
+
+        answer = self._cluster.ask(
+            ApiKey.METADATA,
+            "metadata",
+            topics=[MetadataRequestTopic(name=topic) for topic in topics],
+            allow_auto_topic_creation=True,
+        )
+        self._cluster.take(answer)
+        known = 0
+        for topic in answer.topics:
+            if topic.error_code and topic.error_code not in PASSING:
+                invalid = topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+                said = "Invalid topics" if invalid else "Not authorized to access topics"
+                raise KafkaError(known_code(topic.error_code), f"{said}: [{topic.name}]")
+            if topic.error_code or not topic.partitions:
+                continue
+            known += 1
+            self._topics[topic.name] = (topic.topic_id, len(topic.partitions))
+            for one in topic.partitions:
+                place = (topic.name, one.partition_index)
+                self._leaders.pop(place, None)
+                if one.leader_id in self._cluster.nodes:
+                    self._leaders[place] = one.leader_id
+        return known == len(topics)
+
+    def _send(self, due: dict[TopicPartition, Pending]) -> None:
+        if not due:
+            return
+        if self._settings.is_idempotent and self._producer_id < 0:
+            self._init_producer_id()
+        if self._settings.transactional_id is not None and due.keys() - self._in_transaction:
+            self._add_to_transaction(set(due.keys() - self._in_transaction))
+        for node_id, topics in by_leader(self._leaders, due.keys() & self._leaders.keys()).items():
+            self._send_to(node_id, topics, due)
+        stuck = due.keys() - self._leaders.keys()
+        if stuck:
+            for place in stuck:
+                self._again_or_failed(place, ErrorCode.LEADER_NOT_AVAILABLE, None)
+            time.sleep(self._settings.retry_backoff_s)
+            self._learn(*{topic for topic, _ in stuck})
+
+    def _send_to(
+        self, node_id: int, topics: Mapping[str, Sequence[int]], due: dict[TopicPartition, Pending]
+    ) -> None:
+        from kafka_compat.protocol.messages.produce import PartitionProduceData, TopicProduceData
+
+        data = [
+            TopicProduceData(
+                name=topic,
+                topic_id=self._topics[topic][0],
+                partition_data=[
+                    PartitionProduceData(index=number, records=self._encoded((topic, number), due))
+                    for number in numbers
+                ],
+            )
+            for topic, numbers in topics.items()
+        ]
+        request = {
+            "transactional_id": self._settings.transactional_id,
+            "acks": self._settings.acks,
+            "timeout_ms": self._settings.request_timeout_ms,
+            "topic_data": data,
+        }
+        if self._settings.acks == 0:
+            self._cluster.tell_broker(node_id, ApiKey.PRODUCE, _CALL, **request)
+            for topic, numbers in topics.items():
+                for number in numbers:
+                    self._settle((topic, number), None)
+            return
+        answer = self._cluster.ask_broker(node_id, ApiKey.PRODUCE, _CALL, **request)
+        names = {topic_id: name for name, (topic_id, _) in self._topics.items()}
+        failed = set()
+        for topic in answer.responses:
+            name = topic.name or names[topic.topic_id]
+            for one in topic.partition_responses:
+                if one.error_code in (0, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                    self._settle((name, one.index), None)
+                else:
+                    failed.add(name)
+                    self._again_or_failed((name, one.index), one.error_code, one.error_message)
+        if failed:
+            time.sleep(self._settings.retry_backoff_s)
+            self._learn(*failed)
+
+    def _encoded(self, place: TopicPartition, due: dict[TopicPartition, Pending]) -> bytes:
+        batch = due[place]
+        if self._producer_id >= 0 and batch.sequence is None:
+            batch.sequence = self._sequences.get(place, 0)
+            self._sequences[place] = add_sequence(batch.sequence, len(batch.records))
+        return build_batch(
+            batch.records,
+            compression=self._settings.compression,
+            producer_id=self._producer_id,
+            producer_epoch=self._producer_epoch,
+            base_sequence=-1 if batch.sequence is None else batch.sequence,
+            transactional=self._settings.transactional_id is not None,
+        )
+
+    def _again_or_failed(self, place: TopicPartition, code: int, message: str | None) -> None:
+        batch = self._batches.due(time.monotonic(), all_of_them=True)[place]
+        batch.attempts += 1
+        if code not in _AGAIN or batch.attempts > self._settings.retries:
+            self._settle(place, KafkaError(known_code(code), message or ""))
+            if self._settings.transactional_id is None:
+                # What follows in sequence would be refused for the gap.
+                self._producer_id = -1
+
+    def _settle(self, place: TopicPartition, error: Exception | None) -> None:
+        for tag in self._batches.done(place).tags:
+            self._settled(tag, error)
+
+
+def _drawn(choices: Sequence[int]) -> int:
+    return choices[int.from_bytes(os.urandom(4), "big") % len(choices)]

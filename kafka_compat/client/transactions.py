@@ -1,0 +1,214 @@
+"""What can be asked about transactions and done to them from outside, as Kafka's admin client does it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafka_compat.client.cluster import TimedOut
+from kafka_compat.client.leaders import ask_leaders
+from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.errors import ErrorCode, KafkaError, known_code
+from kafka_compat.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from kafka_compat.client.cluster import Cluster
+
+_BACKOFF_S: Final = 0.1
+
+
+class Listing(NamedTuple):
+    """A transactional id in a list."""
+
+    transactional_id: str
+    coordinator_id: int
+    producer_id: int
+    state: str
+
+
+class Transaction(NamedTuple):
+    """The state of a transactional id; `start_ms` is None while no transaction is open."""
+
+    coordinator_id: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    state: str
+    timeout_ms: int
+    start_ms: int | None
+    partitions: tuple[TopicPartition, ...]
+
+
+class ActiveProducer(NamedTuple):
+    """A producer as a replica of a partition knows it; -1 where there is nothing to say."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    start_offset: int
+
+
+def list_transactions(
+    cluster: Cluster, *, producer_ids: Sequence[int] = (), duration_ms: int = -1
+) -> list[Listing]:
+    """Those of all coordinators; of these producers, and open for longer than `duration_ms`, where these are
+    given. Raises KafkaError, and as `Cluster.ask`.
+    """
+    call = "listTransactions"
+    found = []
+    for node in cluster.brokers(call):
+        if duration_ms >= 0 and cluster.version(node.node_id, ApiKey.LIST_TRANSACTIONS, call) < 1:
+            text = "Attempted to write a non-default durationFilter at version 0"
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
+        answer = _until_loaded(
+            cluster,
+            node.node_id,
+            call,
+            {"producer_id_filters": list(producer_ids), "duration_filter": duration_ms},
+        )
+        found += [
+            Listing(one.transactional_id, node.node_id, one.producer_id, one.transaction_state)
+            for one in answer.transaction_states
+        ]
+    return found
+
+
+def _until_loaded(cluster: Cluster, node_id: int, call: str, request: dict[str, Any]) -> Any:
+    deadline = time.monotonic() + cluster.timeout_s
+    while True:
+        answer = cluster.ask_broker(node_id, ApiKey.LIST_TRANSACTIONS, call, **request)
+        if answer.error_code not in (
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ):
+            if answer.error_code:
+                raise KafkaError(known_code(answer.error_code), "")
+            return answer
+        if time.monotonic() > deadline:
+            raise TimedOut(f"Timed out waiting for a node assignment. Call: {call}")
+        time.sleep(_BACKOFF_S)
+
+
+def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction:
+    """Raises KafkaError, and as `Cluster.ask`."""
+    call = "describeTransactions"
+    answer = cluster.ask_coordinator(
+        transactional_id,
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        call,
+        lambda answer: [one.error_code for one in answer.transaction_states],
+        of_transactions=True,
+        transactional_ids=[transactional_id],
+    )
+    (one,) = answer.transaction_states
+    if one.error_code:
+        text = ""
+        if one.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            text = (
+                f"DescribeTransactions request for transactionalId `{transactional_id}` failed because the "
+                "ID could not be found"
+            )
+        raise KafkaError(known_code(one.error_code), text)
+    return Transaction(
+        cluster.coordinator(transactional_id, call, of_transactions=True),
+        transactional_id,
+        one.producer_id,
+        one.producer_epoch,
+        one.transaction_state,
+        one.transaction_timeout_ms,
+        one.transaction_start_time_ms if one.transaction_start_time_ms >= 0 else None,
+        tuple((topic.topic, number) for topic in one.topics for number in topic.partitions),
+    )
+
+
+def describe_producers(
+    cluster: Cluster, partitions: Iterable[TopicPartition], broker_id: int | None = None
+) -> dict[TopicPartition, list[ActiveProducer]]:
+    """As their leaders know them, or that broker. Raises KafkaError, and as `Cluster.ask`."""
+    from kafka_compat.protocol.messages.describe_producers import TopicRequest
+
+    call = "describeProducers"
+    wanted = list(partitions)
+
+    def request(topics: dict[str, list[int]]) -> dict[str, Any]:
+        asked = [TopicRequest(name=name, partition_indexes=some) for name, some in topics.items()]
+        return {"topics": asked}
+
+    if broker_id is None:
+        found = ask_leaders(cluster, ApiKey.DESCRIBE_PRODUCERS, call, wanted, request, _producers)
+    else:
+        topics: dict[str, list[int]] = {}
+        for topic, number in wanted:
+            topics.setdefault(topic, []).append(number)
+        answer = cluster.ask_broker(broker_id, ApiKey.DESCRIBE_PRODUCERS, call, **request(topics))
+        found = {
+            place: KafkaError(known_code(code)) if code else value
+            for place, code, value in _producers(answer)
+        }
+    return _values(found)
+
+
+def _values(found: dict[TopicPartition, Any]) -> dict[TopicPartition, Any]:
+    for answer in found.values():
+        if isinstance(answer, Exception):
+            raise answer
+    return found
+
+
+def _producers(answer: Any) -> Iterator[tuple[TopicPartition, int, list[ActiveProducer]]]:
+    for topic in answer.topics:
+        for one in topic.partitions:
+            producers = [
+                ActiveProducer(
+                    each.producer_id,
+                    each.producer_epoch,
+                    each.coordinator_epoch,
+                    each.last_sequence,
+                    each.last_timestamp,
+                    each.current_txn_start_offset,
+                )
+                for each in one.active_producers
+            ]
+            yield (topic.name, one.partition_index), one.error_code, producers
+
+
+def abort_transaction(
+    cluster: Cluster, place: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
+) -> None:
+    """Write the abort marker that nobody else writes, into that partition. Raises KafkaError, and as
+    `Cluster.ask`.
+    """
+    from kafka_compat.protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic
+
+    def request(topics: dict[str, list[int]]) -> dict[str, Any]:
+        marker = WritableTxnMarker(
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            transaction_result=False,
+            topics=[
+                WritableTxnMarkerTopic(name=name, partition_indexes=some) for name, some in topics.items()
+            ],
+            coordinator_epoch=coordinator_epoch,
+        )
+        return {"markers": [marker]}
+
+    def results(answer: Any) -> Iterator[tuple[TopicPartition, int, None]]:
+        for topic in answer.markers[0].topics:
+            for one in topic.partitions:
+                yield (topic.name, one.partition_index), one.error_code, None
+
+    try:
+        _values(ask_leaders(cluster, ApiKey.WRITE_TXN_MARKERS, "abortTransaction", [place], request, results))
+    except KafkaError as error:
+        raise KafkaError(error.code, _why(error.code, place)) from None
+
+
+def _why(code: int, place: TopicPartition) -> str:
+    """What Kafka's admin client says of it; "" for what it leaves to the code."""
+    where = f"{place[0]}-{place[1]}"
+    if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        return f"WriteTxnMarkers request for partition {where} failed due to cluster authorization error"
+    return ""

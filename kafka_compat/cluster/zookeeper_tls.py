@@ -1,0 +1,220 @@
+"""TLS to ZooKeeper, as zookeeper.ssl.* say. Imported only where zookeeper.ssl.client.enable is set.
+
+Each connection takes the certificates as their files are then; files that cannot be used leave those of
+before.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import socket
+import ssl
+from typing import Final, cast
+
+from kafka_compat.config import BrokerConfig, ConfigError
+from kafka_compat.coordination.store_security import Unusable
+from kafka_compat.security import cipher_suites, pem
+from kafka_compat.security.tls_context import TlsContext
+from kafka_compat.security.tls_settings import (
+    SUPPORTED,
+    KeyStoreSettings,
+    Secret,
+    TlsSettings,
+    TrustStoreSettings,
+)
+
+log = logging.getLogger(__name__)
+
+_PREFIX: Final = "zookeeper."
+_NETTY: Final = "org.apache.zookeeper.ClientCnxnSocketNetty"
+_SETTING: Final = re.compile(r"(?<![\w.])ssl\.(?=[a-z])")
+_HOST_NAME_MISMATCH: Final = (62, 64)
+"""X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
+
+
+class ZooKeeperTls:
+    """Makes connections to ZooKeeper ones of TLS."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        """Reads the stores. ConfigError."""
+        self._settings = _settings(config)
+        self._context = self._read()
+        self._problem = ""
+
+    def wrap(self, connection: socket.socket, host: str) -> ssl.SSLSocket:
+        """As StoreSecurity.tls."""
+        context = self._now()
+        try:
+            wrapped = context.client.wrap_socket(connection, server_hostname=host)
+        except ssl.SSLCertVerificationError as error:
+            setting = "ssl.truststore.location"
+            if error.verify_code in _HOST_NAME_MISMATCH:
+                setting = "ssl.endpoint.identification.algorithm"
+            why = f"its certificate is not to be trusted: {error.verify_message} ({_PREFIX}{setting})"
+            raise Unusable(f"ZooKeeper at {host}: {why}") from error
+        except (TimeoutError, ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError) as error:
+            raise Unusable(f"ZooKeeper at {host}: {_SILENT}") from error
+        except ssl.SSLError as error:
+            raise Unusable(f"ZooKeeper at {host}: {_told(error)}") from error
+        except ValueError as error:
+            raise Unusable(f"ZooKeeper at {host}: {error}") from error
+        suite = context.suite_refused(cast(ssl.SSLObject, wrapped))
+        if suite is not None:
+            wrapped.close()
+            why = f"it agrees on {suite} alone, which is not in zookeeper.ssl.cipher.suites"
+            raise Unusable(f"ZooKeeper at {host}: {why}")
+        return wrapped
+
+    def explain(self, error: OSError) -> OSError:
+        """What an error of TLS after the handshake is to be called: servers look at this broker's
+        certificate after it, in TLS 1.3.
+        """
+        if not isinstance(error, ssl.SSLError):
+            return error
+        return Unusable(f"ZooKeeper ends the connection: {_told(error)}")
+
+    def _now(self) -> TlsContext:
+        if self._context.changed():
+            try:
+                self._context = self._read()
+                self._problem = ""
+            except ConfigError as error:
+                if str(error) != self._problem:
+                    self._problem = str(error)
+                    log.error("connections to ZooKeeper keep their certificates: %s", error.in_full)
+        return self._context
+
+    def _read(self) -> TlsContext:
+        try:
+            context = TlsContext(self._settings)
+            _ = context.client
+        except ConfigError as error:
+            raise _in_zookeepers_terms(error, self._settings) from error
+        return context
+
+
+_SILENT: Final = (
+    "there is no answer to TLS. Does the port of zookeeper.connect speak it (secureClientPort), or is it "
+    "one of plain text, for zookeeper.ssl.client.enable=false?"
+)
+
+
+def _told(error: OSError) -> str:
+    reason = (getattr(error, "reason", None) or str(error)).replace("_", " ").lower()
+    if "alert" in reason:
+        return (
+            f"it refuses this broker: {reason}. Does it trust the certificate of "
+            "zookeeper.ssl.keystore.location, and speak a protocol of zookeeper.ssl.enabled.protocols?"
+        )
+    return f"TLS fails: {reason}"
+
+
+def _settings(config: BrokerConfig) -> TlsSettings:
+    socket_class = config.str("zookeeper.clientCnxnSocket")
+    if socket_class is not None and socket_class != _NETTY:
+        raise ConfigError(
+            "zookeeper.clientCnxnSocket", socket_class, "it speaks no TLS", f"expected {_NETTY}, or nothing"
+        )
+    for name in ("zookeeper.ssl.crl.enable", "zookeeper.ssl.ocsp.enable"):
+        if config.bool(name):
+            raise ConfigError(
+                name, "true", "this broker cannot ask whether a certificate was revoked", "expected false"
+            )
+    return TlsSettings(
+        listener_name="zookeeper",
+        key_store=_key_store(config),
+        trust_store=_trust_store(config),
+        client_auth="none",
+        protocols=_protocols(config),
+        cipher_suites=_suites(config),
+        verify_host_name=_verifies(config),
+        principal_mapping_rules="",
+        allow_dn_changes=True,
+        allow_san_changes=True,
+        own=frozenset(),
+    )
+
+
+def _verifies(config: BrokerConfig) -> bool:
+    name = "zookeeper.ssl.endpoint.identification.algorithm"
+    given = (config.str(name) or "").strip()
+    if given.lower() not in ("", "https", "false"):
+        # Kafka takes whatever is not HTTPS for a wish not to look at names.
+        expected = "expected HTTPS, or nothing: names of hosts are not compared"
+        raise ConfigError(name, given, "there is no such algorithm", expected)
+    return given.lower() == "https"
+
+
+def _secret(config: BrokerConfig, name: str) -> Secret | None:
+    text = config.str(name)
+    return None if text is None else Secret(text)
+
+
+def _key_store(config: BrokerConfig) -> KeyStoreSettings | None:
+    location = config.str("zookeeper.ssl.keystore.location")
+    if not location:
+        return None
+    kind = _kind(config, "zookeeper.ssl.keystore.type", location)
+    password = _secret(config, "zookeeper.ssl.keystore.password")
+    if kind == "PEM":
+        # Of a PEM file it is the key's.
+        return KeyStoreSettings(kind, location, None, password, None, None)
+    return KeyStoreSettings(kind, location, password or Secret(""), None, None, None)
+
+
+def _trust_store(config: BrokerConfig) -> TrustStoreSettings | None:
+    location = config.str("zookeeper.ssl.truststore.location")
+    if not location:
+        return None
+    kind = _kind(config, "zookeeper.ssl.truststore.type", location)
+    password = None if kind == "PEM" else _secret(config, "zookeeper.ssl.truststore.password")
+    return TrustStoreSettings(kind, location, password, None)
+
+
+def _kind(config: BrokerConfig, name: str, location: str) -> str:
+    """The type of a store; where none is given ZooKeeper goes by the name of the file, and this by what it
+    holds."""
+    given = config.str(name)
+    if given:
+        if given.upper() not in ("PEM", "JKS", "PKCS12"):
+            raise ConfigError(name, given, f"{given} not found", "expected one of JKS, PKCS12, PEM")
+        return given.upper()
+    try:
+        with open(location, "rb") as file:
+            return "PEM" if pem.is_pem(file.read()) else "PKCS12"
+    except OSError:
+        return "PKCS12"
+
+
+def _protocols(config: BrokerConfig) -> tuple[str, ...]:
+    name = "zookeeper.ssl.enabled.protocols"
+    given = config.list(name)
+    if not given:
+        name = "zookeeper.ssl.protocol"
+        given = [config.str(name) or ""]
+    chosen = tuple(protocol for protocol in SUPPORTED if protocol in given)
+    if not chosen or set(given) - {*SUPPORTED, "TLSv1", "TLSv1.1"}:
+        expected = f"expected one or both of {', '.join(SUPPORTED)}"
+        raise ConfigError(name, ",".join(given), "these are not protocols that are secure", expected)
+    return chosen
+
+
+def _suites(config: BrokerConfig) -> tuple[str, ...]:
+    name = "zookeeper.ssl.cipher.suites"
+    given = config.list(name)
+    try:
+        return cipher_suites.openssl_names(given)
+    except ValueError as error:
+        raise ConfigError(name, ",".join(given), str(error)) from None
+
+
+def _in_zookeepers_terms(error: ConfigError, settings: TlsSettings) -> ConfigError:
+    """What is said of ssl.X, said of zookeeper.ssl.X. Of a PEM file the key's password is the store's."""
+    is_pem = settings.key_store is not None and settings.key_store.type == "PEM"
+
+    def renamed(text: str) -> str:
+        text = text.replace("ssl.key.password", "ssl.keystore.password") if is_pem else text
+        return _SETTING.sub("zookeeper.ssl.", text)
+
+    return ConfigError(renamed(error.name), error.value, renamed(error.reason), renamed(error.expected))

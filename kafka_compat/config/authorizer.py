@@ -1,0 +1,68 @@
+"""authorizer.class.name and the settings of that authorizer, which in Kafka are the plug-in's own.
+
+Nothing loads code by a name: the names of Kafka's own authorizers stand for the one that is built in, which
+decides as they do, and any other is refused. A broker that ignored it would let everybody in.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from .keys import ConfigError
+
+CLASS: Final = "authorizer.class.name"
+SUPER_USERS: Final = "super.users"
+ALLOW_IF_NO_ACL: Final = "allow.everyone.if.no.acl.found"
+_STORE: Final = "authorizer.zookeeper.url"
+
+CLASSES: Final = (
+    "kafka.security.authorizer.AclAuthorizer",
+    "kafka.security.auth.SimpleAclAuthorizer",
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+)
+"""With ZooKeeper; the same before Kafka 2.4; with KRaft."""
+
+OWN: Final = (SUPER_USERS, ALLOW_IF_NO_ACL, _STORE)
+"""Settings of the authorizer alone, of which Kafka's brokers themselves know nothing."""
+
+
+class AuthorizerSettings(NamedTuple):
+    """`super_users` are (kind, name)."""
+
+    super_users: tuple[tuple[str, str], ...]
+    allow_if_no_acl: bool
+
+
+def authorizer_settings(settings: Mapping[str, str]) -> AuthorizerSettings | None:
+    """What a broker's settings say of its authorizer; None without one. ConfigError."""
+    name = settings.get(CLASS, "").strip()
+    if not name:
+        return None
+    if name not in CLASSES:
+        problem = "No such authorizer: nothing is loaded by its name here"
+        raise ConfigError(CLASS, name, problem, f"expected {CLASSES[0]}, which is built in, or nothing")
+    store = settings.get(_STORE, "").strip()
+    if store and store != settings.get("zookeeper.connect", "").strip():
+        problem = "ACLs are kept where the brokers' other metadata are (zookeeper.connect), nowhere else"
+        raise ConfigError(_STORE, store, problem, "expected the value of zookeeper.connect, or nothing")
+    return AuthorizerSettings(
+        tuple(_super_users(settings.get(SUPER_USERS, ""))),
+        _boolean(ALLOW_IF_NO_ACL, settings.get(ALLOW_IF_NO_ACL, "false")),
+    )
+
+
+def _super_users(text: str) -> list[tuple[str, str]]:
+    found = []
+    for item in filter(None, (item.strip() for item in text.split(";"))):
+        kind, colon, name = item.partition(":")
+        if not colon:
+            problem = f"expected a string in format principalType:principalName but got {item}"
+            raise ConfigError(SUPER_USERS, text, problem, "expected User:ann;User:bob")
+        found.append((kind, name))
+    return found
+
+
+def _boolean(name: str, text: str) -> bool:
+    value = text.strip().lower()
+    if value not in ("true", "false"):
+        raise ConfigError(name, text, "Expected value to be either true or false", "expected true or false")
+    return value == "true"

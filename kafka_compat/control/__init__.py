@@ -1,0 +1,1 @@
+"""What tests do to a broker that clients cannot: over HTTP, with kafka.compat.control.enable."""

@@ -1,0 +1,102 @@
+"""The control API, version 1: its routes, and what they do to the brokers of this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kafka_compat.control.awaiting import Awaiting
+from kafka_compat.control.broker_faults import BrokerFaults
+from kafka_compat.control.commands import Commands
+from kafka_compat.control.disk_faults import DiskFaults
+from kafka_compat.control.events import EventLog
+from kafka_compat.control.faults import FaultRoutes
+from kafka_compat.control.forks import Forks
+from kafka_compat.control.partition_commands import PartitionCommands
+from kafka_compat.control.reset import Reset
+from kafka_compat.control.snapshots import Snapshots
+from kafka_compat.http.routes import Answer, BadCall, Call, Route, integer
+
+if TYPE_CHECKING:
+    from kafka_compat.broker import Broker
+    from kafka_compat.control.side import ControlSide
+
+_PREFIX = "/control/v1"
+
+
+class ControlApi:
+    """All of it."""
+
+    def __init__(self, brokers: Sequence[Broker[Any]], side: ControlSide) -> None:
+        self._faults = FaultRoutes(side.faults, side.pulse)
+        self._disks = DiskFaults(brokers, side.faults.disks)
+        self._links = BrokerFaults(brokers, side.faults.links)
+        self._events = EventLog(brokers)
+        self._recording = side.recording
+        self._reset = Reset(brokers, side, self._events)
+        self._snapshots = Snapshots(brokers, side)
+        self._awaiting = Awaiting(brokers, side.pulse)
+        self._brokers = brokers
+        self._held = side.faults.held
+        self._travel = side.travel
+
+    def routes(self) -> list[Route]:
+        """What is served."""
+        return [
+            Route("GET", f"{_PREFIX}/time", self._time, "what time it is to the brokers"),
+            Route(
+                "POST",
+                f"{_PREFIX}/time",
+                self._advance,
+                "put the brokers' time forward, and do at once all that is due by then",
+                {"advance_ms": "integer: milliseconds, above 0"},
+            ),
+            Route(
+                "POST",
+                f"{_PREFIX}/time/stand",
+                self._stand,
+                "have the brokers' time go on only when it is put forward, or by the machine's clock again",
+                {"still": "boolean: whether it goes on only when it is put forward"},
+            ),
+            *self._events.routes(_PREFIX),
+            *self._recording.routes(_PREFIX),
+            *self._awaiting.routes(_PREFIX),
+            *self._faults.routes(_PREFIX),
+            *self._disks.routes(_PREFIX),
+            *self._links.routes(_PREFIX),
+            *Commands(self._brokers).routes(_PREFIX),
+            *PartitionCommands(self._brokers, self._held).routes(_PREFIX),
+            *Forks(self._brokers).routes(_PREFIX),
+            *self._snapshots.routes(_PREFIX),
+            *self._reset.routes(_PREFIX),
+        ]
+
+    async def _time(self, call: Call) -> Answer:
+        return self._told()
+
+    async def _advance(self, call: Call) -> Answer:
+        began_s = time.perf_counter()
+        by_ms, known = integer(call, "advance_ms", least=1), len(self._events.events)
+        self._events.begin()
+        await self._travel.advance(by_ms, self._at_rest)
+        for broker in self._brokers:
+            await broker.catch_up()
+        self._events.note(by_ms)
+        took_ms = round((time.perf_counter() - began_s) * 1000, 3)
+        return {**self._told(), "took_ms": took_ms, "events": self._events.events[known:]}
+
+    async def _stand(self, call: Call) -> Answer:
+        still = call.body.get("still")
+        if not isinstance(still, bool):
+            raise BadCall(f"still={still!r}: expected true or false")
+        self._travel.stand(still=still)
+        return self._told()
+
+    def _told(self) -> dict[str, int]:
+        return {"now_ms": self._travel.clock.now_ms(), "ahead_ms": self._travel.clock.ahead_ms}
+
+    async def _at_rest(self, after_ms: int) -> None:
+        for broker in self._brokers:
+            await broker.at_rest()
+        self._events.note(after_ms)

@@ -1,0 +1,160 @@
+"""What tests wait for: that a group has come together or has read everything, that records have arrived, that
+a transaction has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kafka_compat.control.pulse import TIMEOUT, Pulse
+from kafka_compat.errors import ErrorCode
+from kafka_compat.http.routes import Answer, Call, Route, natural
+
+if TYPE_CHECKING:
+    from kafka_compat.broker import Broker
+    from kafka_compat.replication.partition import Partition
+
+
+class Awaiting:
+    """The routes that answer when it is so, or after `timeout_ms` with status 408 and how it is then."""
+
+    def __init__(self, brokers: Sequence[Broker[Any]], pulse: Pulse) -> None:
+        self._brokers = brokers
+        self._pulse = pulse
+
+    def routes(self, prefix: str) -> list[Route]:
+        """What is served."""
+        return [
+            Route(
+                "GET",
+                prefix + "/groups/{group}/await",
+                self._group,
+                "answer when the group has a state, a number of members, and at most so many records to read",
+                query={
+                    "state": "string: Stable, Empty, …, as kafka-consumer-groups shows it",
+                    "members": "integer: how many it has",
+                    "lag": "integer: how many records are behind what it committed, at most",
+                    **TIMEOUT,
+                },
+            ),
+            Route(
+                "GET",
+                prefix + "/topics/{topic}/await",
+                self._topic,
+                "answer when so many records can be read, of all partitions together",
+                query={
+                    "records": "integer: how many, at least",
+                    **TIMEOUT,
+                },
+            ),
+            Route(
+                "GET",
+                prefix + "/transactions/{id}/await",
+                self._transaction,
+                "answer when a transactional id has a state",
+                query={
+                    "state": "string: CompleteCommit, CompleteAbort, Ongoing, …",
+                    **TIMEOUT,
+                },
+            ),
+        ]
+
+    # --- groups
+
+    async def _group(self, call: Call) -> Answer:
+        group = call.path["group"]
+        state, members, lag = call.query.get("state"), _number(call, "members"), _number(call, "lag")
+
+        def is_so() -> bool:
+            found = self._describe_group(group)
+            return (
+                state in (None, found["state"])
+                and members in (None, len(found["members"]))
+                and (lag is None or (found["lag"] is not None and found["lag"] <= lag))
+            )
+
+        return await self._until(call, is_so, lambda: self._describe_group(group), f"group {group}")
+
+    def _describe_group(self, group: str) -> dict[str, Any]:
+        """State, members, and how many records are behind what it committed: None as long as it committed
+        nothing.
+        """
+        for broker in self._brokers:
+            groups = broker.services.coordinators.groups.made
+            if groups is None:
+                continue
+            error, found = groups.describe_group(group)
+            if error or found is None:
+                continue
+            _, offsets = groups.fetch_offsets(group, None, require_stable=False)
+            behind = [
+                max(0, partition.high_watermark - max(committed.offset, partition.log.log_start_offset))
+                for (topic, number), (committed, _) in offsets.items()
+                if committed is not None
+                for partition in self._led(topic)
+                if partition.partition == number
+            ]
+            members = [
+                {"member_id": member.member_id, "client_id": member.client_id, "host": member.client_host}
+                for member in found.members
+            ]
+            return {"state": found.state, "members": members, "lag": sum(behind) if behind else None}
+        return {"state": "Dead", "members": [], "lag": None}
+
+    # --- topics
+
+    async def _topic(self, call: Call) -> Answer:
+        topic, records = call.path["topic"], _number(call, "records")
+
+        def describe() -> dict[str, int]:
+            held = (each.high_watermark - each.log.log_start_offset for each in self._led(topic))
+            return {"records": sum(held)}
+
+        return await self._until(
+            call, lambda: describe()["records"] >= (records or 0), describe, f"topic {topic}"
+        )
+
+    def _led(self, topic: str) -> Iterable[Partition]:
+        # A broker that was cut off may not have heard yet that another one leads by now.
+        led: dict[int, Partition] = {}
+        for broker in self._brokers:
+            for partition in broker.services.replicas.of_topics([topic]):
+                other = led.get(partition.partition)
+                if partition.is_leader and (other is None or other.leader_epoch < partition.leader_epoch):
+                    led[partition.partition] = partition
+        return led.values()
+
+    # --- transactions
+
+    async def _transaction(self, call: Call) -> Answer:
+        name, state = call.path["id"], call.query.get("state")
+
+        def describe() -> dict[str, Any]:
+            for broker in self._brokers:
+                transactions = broker.services.coordinators.transactions.made
+                if transactions is not None:
+                    error, status = transactions.describe(name)
+                    if error == ErrorCode.NONE and status is not None:
+                        return {"state": status.state, "producer_epoch": status.producer_epoch}
+            return {"state": "Dead", "producer_epoch": None}
+
+        return await self._until(
+            call, lambda: state in (None, describe()["state"]), describe, f"transactional id {name}"
+        )
+
+    # --- what they share
+
+    async def _until(
+        self, call: Call, is_so: Callable[[], bool], describe: Callable[[], Answer], what: str
+    ) -> Answer:
+        def late(timeout_ms: int) -> str:
+            wanted = ", ".join(f"{key}={value}" for key, value in call.query.items() if key != "timeout_ms")
+            return f"{what} did not come to {wanted} within {timeout_ms} ms: {describe()}"
+
+        return await self._pulse.answer(call, is_so, describe, late)
+
+
+def _number(call: Call, name: str) -> int | None:
+    text = call.query.get(name)
+    return None if text is None else natural(text, name)

@@ -1,0 +1,78 @@
+"""What the passing of time brought about: sessions and transactions that ended, records that were deleted or
+compacted. Found by comparing how groups, transactions and partitions were and how they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kafka_compat.http.routes import Answer, Call, Route
+
+if TYPE_CHECKING:
+    from kafka_compat.broker import Broker
+
+Subject = tuple[str, str, int]
+"""What kind of thing, its name, and the number of a partition (0 for others)."""
+State = dict[str, Any]
+
+
+class EventLog:
+    """All that happened while time was put forward, since the last reset.
+
+    Nothing of a test's own doing is in it, so that a test whose clients do the same has the same log, to the
+    millisecond when time stands still between.
+    """
+
+    def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+        self._brokers = brokers
+        self._seen: dict[Subject, State] = {}
+        self.events: list[dict[str, Any]] = []
+
+    def routes(self, prefix: str) -> list[Route]:
+        """What is served."""
+        return [
+            Route("GET", prefix + "/events", self._all, "what happened while time was put forward"),
+        ]
+
+    async def _all(self, call: Call) -> Answer:
+        return self.events
+
+    def begin(self) -> None:
+        """What happened up to now is none of it."""
+        self._seen = self._look()
+
+    def note(self, after_ms: int) -> None:
+        """What has changed has happened so long after `begin`."""
+        seen, self._seen = self._seen, self._look()
+        for subject in sorted({*seen, *self._seen}):
+            before, now = seen.get(subject, {}), self._seen.get(subject, {})
+            kind, name, partition = subject
+            changed = {key: value for key, value in now.items() if before.get(key) != value}
+            if before and not now:
+                changed = {"is_gone": True}
+            if changed:
+                numbered = {"partition": partition} if kind == "topic" else {}
+                self.events.append({"after_ms": after_ms, kind: name, **numbered, **changed})
+
+    def _look(self) -> dict[Subject, State]:
+        found: dict[Subject, State] = {}
+        for broker in self._brokers:
+            coordinators = broker.services.coordinators
+            groups, transactions = coordinators.groups.made, coordinators.transactions.made
+            for group in [] if groups is None else groups.list_groups(set(), set())[1]:
+                assert groups is not None
+                described = groups.describe_group(group.group_id)[1]
+                members = 0 if described is None else len(described.members)
+                found["group", group.group_id, 0] = {"state": group.state, "members": members}
+            for each in [] if transactions is None else transactions.list_transactions(set(), set(), -1)[1]:
+                found["transactional_id", each.transactional_id, 0] = {"state": each.status.state}
+            cleaned = broker.services.log_dirs.clean_offsets
+            for partition in broker.services.replicas:
+                if partition.is_leader and not partition.topic.startswith("__"):
+                    found["topic", partition.topic, partition.partition] = {
+                        "log_start_offset": partition.log.log_start_offset,
+                        "high_watermark": partition.high_watermark,
+                        "compacted_up_to": cleaned.get((partition.topic, partition.partition), 0),
+                    }
+        return found

@@ -1,0 +1,158 @@
+"""Faults over HTTP: rules are made, looked at, waited for, and taken away."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from kafka_compat.control import mangling
+from kafka_compat.control.fault_rules import FaultRules
+from kafka_compat.control.pulse import TIMEOUT, Pulse
+from kafka_compat.control.rule import Rule
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.http.routes import Answer, BadCall, Call, Route, integer, natural
+from kafka_compat.network.stages import Fault
+from kafka_compat.protocol.json_form import api_named
+
+_NOT_FOUND = 404
+_KINDS = ("error", "delay_ms", "drop", "lose_answer", "cut", "corrupt")
+_NAMED = ("topic", "group", "transactional_id")
+_BODY = {
+    "api": "string: whose requests, as Produce or OffsetCommit; all without it",
+    "version": "integer: of the API",
+    "client_id": "string: whose requests",
+    "broker": "integer: requests that come to it",
+    "topic": "string: requests about it",
+    "partition": "integer: requests about it, by itself or of the topic; an error is for it alone",
+    "group": "string: requests about it",
+    "transactional_id": "string: requests about it",
+    "skip": "integer: how many requests pass before the first that is hit",
+    "count": "integer: how many are hit; without end if it is not given",
+    "probability": "number: of each to be hit, from 0 to 1",
+    "seed": "integer: for the probability: the same seed hits the same requests",
+    "error": "string: answer with this error, as NOT_LEADER_OR_FOLLOWER, and do nothing",
+    "delay_ms": "integer: hold the answer back for so long",
+    "drop": "boolean: do nothing, and close the connection",
+    "lose_answer": "boolean: do it, and close the connection in the place of an answer",
+    "cut": "boolean: do it, send half of the answer, and close the connection",
+    "corrupt": "boolean: do it, and flip bits of the answer; of a Fetch, bits of its records",
+}
+
+
+class FaultRoutes:
+    """What is served for them."""
+
+    def __init__(self, rules: FaultRules, pulse: Pulse) -> None:
+        self._rules = rules
+        self._pulse = pulse
+
+    def routes(self, prefix: str) -> list[Route]:
+        """What is served."""
+        path = prefix + "/faults"
+        return [
+            Route("POST", path, self._make, "have requests fail from now on", _BODY),
+            Route("GET", path, self._all, "the faults that were made, with their hits"),
+            Route("DELETE", path, self._remove_all, "take all faults away"),
+            Route("DELETE", path + "/{number}", self._remove, "take a fault away"),
+            Route(
+                "GET",
+                path + "/{number}/await",
+                self._await,
+                "answer when so many requests were hit, and answered",
+                query={"hits": "integer: how many, at least", **TIMEOUT},
+            ),
+        ]
+
+    async def _make(self, call: Call) -> Answer:
+        body = call.body
+        given = [kind for kind in _KINDS if body.get(kind)]
+        if len(given) != 1:
+            raise BadCall(f"expected one of {', '.join(_KINDS)}, and not {', '.join(given) or 'none'}")
+        rule = Rule(
+            self._rules.next_number(),
+            _fault(call),
+            dict(body),
+            api=_api(body.get("api")),
+            version=integer(call, "version", least=0) if "version" in body else None,
+            client_id=_text(call, "client_id"),
+            broker=integer(call, "broker", least=0) if "broker" in body else None,
+            partition=integer(call, "partition", least=0) if "partition" in body else None,
+            named={name: text for name in _NAMED if (text := _text(call, name)) is not None},
+            skip=integer(call, "skip", least=0) if "skip" in body else 0,
+            count=integer(call, "count", least=1) if "count" in body else None,
+            probability=_probability(call),
+            corrupts=body.get("corrupt") is True,
+            chance=random.Random(integer(call, "seed", least=0) if "seed" in body else None),
+        )
+        self._rules.add(rule)
+        return _shown(rule)
+
+    async def _all(self, call: Call) -> Answer:
+        return [_shown(rule) for rule in self._rules.rules.values()]
+
+    async def _remove_all(self, call: Call) -> Answer:
+        self._rules.rules.clear()
+
+    async def _remove(self, call: Call) -> Answer:
+        rule = self._found(call)
+        del self._rules.rules[rule.number]
+        return _shown(rule)
+
+    async def _await(self, call: Call) -> Answer:
+        rule = self._found(call)
+        hits = natural(call.query.get("hits", "1"), "hits")
+
+        def late(timeout_ms: int) -> str:
+            return (
+                f"fault {rule.number} was hit by {rule.hits} requests, and not {hits}, within {timeout_ms} ms"
+            )
+
+        return await self._pulse.answer(call, lambda: rule.hits >= hits, lambda: _shown(rule), late)
+
+    def _found(self, call: Call) -> Rule:
+        text = call.path["number"]
+        rule = self._rules.rules.get(natural(text, "the fault"))
+        if rule is None:
+            raise BadCall(f"there is no fault {text}", _NOT_FOUND)
+        return rule
+
+
+def _shown(rule: Rule) -> dict[str, Any]:
+    return {"number": rule.number, "hits": rule.hits, **rule.told}
+
+
+def _fault(call: Call) -> Fault:
+    body = call.body
+    if "error" in body:
+        name = body["error"]
+        if not isinstance(name, str) or name not in ErrorCode.__members__ or name == "NONE":
+            raise BadCall(f"error={name!r}: expected the name of one of Kafka's, as NOT_LEADER_OR_FOLLOWER")
+        return Fault(error=KafkaError(ErrorCode[name]))
+    if "delay_ms" in body:
+        return Fault(delay_ms=integer(call, "delay_ms", least=1))
+    if "cut" in body:
+        return Fault(mangle=mangling.cut)
+    return Fault(is_dropped=body.get("drop") is True, is_lost=body.get("lose_answer") is True)
+
+
+def _api(name: object) -> int | None:
+    if name is None:
+        return None
+    found = api_named(name) if isinstance(name, str) else None
+    if found is None:
+        raise BadCall(f"api={name!r}: expected the name of one of Kafka's APIs, as Produce or OffsetCommit")
+    return found
+
+
+def _probability(call: Call) -> float:
+    value = call.body.get("probability", 1.0)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise BadCall(f"probability={value!r}: expected a number from 0 to 1")
+    return float(value)
+
+
+def _text(call: Call, name: str) -> str | None:
+    value = call.body.get(name)
+    if value is not None and not isinstance(value, str):
+        raise BadCall(f"{name}={value!r}: expected text")
+    return value

@@ -1,0 +1,61 @@
+"""Waiting for something that clients, or timers of coordinators, bring about: looked at whenever one of them
+has done anything, and not by the clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from kafka_compat.http.routes import Answer, BadCall, Call, natural
+
+_TIMEOUT_MS = 10_000
+_TIMED_OUT = 408
+TIMEOUT = {"timeout_ms": f"integer: {_TIMEOUT_MS} if it is not given"}
+"""The parameter of every route that waits."""
+
+
+class Pulse:
+    """Beats when a request was answered or a timer has come."""
+
+    def __init__(self) -> None:
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def beat(self, _: object = None) -> None:
+        """Something happened."""
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)
+
+    async def until(self, is_so: Callable[[], bool], timeout_ms: int) -> bool:
+        """Whether it is so within that time."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_ms / 1000
+        while not is_so():
+            future = loop.create_future()
+            self._waiting.append(future)
+            timer = loop.call_at(deadline_s, future.cancel)
+            try:
+                await future
+            except asyncio.CancelledError:
+                if loop.time() < deadline_s:
+                    raise
+                return is_so()
+            finally:
+                timer.cancel()
+        return True
+
+    async def answer(
+        self,
+        call: Call,
+        is_so: Callable[[], bool],
+        describe: Callable[[], Answer],
+        late: Callable[[int], str],
+    ) -> Answer:
+        """How it is once it is so; a BadCall after `timeout_ms` of the call, with what `late` says then."""
+        timeout_ms = natural(call.query.get("timeout_ms", str(_TIMEOUT_MS)), "timeout_ms")
+        if await self.until(is_so, timeout_ms):
+            return describe()
+        raise BadCall(late(timeout_ms), _TIMED_OUT)

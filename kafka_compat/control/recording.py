@@ -1,0 +1,106 @@
+"""What clients ask of brokers and what they are answered, kept for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kafka_compat.http.routes import Answer, BadCall, Call, Route
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.json_form import api_name, to_json
+
+if TYPE_CHECKING:
+    from kafka_compat.network.connection import Connection
+    from kafka_compat.network.stages import Served, StagedContext
+
+_CONFLICT = 409
+_SIZE_MAX = 100_000
+"""Requests of one recording: it is in memory."""
+
+_LEFT_OUT = frozenset({"records"})
+"""Of answers: what is read may be long, and in a file."""
+_SECRET = frozenset(
+    {
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    }
+)
+"""Passwords and keys are in them."""
+
+Entry = dict[str, Any]
+"""`at_ms` (the broker's time of day), `connection` (numbered from 1), `client_id`, `api`, `version`,
+`request`, `response` (None where none was given, or not yet), and `answered_after`: how many requests had
+come by then.
+"""
+
+
+class Recording:
+    """Of all brokers of a process; empty until it is asked for."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._is_on = False
+        self._entries: list[Entry] = []
+        self._unanswered: dict[int, Entry] = {}
+        """By the identity of the context, which lives until the answer."""
+        self._connections: dict[Connection, int] = {}
+
+    # --- what the requests go through
+
+    def came(self, ctx: StagedContext[Any], request: Any) -> None:
+        """A request is about to be handled."""
+        if not self._is_on or ctx.api_key in _SECRET or len(self._entries) == _SIZE_MAX:
+            return
+        entry = {
+            "at_ms": self._now_ms(),
+            "connection": self._connections.setdefault(ctx.connection, len(self._connections) + 1),
+            "client_id": ctx.client_id,
+            "api": api_name(ctx.api_key),
+            "version": ctx.api_version,
+            "request": to_json(request),
+            "response": None,
+            "answered_after": None,
+        }
+        self._entries.append(entry)
+        self._unanswered[id(ctx)] = entry
+
+    def answered(self, served: Served) -> None:
+        """A request is done."""
+        entry = self._unanswered.pop(id(served.context), None)
+        if entry is not None and served.response is not None:
+            entry["response"] = to_json(served.response, _LEFT_OUT)
+            entry["answered_after"] = len(self._entries)
+
+    # --- what tests ask for
+
+    def routes(self, prefix: str) -> list[Route]:
+        """What is served."""
+        path = prefix + "/recording"
+        return [
+            Route("POST", path, self._begin, "keep what clients ask from now on, and what they are answered"),
+            Route("GET", path, self._all, "what was kept, in the order in which it came"),
+            Route("DELETE", path, self._end, "keep nothing more, and forget what was kept"),
+        ]
+
+    async def _begin(self, call: Call) -> Answer:
+        if self._is_on:
+            raise BadCall("a recording is under way: end it first (DELETE)", _CONFLICT)
+        self._is_on = True
+
+    async def _all(self, call: Call) -> Answer:
+        return self._entries
+
+    async def _end(self, call: Call) -> Answer:
+        self.reset()
+
+    def reset(self) -> None:
+        """As if it had never been asked for."""
+        self._is_on = False
+        self._entries = []
+        self._unanswered = {}
+        self._connections = {}

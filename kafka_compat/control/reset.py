@@ -1,0 +1,79 @@
+"""Brokers that forget what a test left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kafka_compat.control.events import EventLog
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.http.routes import Answer, BadCall, Call, Route
+
+if TYPE_CHECKING:
+    from kafka_compat.broker import Broker
+    from kafka_compat.control.side import ControlSide
+
+_TIMEOUT_MS = 30_000
+_UNAVAILABLE = 503
+
+
+class Reset:
+    """All topics go, Kafka's own too, which hold all groups and transactions; so do all faults; and the time
+    is the machine's again.
+    """
+
+    def __init__(self, brokers: Sequence[Broker[Any]], side: ControlSide, events: EventLog) -> None:
+        self._brokers = brokers
+        self._side = side
+        self._events = events
+
+    def routes(self, prefix: str) -> list[Route]:
+        """What is served."""
+        return [
+            Route(
+                "POST",
+                prefix + "/reset",
+                self._reset,
+                "forget topics, groups, transactions, faults and recordings; return to the machine's time",
+            )
+        ]
+
+    async def _reset(self, call: Call) -> Answer:
+        self._side.faults.clear()
+        self._side.recording.reset()
+        found = {
+            (name, known.topic_id)
+            for broker in self._brokers
+            for name, known in broker.services.metadata.topics.items()
+        }
+        topics = sorted({name for name, _ in found})
+        await asyncio.gather(*map(self._delete, topics))
+        ids = {topic_id for _, topic_id in found}
+
+        def are_gone() -> bool:
+            # By their ids: a client that a test left open may have made a topic of the same name again.
+            return not any(
+                known.topic_id in ids
+                for broker in self._brokers
+                for known in broker.services.metadata.topics.values()
+            )
+
+        # The controller of a cluster tells one broker after the other.
+        if not await self._side.pulse.until(are_gone, _TIMEOUT_MS):
+            raise BadCall(f"not all brokers have forgotten {', '.join(topics)}", _UNAVAILABLE)
+        self._side.travel.reset()
+        self._events.events.clear()
+        return {"topics": topics}
+
+    async def _delete(self, name: str) -> None:
+        metadata = self._brokers[0].services.metadata
+        controller = next(
+            (broker for broker in self._brokers if broker.broker_id == metadata.controller_id),
+            self._brokers[0],
+        )
+        try:
+            await controller.services.topics.delete(name, _TIMEOUT_MS)
+        except KafkaError as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise BadCall(f"{name} cannot be deleted: {error.code.name} {error}", _UNAVAILABLE) from None

@@ -1,0 +1,142 @@
+"""Which requests a fault is for, and what becomes of them: one rule. No I/O.
+
+What a request is about is found by the names of its fields, for every API alike.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from kafka_compat.control import mangling, subjects
+from kafka_compat.network.stages import Fault, StagedContext
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import fields_of
+
+_FIELDS = {
+    "topic": frozenset(("topic", "topic_name", "topic_names", "name")),
+    "group": frozenset(("group_id", "group", "groups_names", "key", "coordinator_keys")),
+    "transactional_id": frozenset(("transactional_id", "transactional_ids", "key", "coordinator_keys")),
+}
+"""By what a rule asks for: the fields of requests that may hold it."""
+_TOPIC = _FIELDS["topic"] | {"topic_id", "topic_ids"}
+
+
+@dataclass(slots=True)
+class Rule:
+    """What fits each of these that is not None has the fault, as often as `count` says."""
+
+    number: int
+    fault: Fault
+    """Of the whole request, where it is about nothing else."""
+    told: dict[str, Any]
+    """As it was asked for."""
+    api: int | None = None
+    version: int | None = None
+    client_id: str | None = None
+    broker: int | None = None
+    """At which."""
+    partition: int | None = None
+    named: dict[str, str] = field(default_factory=dict)
+    """What the request is about, by the keys of `_FIELDS`."""
+    corrupts: bool = False
+    """Bytes of answers, or of the records in them."""
+    skip: int = 0
+    """So many that fit pass before."""
+    count: int | None = None
+    """None: without end."""
+    probability: float = 1.0
+    chance: random.Random = field(default_factory=random.Random)
+    hits: int = 0
+
+    def _fits(self, ctx: StagedContext[Any], request: Any) -> bool:
+        """Whether it is about this request."""
+        return (
+            self.api in (None, ctx.api_key)
+            and self.version in (None, ctx.api_version)
+            and self.client_id in (None, ctx.client_id)
+            and self.broker in (None, ctx.services.metadata.local_id)
+            and self._is_about(ctx, request)
+        )
+
+    def _is_about(self, ctx: StagedContext[Any], request: Any) -> bool:
+        if self.partition is not None or ("topic" in self.named and ctx.api_key is ApiKey.FETCH):
+            if not any(self._is_meant(*subject[:2]) for subject in subjects.subjects(ctx, request)):
+                return False
+            return all(self._names(ctx, request, name) for name in self.named if name != "topic")
+        return all(self._names(ctx, request, name) for name in self.named)
+
+    def _names(self, ctx: StagedContext[Any], request: Any, name: str) -> bool:
+        value = self.named[name]
+        if name == "topic" and (known := ctx.services.metadata.topics.get(value)) is not None:
+            return any(each in (value, known.topic_id) for each in _values(request, _TOPIC))
+        return value in _values(request, _FIELDS[name])
+
+    def _is_meant(self, topic: str | None, partition: int) -> bool:
+        """Whether it is about this partition of those that a request is about."""
+        return self.named.get("topic") in (None, topic) and self.partition in (None, partition)
+
+    def _fault_of(self, ctx: StagedContext[Any], request: Any) -> Fault:
+        """What becomes of a request that it hits."""
+        if self.corrupts:
+            return Fault(mangle=mangling.corrupt(self.chance))
+        error = self.fault.error
+        if error is not None and (self.partition is not None or "topic" in self.named):
+            amend = subjects.fail(ctx, request, error, self._is_meant)
+            if amend is not None:
+                return Fault(amend=amend)
+        return self.fault
+
+    def fault_for(self, ctx: StagedContext[Any], request: Any) -> Fault | None:
+        """What becomes of a request by this rule; None where nothing does."""
+        if not self._fits(ctx, request):
+            return None
+        if self.corrupts and ctx.api_key is ApiKey.FETCH:
+            return self._corrupts_records(ctx, request)
+        return self._fault_of(ctx, request) if self._hit() else None
+
+    def _corrupts_records(self, ctx: StagedContext[Any], request: Any) -> Fault:
+        """What becomes of a Fetch: it is hit if there are records in its answer."""
+        about = list(subjects.subjects(ctx, request))
+
+        def amend(response: Any) -> None:
+            mangling.corrupt_records(response, about, self._is_meant, self._hit, self.chance)
+
+        return Fault(amend=amend)
+
+    def _hit(self) -> bool:
+        """Whether a request that fits is hit, which is counted."""
+        if not self._is_due():
+            return False
+        self.hits += 1
+        return True
+
+    def _is_due(self) -> bool:
+        """Whether a request that fits is hit by it, and not let pass."""
+        if self.count is not None and self.hits >= self.count:
+            return False
+        if self.skip:
+            self.skip -= 1
+            return False
+        return self.probability >= 1 or self.chance.random() < self.probability
+
+
+def _values(message: Any, names: frozenset[str]) -> Iterator[str | UUID]:
+    """What the fields of these names hold, anywhere in a message."""
+    for spec in fields_of(type(message)):
+        value = getattr(message, spec.name)
+        if isinstance(value, str | UUID):
+            if spec.name in names:
+                yield value
+        elif isinstance(value, list):
+            for item in value:
+                if isinstance(item, str | UUID):
+                    if spec.name in names:
+                        yield item
+                elif hasattr(type(item), "__fields__"):
+                    yield from _values(item, names)
+        elif hasattr(type(value), "__fields__"):
+            yield from _values(value, names)

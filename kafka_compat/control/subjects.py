@@ -1,0 +1,175 @@
+"""Which partitions a request is about, and the answer that says of some of them alone that they failed.
+
+What arrays of a request name partitions, and where they come back in the response, is known by
+`network.error_response.ECHOES`. A Fetch names a partition once in its session (KIP-227), and is about it from
+then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from kafka_compat.errors import KafkaError
+from kafka_compat.network.error_response import ECHOES, Echo, error_response
+from kafka_compat.network.stages import StagedContext
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, PartitionData
+
+IsMeant = Callable[[str | None, int], bool]
+"""Whether a rule is about this topic and partition."""
+
+
+class Subject(NamedTuple):
+    """A partition of a request. `known_as` is the topic as the request has it: its name, or its id."""
+
+    topic: str | None
+    partition: int
+    known_as: str | UUID
+
+
+def subjects(ctx: StagedContext[Any], request: Any) -> Iterator[Subject]:
+    """The partitions that the request is about."""
+    if ctx.api_key is ApiKey.FETCH:
+        yield from _fetched(ctx, request)
+        return
+    for echo, inner in _by_partition(ctx):
+        for item in getattr(request, str(echo.of)) or ():
+            known_as = _topic_of(item, echo)
+            for part in getattr(item, str(inner.of)) or ():
+                yield Subject(_name(ctx, known_as), _number(part, inner), known_as)
+
+
+def fail(
+    ctx: StagedContext[Any], request: Any, error: KafkaError, is_meant: IsMeant
+) -> Callable[[Any], None] | None:
+    """Have these partitions fail: they are taken out of the request, and what is given back puts them into
+    its response. None where nothing else is asked for: then the request fails as a whole.
+    """
+    if ctx.api_key is ApiKey.FETCH:
+        return _fail_fetched(ctx, request, error, is_meant)
+    found = list(subjects(ctx, request))
+    if not found or all(is_meant(subject.topic, subject.partition) for subject in found):
+        return None
+    meant = _taken_out(ctx, request, is_meant)
+    failed: Any = error_response(ctx.api_key, ctx.api_version, meant, error.code, error.message)
+
+    def amend(response: Any) -> None:
+        for echo, inner in _by_partition(ctx):
+            served = getattr(response, echo.into)
+            for topic in getattr(failed, echo.into):
+                known = next((each for each in served if _is_same(each, topic, echo)), None)
+                if known is None:
+                    served.append(topic)
+                else:
+                    getattr(known, inner.into).extend(getattr(topic, inner.into))
+
+    return amend
+
+
+def _taken_out(ctx: StagedContext[Any], request: Any, is_meant: IsMeant) -> Any:
+    """A request of those partitions alone, which `request` has no longer."""
+    meant = type(request)()
+    if ctx.api_key is ApiKey.PRODUCE:
+        meant.acks = request.acks or 1
+    for echo, inner in _by_partition(ctx):
+        kept, taken = [], []
+        for item in getattr(request, str(echo.of)) or ():
+            topic = _name(ctx, _topic_of(item, echo))
+            parts = getattr(item, str(inner.of)) or []
+            of_it = [part for part in parts if is_meant(topic, _number(part, inner))]
+            if of_it:
+                other = type(item)(**{name: getattr(item, name) for name in echo.fields.values()})
+                setattr(other, str(inner.of), of_it)
+                taken.append(other)
+                setattr(item, str(inner.of), [part for part in parts if part not in of_it])
+            if getattr(item, str(inner.of)):
+                kept.append(item)
+        setattr(request, str(echo.of), kept)
+        setattr(meant, str(echo.of), taken)
+    return meant
+
+
+def _by_partition(ctx: StagedContext[Any]) -> Iterator[tuple[Echo, Echo]]:
+    for echo in ECHOES.get(ctx.api_key, ()):
+        inner = echo.inner
+        if (
+            echo.low <= ctx.api_version <= echo.high
+            and inner is not None
+            and isinstance(echo.of, str)
+            and isinstance(inner.of, str)
+            and next(iter(echo.fields), "") in ("name", "topic")
+        ):
+            yield echo, inner
+
+
+def _topic_of(item: Any, echo: Echo) -> str | UUID:
+    name: str | None
+    name, *others = (getattr(item, known_as) for known_as in echo.fields.values())
+    return name or next(iter(others), "")
+
+
+def _is_same(one: Any, other: Any, echo: Echo) -> bool:
+    return all(getattr(one, name) == getattr(other, name) for name in echo.fields)
+
+
+def _number(part: Any, inner: Echo) -> int:
+    known_as = next(iter(inner.fields.values()))
+    return int(getattr(part, known_as) if known_as else part)
+
+
+def _name(ctx: StagedContext[Any], known_as: str | UUID) -> str | None:
+    if isinstance(known_as, str):
+        return known_as
+    name: str | None = ctx.services.metadata.topic_name(known_as)
+    return name
+
+
+# --- Fetch
+
+
+def _fetched(ctx: StagedContext[Any], request: Any) -> Iterator[Subject]:
+    seen: dict[tuple[str | UUID, int], None] = {}
+    for target in ctx.services.fetch_sessions.targets(request.session_id):
+        seen[target.topic, target.partition] = None
+    by_id = ctx.api_version >= 13
+    for topic in request.forgotten_topics_data:
+        for partition in topic.partitions:
+            seen.pop((topic.topic_id if by_id else topic.topic, partition), None)
+    for topic in request.topics:
+        for asked in topic.partitions:
+            seen[topic.topic_id if by_id else topic.topic, asked.partition] = None
+    for known_as, partition in seen:
+        yield Subject(_name(ctx, known_as), partition, known_as)
+
+
+def _fail_fetched(
+    ctx: StagedContext[Any], request: Any, error: KafkaError, is_meant: IsMeant
+) -> Callable[[Any], None]:
+    meant = [subject for subject in subjects(ctx, request) if is_meant(subject.topic, subject.partition)]
+    # Who is told of an error is told at once.
+    request.max_wait_ms = 0
+
+    def amend(response: Any) -> None:
+        if response.error_code:
+            return
+        for subject in meant:
+            failed = PartitionData(
+                partition_index=subject.partition, error_code=error.code, high_watermark=-1, records=b""
+            )
+            topic = next((each for each in response.responses if _is_topic(each, subject.known_as)), None)
+            if topic is None:
+                topic = FetchableTopicResponse(partitions=[])
+                setattr(topic, "topic" if isinstance(subject.known_as, str) else "topic_id", subject.known_as)
+                response.responses.append(topic)
+            topic.partitions = [
+                each for each in topic.partitions if each.partition_index != subject.partition
+            ]
+            topic.partitions.append(failed)
+
+    return amend
+
+
+def _is_topic(topic: FetchableTopicResponse, known_as: str | UUID) -> bool:
+    return known_as == (topic.topic if isinstance(known_as, str) else topic.topic_id)

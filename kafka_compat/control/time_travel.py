@@ -1,0 +1,183 @@
+"""Time that tests put forward: the time of day, and the timers of coordinators.
+
+What the network measures (how long a client has said nothing, how long a fetch waits) is not put forward: a
+client that is connected has not been silent for seven days because a test says so. Its heartbeats, however,
+are as old as the coordinator's clock says.
+
+To advance is to go from one timer's moment to the next, in their order, and to let what each of them sets off
+come to rest, so that a timer that another one sets has its moment, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Awaitable, Callable
+
+from kafka_compat.clock import SystemClock
+
+_STEPS_MAX = 200
+"""Some timers are set every few seconds. What is due within one two-hundredth of the way is done in its
+order, at one moment.
+"""
+_PASSES = 20
+"""Of the event loop: what a timer sets off on it is at rest after so many."""
+
+
+class TravellingClock:
+    """The machine's clocks, but for the time of day."""
+
+    def __init__(self) -> None:
+        self._machine = SystemClock()
+        self._stands_ms: int | None = None
+        self.ahead_ms = 0
+
+    def now_ms(self) -> int:
+        machine_ms = self._machine.now_ms() if self._stands_ms is None else self._stands_ms
+        return machine_ms + self.ahead_ms
+
+    def stand(self, *, still: bool) -> None:
+        """Go on by `ahead_ms` alone, or with the machine's clock again."""
+        self._stands_ms = self._machine.now_ms() if still else None
+
+    def monotonic_ms(self) -> int:
+        return self._machine.monotonic_ms()
+
+
+class _Timer:
+    """A call that is due at `at_ms`, in real time or when the clock is put there."""
+
+    __slots__ = ("_callback", "_handle", "at_ms")
+
+    def __init__(self, at_ms: int, callback: Callable[[], None]) -> None:
+        self.at_ms = at_ms
+        self._callback: Callable[[], None] | None = callback
+        self._handle: asyncio.TimerHandle | None = None
+
+    @property
+    def is_live(self) -> bool:
+        return self._callback is not None
+
+    def wait(self, loop: asyncio.AbstractEventLoop, delay_s: float) -> None:
+        """Be called after so long in real time."""
+        self.disarm()
+        self._handle = loop.call_later(delay_s, self.fire)
+
+    def disarm(self) -> None:
+        """Be called by `fire` alone."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def fire(self) -> None:
+        callback = self._callback
+        self.cancel()
+        if callback is not None:
+            callback()
+
+    def cancel(self) -> None:
+        self._callback = None
+        self.disarm()
+
+
+class TravellingScheduler:
+    """As `coordinators.scheduler.LoopScheduler`, with a clock that can be put forward."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, fired: Callable[[], None]) -> None:
+        """`fired` is called after each timer."""
+        self._loop = loop
+        self._fired = fired
+        self._ahead_ms = 0
+        self._stands_ms: int | None = None
+        self._timers: list[tuple[int, int, _Timer]] = []
+        self._order = itertools.count()
+
+    def monotonic_ms(self) -> int:
+        machine_ms = int(self._loop.time() * 1000) if self._stands_ms is None else self._stands_ms
+        return machine_ms + self._ahead_ms
+
+    def stand(self, *, still: bool) -> None:
+        """Have timers come by `put_forward` alone, or by the machine's clock, too; those that have become due
+        by it come at once.
+        """
+        self._stands_ms = int(self._loop.time() * 1000) if still else None
+        self._arm()
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> asyncio.Handle | _Timer:
+        if not delay_ms:
+            return self._loop.call_soon(callback)
+
+        def call() -> None:
+            callback()
+            self._fired()
+
+        timer = _Timer(self.monotonic_ms() + delay_ms, call)
+        heapq.heappush(self._timers, (timer.at_ms, next(self._order), timer))
+        if self._stands_ms is None:
+            timer.wait(self._loop, delay_ms / 1000)
+        return timer
+
+    def next_ms(self) -> int | None:
+        """When the next timer is due."""
+        while self._timers and not self._timers[0][2].is_live:
+            heapq.heappop(self._timers)
+        return self._timers[0][0] if self._timers else None
+
+    def put_forward(self, by_ms: int) -> None:
+        """Go on by so long, and do what is due then."""
+        self._ahead_ms += by_ms
+        now_ms = self.monotonic_ms()
+        while (at_ms := self.next_ms()) is not None and at_ms <= now_ms:
+            heapq.heappop(self._timers)[2].fire()
+        self._arm()
+
+    def _arm(self) -> None:
+        """Have the machine's clock call each timer when it is due, unless time stands still."""
+        now_ms = self.monotonic_ms()
+        for at_ms, _, timer in self._timers:
+            if self._stands_ms is not None:
+                timer.disarm()
+            elif timer.is_live:
+                timer.wait(self._loop, max(0, at_ms - now_ms) / 1000)
+
+
+class TimeTravel:
+    """The time of the brokers of one process."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, fired: Callable[[], None]) -> None:
+        """`fired` is called after each timer of a coordinator."""
+        self.clock = TravellingClock()
+        self.scheduler = TravellingScheduler(loop, fired)
+        self._travelling = asyncio.Lock()
+
+    def stand(self, *, still: bool) -> None:
+        """Have time go on by `advance` alone, or by the machine's clock, too: what has been due by it since
+        then comes at once.
+        """
+        self.clock.stand(still=still)
+        self.scheduler.stand(still=still)
+
+    def reset(self) -> None:
+        """Return to the machine's time of day."""
+        self.clock.ahead_ms = 0
+        self.stand(still=False)
+
+    async def advance(self, by_ms: int, at_rest: Callable[[int], Awaitable[None]]) -> None:
+        """Put the time forward. `at_rest` is awaited wherever something was due, with how far it was put
+        forward until then, in ms.
+        """
+        async with self._travelling:
+            began_ms = self.scheduler.monotonic_ms()
+            until_ms = began_ms + by_ms
+            least_ms = by_ms // _STEPS_MAX + 1
+            while (left_ms := until_ms - self.scheduler.monotonic_ms()) > 0:
+                next_ms = self.scheduler.next_ms()
+                step_ms = left_ms if next_ms is None else next_ms - self.scheduler.monotonic_ms()
+                step_ms = min(max(step_ms, least_ms), left_ms)
+                # The time that passes meanwhile is the machine's own, and counts.
+                self.clock.ahead_ms += step_ms
+                self.scheduler.put_forward(step_ms)
+                for _ in range(_PASSES):
+                    await asyncio.sleep(0)
+                await at_rest(self.scheduler.monotonic_ms() - began_ms)

@@ -1,0 +1,96 @@
+"""What the requests about ACLs have in common: numbers of the wire as members, and filters.
+
+A number that Kafka has not given to anything means something UNKNOWN, which matches nothing. UNKNOWN itself,
+0, is no request at all: Kafka closes the connection.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import IntEnum
+from typing import Any, Protocol, TypeVar
+
+from kafka_compat.network.request import RequestContext
+from kafka_compat.security.acls.model import (
+    Entry,
+    EntryFilter,
+    Filter,
+    Pattern,
+    PatternFilter,
+    PatternType,
+    Permission,
+)
+from kafka_compat.security.authorizer import Operation, ResourceType
+
+log = logging.getLogger(__name__)
+
+M = TypeVar("M", bound=IntEnum)
+
+
+class WireFilter(Protocol):
+    """DescribeAcls as a whole, and each filter of DeleteAcls."""
+
+    resource_type_filter: int
+    resource_name_filter: str | None
+    pattern_type_filter: int
+    principal_filter: str | None
+    host_filter: str | None
+    operation: int
+    permission_type: int
+
+
+def refuse_unknown(ctx: RequestContext[Any], *codes: int) -> bool:
+    """Whether one of the codes is UNKNOWN; then the connection is closed already."""
+    if all(codes):
+        return False
+    log.info("closing the connection from %s: an ACL with UNKNOWN elements", ctx.client_host)
+    ctx.connection.abort()
+    return True
+
+
+def member(kind: type[M], code: int) -> M:
+    """The member of that code; UNKNOWN, 0, for a code that none has."""
+    try:
+        return kind(code)
+    except ValueError:
+        return kind(0)
+
+
+def filter_of(wire: WireFilter, version: int) -> Filter:
+    """Version 0 knows no types of patterns: it asks for literal ones."""
+    pattern_type = member(PatternType, wire.pattern_type_filter) if version else PatternType.LITERAL
+    return Filter(
+        PatternFilter(
+            member(ResourceType, wire.resource_type_filter), wire.resource_name_filter, pattern_type
+        ),
+        EntryFilter(
+            wire.principal_filter,
+            wire.host_filter,
+            member(Operation, wire.operation),
+            member(Permission, wire.permission_type),
+        ),
+    )
+
+
+def codes_of(wire: WireFilter) -> tuple[int, int, int, int]:
+    """Those that `refuse_unknown` looks at."""
+    return wire.resource_type_filter, wire.pattern_type_filter, wire.operation, wire.permission_type
+
+
+def entry_fields(entry: Entry) -> dict[str, Any]:
+    """An entry's fields as every response has them."""
+    return {
+        "principal": entry.principal,
+        "host": entry.host,
+        "operation": entry.operation,
+        "permission_type": entry.permission,
+    }
+
+
+def pattern_fields(pattern: Pattern) -> dict[str, Any]:
+    """A pattern's fields as every response has them."""
+    return {
+        "resource_type": pattern.resource_type,
+        "resource_name": pattern.name,
+        "pattern_type": pattern.pattern_type,
+    }

@@ -1,0 +1,165 @@
+"""May the client do it? Handlers ask here, where Kafka's KafkaApis asks its authorizer (KIP-11).
+
+Without an authorizer everybody may do everything, and a question costs one look-up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
+from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+if TYPE_CHECKING:
+    from kafka_compat.network.request import RequestContext
+
+OPERATIONS_NOT_ASKED: Final = -(2**31)
+"""What stands in an answer for the operations that are allowed where nobody asks for them."""
+
+_SUPPORTED: Final = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (Operation.READ, Operation.DELETE, Operation.DESCRIBE),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+}
+"""What can be done with a resource, as Kafka's AclEntry has it."""
+_ALL: Final = {kind: sum(1 << one for one in some) for kind, some in _SUPPORTED.items()}
+
+_CODES: Final = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+
+
+def allows(
+    ctx: RequestContext[Any],
+    operation: Operation,
+    resource_type: ResourceType,
+    name: str,
+    *,
+    logged: bool = True,
+) -> bool:
+    """Whether the client may do this; see Authorizer for `logged`."""
+    authorizer = ctx.authorizer
+    return authorizer is None or authorizer.allows(
+        ctx.principal, ctx.client_host, operation, resource_type, name, logged=logged
+    )
+
+
+def cluster_allows(ctx: RequestContext[Any], operation: Operation, *, logged: bool = True) -> bool:
+    """The same for the cluster."""
+    return allows(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME, logged=logged)
+
+
+def may_write_idempotently(ctx: RequestContext[Any]) -> bool:
+    """Whoever may write to some topic may do so (KIP-679)."""
+    if cluster_allows(ctx, Operation.IDEMPOTENT_WRITE, logged=False):
+        return True
+    authorizer = ctx.authorizer
+    return authorizer is None or authorizer.allows_any(
+        ctx.principal, ctx.client_host, Operation.WRITE, ResourceType.TOPIC
+    )
+
+
+def refusal(resource_type: ResourceType) -> KafkaError:
+    """What is raised where a resource of that type must not be touched, with Kafka's text."""
+    code = _CODES[resource_type]
+    return KafkaError(code, STANDARD_MESSAGES[code])
+
+
+def require(ctx: RequestContext[Any], operation: Operation, resource_type: ResourceType, name: str) -> None:
+    """Raises KafkaError, which fails the request as a whole, unless the client may do this."""
+    if not allows(ctx, operation, resource_type, name):
+        raise refusal(resource_type)
+
+
+def require_cluster(ctx: RequestContext[Any], operation: Operation) -> None:
+    """The same for the cluster."""
+    require(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def config_refusal(
+    ctx: RequestContext[Any], operation: Operation, config_type: int, name: str
+) -> KafkaError | None:
+    """Why the client must not do this with the settings of a resource: those of brokers are the cluster's."""
+    if config_type == ResourceType.TOPIC:
+        return None if allows(ctx, operation, ResourceType.TOPIC, name) else refusal(ResourceType.TOPIC)
+    return None if cluster_allows(ctx, operation) else refusal(ResourceType.CLUSTER)
+
+
+class Denied:
+    """With which resources of a request the client may not do something: `name in denied`.
+
+    Each name is decided once, when it is first asked for.
+    """
+
+    __slots__ = ("_authorizer", "_ctx", "_decided", "_logged", "_operation", "_resource_type")
+
+    def __init__(
+        self,
+        ctx: RequestContext[Any],
+        operation: Operation,
+        resource_type: ResourceType,
+        *,
+        logged: bool = True,
+    ) -> None:
+        self._authorizer = ctx.authorizer
+        self._ctx = ctx
+        self._operation = operation
+        self._resource_type = resource_type
+        self._logged = logged
+        self._decided: dict[str, bool] = {}
+
+    def __contains__(self, name: object) -> bool:
+        if self._authorizer is None or not isinstance(name, str):
+            return False
+        denied = self._decided.get(name)
+        if denied is None:
+            ctx = self._ctx
+            denied = self._decided[name] = not self._authorizer.allows(
+                ctx.principal,
+                ctx.client_host,
+                self._operation,
+                self._resource_type,
+                name,
+                logged=self._logged,
+            )
+        return denied
+
+
+def allowed_operations(ctx: RequestContext[Any], resource_type: ResourceType, name: str) -> int:
+    """What the client may do with a resource, as a bit for each operation (KIP-430)."""
+    if ctx.authorizer is None:
+        return _ALL[resource_type]
+    return sum(
+        1 << operation
+        for operation in _SUPPORTED[resource_type]
+        if allows(ctx, operation, resource_type, name, logged=False)
+    )
+
+
+def allowed_cluster_operations(ctx: RequestContext[Any], is_asked: bool) -> int:
+    """The same of the cluster where that `is_asked`: nothing for who may not describe it."""
+    if not is_asked:
+        return OPERATIONS_NOT_ASKED
+    if not cluster_allows(ctx, Operation.DESCRIBE):
+        return 0
+    return allowed_operations(ctx, ResourceType.CLUSTER, CLUSTER_NAME)

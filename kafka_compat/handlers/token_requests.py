@@ -1,0 +1,36 @@
+"""What the requests about delegation tokens have in common: who may send them, and what else is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.network.request import RequestContext
+from kafka_compat.security.principal import ANONYMOUS, TokenHolder
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasAuthorizer, HasConfig, HasDelegationTokens
+    from kafka_compat.security.tokens.keeper import Keeper
+
+    class TokenServices(HasAuthorizer, HasConfig, HasDelegationTokens, Protocol):
+        """What they use."""
+
+
+def may_ask(ctx: RequestContext[TokenServices]) -> bool:
+    """Only who has proved who it is, and not by a token: else a token would last for ever."""
+    listeners = ctx.services.config.listeners
+    name = ctx.listener_name
+    protocol = next(item.security_protocol for item in listeners if item.name == name)
+    if protocol == "PLAINTEXT" or isinstance(ctx.principal, TokenHolder):
+        return False
+    return protocol != "SSL" or ctx.principal != ANONYMOUS
+
+
+def tokens_for(ctx: RequestContext[TokenServices]) -> Keeper:
+    """The tokens, for a client that may ask for them. KafkaError for any other, and where there are none."""
+    if not may_ask(ctx):
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    tokens = ctx.services.delegation_tokens
+    if tokens is None:
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    return tokens

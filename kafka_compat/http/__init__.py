@@ -1,0 +1,1 @@
+"""The broker's HTTP listener (kafka.compat.http.listener)."""

@@ -1,0 +1,64 @@
+"""What can be asked over HTTP, without the server that is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+
+class BadCall(Exception):
+    """What was asked cannot be done; the text says why, and what would be right."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        """`status` is HTTP's."""
+        super().__init__(message)
+        self.status = status
+
+
+class Call(NamedTuple):
+    """One request."""
+
+    path: Mapping[str, str]
+    """The parts of its path that a route has names for."""
+    query: Mapping[str, str]
+    body: Mapping[str, Any]
+    """The JSON object that came with it; empty where none came."""
+
+
+class Page(NamedTuple):
+    """An answer for people."""
+
+    html: str
+
+
+Answer = Any
+"""What json.dumps takes, or a Page; None for an answer without a body."""
+
+
+class Route(NamedTuple):
+    """A method and a path, as `/topics/{topic}`, and what is done for it."""
+
+    method: str
+    path: str
+    handle: Callable[[Call], Awaitable[Answer]]
+    summary: str
+    """One line, for people."""
+    body: Mapping[str, str] = {}
+    """The fields of its JSON object: each with its type and meaning, as `integer: milliseconds, above 0`."""
+    query: Mapping[str, str] = {}
+    """The parameters of its query, likewise."""
+
+
+def natural(text: str, name: str) -> int:
+    """A whole number of a path or a query. BadCall."""
+    if not (text.isascii() and text.isdecimal()):
+        raise BadCall(f"{name}={text}: expected a whole number of at least 0")
+    return int(text)
+
+
+def integer(call: Call, name: str, *, least: int) -> int:
+    """A whole number of the body. BadCall."""
+    value = call.body.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise BadCall(f"{name}={value!r}: expected a whole number of at least {least}")
+    return value

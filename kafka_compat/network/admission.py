@@ -1,0 +1,194 @@
+"""Which connections are let in, and when.
+
+Rules
+1. Where there is no slot for a connection (max.connections, of the broker or of its listener), its listener
+   accepts no more until one is free: clients wait in the backlog. With several listeners, that of the brokers
+   is let in by the broker's limit; then who was idle for the longest elsewhere has to go.
+2. Where connections come faster than max.connection.creation.rate, of the broker or of the listener, the
+   listener waits before it serves the last one and accepts others (KIP-612).
+3. Where they come from one address faster than its connection_creation_rate, they are accepted, left alone
+   for as long as the address is to wait, and closed.
+4. More than max.connections.per.ip of an address are closed at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from kafka_compat.network.limits import Limits
+
+if TYPE_CHECKING:
+    from kafka_compat.lazy import Lazy
+    from kafka_compat.quotas.connection_rates import ConnectionRates
+
+log = logging.getLogger(__name__)
+
+LEFT_ALONE_MAX = 256
+"""Rule 3: so many hold a descriptor; what comes beside them is closed at once."""
+_MAPPED = "::ffff:"
+"""What an address of IPv4 has before it, where both kinds are listened to."""
+
+
+class Admission:
+    """The connections of a server, counted."""
+
+    def __init__(self, limits: Limits, listeners: Sequence[str], rates: Lazy[ConnectionRates]) -> None:
+        """`rates` are made when there is any."""
+        self.limits = limits
+        self._rates = rates
+        self.total = 0
+        self._several = len(listeners) > 1
+        self._per_ip: Counter[str] = Counter()
+        self._per_listener: Counter[str] = Counter()
+        self.waiting: list[Callable[[], None]] = []
+        """Called when there may be a slot."""
+
+    def wait_ms(self, listener: str) -> int:
+        """Rule 2, for a connection that came now."""
+        rates = self._rates.made
+        if rates is None:
+            return 0
+        return rates.wait_ms(listener, _now_ms(), with_broker=not self.is_protected(listener))
+
+    def refused_ms(self, listener: str, host: str) -> int:
+        """Rule 3."""
+        rates = self._rates.made
+        if rates is None:
+            return 0
+        with_broker = not self.is_protected(listener)
+        return rates.refused_ms(listener, host.removeprefix(_MAPPED), _now_ms(), with_broker=with_broker)
+
+    def is_protected(self, listener: str) -> bool:
+        """Whether it is the one of the brokers beside others."""
+        return self._several and listener == self.limits.inter_broker_listener
+
+    def has_slot(self, listener: str) -> bool:
+        limits = self.limits
+        listener_max = limits.connections_per_listener.get(listener, limits.connections_max)
+        if self._per_listener[listener] >= listener_max:
+            return False
+        return self.is_protected(listener) or self.total < limits.connections_max
+
+    def has_too_many(self) -> bool:
+        """Whether brokers took the slots of others."""
+        return self.total > self.limits.connections_max
+
+    def allows(self, host: str) -> bool:
+        """Rule 4."""
+        limits = self.limits
+        per_ip_max = limits.connections_per_ip_overrides.get(host, limits.connections_per_ip_max)
+        if self._per_ip[host] < per_ip_max:
+            return True
+        log.info("refusing a connection from %s: max.connections.per.ip=%d is reached", host, per_ip_max)
+        return False
+
+    def enter(self, listener: str, host: str) -> None:
+        self.total += 1
+        self._per_ip[host] += 1
+        self._per_listener[listener] += 1
+
+    def leave(self, listener: str, host: str) -> None:
+        self.total -= 1
+        self._per_ip[host] -= 1
+        self._per_listener[listener] -= 1
+        if not self._per_ip[host]:
+            del self._per_ip[host]
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Those who wait for a slot may find one."""
+        waiting, self.waiting = self.waiting, []
+        for each in waiting:
+            each()
+
+
+class Door:
+    """One listener's connections on their way in. `hold` and `go_on` stop its acceptor and start it again;
+    `let_in` takes a connection over.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        listener: str,
+        admission: Admission,
+        let_in: Callable[[str, socket.socket, Any], None],
+    ) -> None:
+        self.hold: Callable[[], None]
+        self.go_on: Callable[[], None]
+        self._loop = loop
+        self._listener = listener
+        self._admission = admission
+        self._let_in = let_in
+        self._held: tuple[socket.socket, Any] | None = None
+        self._waits: asyncio.TimerHandle | None = None
+        self._left_alone: dict[socket.socket, asyncio.TimerHandle] = {}
+
+    def knock(self, accepted: socket.socket, peer: Any) -> None:
+        """A connection was accepted."""
+        admission, listener = self._admission, self._listener
+        wait_ms = admission.wait_ms(listener)
+        if wait_ms <= 0 and admission.has_slot(listener):
+            self._enter(accepted, peer)
+            return
+        self._held = (accepted, peer)
+        self.hold()
+        if wait_ms > 0:
+            self._waits = self._loop.call_later(wait_ms / 1000, self._look)
+        else:
+            log.info("listener %s accepts no more for now: max.connections is reached", listener)
+            admission.waiting.append(self._look)
+
+    def close(self) -> None:
+        """Close what waits."""
+        if self._waits is not None:
+            self._waits.cancel()
+        if self._held is not None:
+            self._held[0].close()
+            self._held = None
+        for left, timer in self._left_alone.items():
+            timer.cancel()
+            left.close()
+        self._left_alone.clear()
+
+    def _look(self) -> None:
+        self._waits = None
+        if self._held is None:
+            return
+        if not self._admission.has_slot(self._listener):
+            self._admission.waiting.append(self._look)
+            return
+        accepted, peer = self._held
+        self._held = None
+        self._enter(accepted, peer)
+        self.go_on()
+
+    def _enter(self, accepted: socket.socket, peer: Any) -> None:
+        host = peer[0] if peer else ""
+        refused_ms = self._admission.refused_ms(self._listener, host)
+        if refused_ms > 0 and len(self._left_alone) < LEFT_ALONE_MAX:
+            timer = self._loop.call_later(refused_ms / 1000, self._close_left, accepted)
+            self._left_alone[accepted] = timer
+        elif refused_ms > 0 or not self._admission.allows(host):
+            accepted.close()
+        else:
+            try:
+                self._let_in(self._listener, accepted, peer)
+            except OSError as error:
+                # It ended just now: its options cannot be set.
+                log.debug("a connection ended as it began: %s", error)
+                accepted.close()
+
+    def _close_left(self, left: socket.socket) -> None:
+        del self._left_alone[left]
+        left.close()
+
+
+def _now_ms() -> int:
+    return int(monotonic() * 1000)

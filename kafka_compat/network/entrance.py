@@ -1,0 +1,159 @@
+"""What a listener asks of its clients before they are served: TLS, SASL, or one after the other.
+
+Rules
+1. Until a client is let in, its frames go to `dispatch` here, and no further unless they are ApiVersions,
+   SaslHandshake or SaslAuthenticate at their time; they have at most sasl.server.max.receive.size bytes.
+2. From its beginning a connection has the time of one frame (kafka.compat.frame.timeout.ms) for its first
+   whole request, and for TLS.
+3. A session that has an end keeps its frames coming here: after the end, only a new handshake is served.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from functools import partial
+from time import monotonic
+from typing import Final, NamedTuple
+
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.network.connection import Connection
+from kafka_compat.network.server import Server
+from kafka_compat.network.tls import TlsSocket
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.security.principal import ANONYMOUS, Principal
+from kafka_compat.security.sasl.exchange import Exchange, Stage, UnexpectedRequest
+from kafka_compat.security.sasl.mechanism import Refused
+
+log = logging.getLogger(__name__)
+
+_SIZE_BYTES: Final = 4
+_KEYS: Final = frozenset(ApiKey)
+
+
+class TlsTerms(NamedTuple):
+    """How a listener speaks TLS. `context` gives that of now; `refusal` says after a handshake why a
+    connection may not go on, if so; `principal_of` whose a certificate (DER) is, None for nobody.
+    """
+
+    context: Callable[[], ssl.SSLContext]
+    refusal: Callable[[ssl.SSLObject], str | None]
+    principal_of: Callable[[bytes], Principal | None]
+
+
+class SaslTerms(NamedTuple):
+    """How a listener's clients prove who they are."""
+
+    new_exchange: Callable[[], Exchange]
+    frame_max_bytes: int
+
+
+class ListenerEntrance:
+    """See the rules above; that of one listener, which has one of both terms or both."""
+
+    def __init__(self, server: Server, tls: TlsTerms | None, sasl: SaslTerms | None) -> None:
+        self._server = server
+        self._tls = tls
+        self._sasl = sasl
+
+    def enter(self, connection: Connection, accepted: socket.socket) -> TlsSocket | None:
+        """A client has come: what its connection is to have in the place of its socket, if anything."""
+        connection.frame_started_s = monotonic()
+        if self._sasl is not None:
+            connection.authentication = self._sasl.new_exchange()
+            connection.hold_out(self.dispatch, self._sasl.frame_max_bytes)
+        if self._tls is None:
+            return None
+        return TlsSocket(
+            accepted,
+            self._tls.context(),
+            self._server.tls_scratch,
+            partial(self._tls_is_open, connection),
+            partial(self._server.refused, connection),
+        )
+
+    def _tls_is_open(self, connection: Connection, tls: TlsSocket) -> None:
+        assert self._tls is not None
+        refusal = self._tls.refusal(tls.session)
+        if refusal is not None:
+            connection.turn_away(refusal)
+        elif self._sasl is None:
+            certificate = tls.peer_certificate()
+            principal = ANONYMOUS if certificate is None else self._tls.principal_of(certificate)
+            if principal is None:
+                connection.turn_away(
+                    "no rule of ssl.principal.mapping.rules applies to its certificate's name"
+                )
+            else:
+                connection.let_in(principal)
+
+    def passed(self, connection: Connection, exchange: Exchange) -> None:
+        """A client has proved by SASL who it is."""
+        assert exchange.principal is not None
+        connection.let_in(exchange.principal)
+        if exchange.ends:
+            connection.dispatch = self.dispatch
+        log.debug(
+            "%s from %s is authenticated by %s",
+            exchange.principal,
+            connection.peer_host,
+            exchange.mechanism_name,
+        )
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> bool:
+        """Serve a frame of a client that is not let in, or for some time only; False: it is to be closed."""
+        exchange = connection.authentication
+        assert exchange is not None
+        stage = exchange.stage
+        if stage is Stage.TOKENS and exchange.tokens_are_bare:
+            return self._bare_token(connection, exchange, frame)
+        key = int.from_bytes(frame[:2], "big")
+        if key not in _KEYS and exchange.begin_without_handshake():
+            return self._bare_token(connection, exchange, frame)
+        if stage is Stage.COMPLETE:
+            if exchange.has_ended and key != ApiKey.SASL_HANDSHAKE:
+                log.info(
+                    "closing the connection of %s from %s: its session has ended, and it did not "
+                    "authenticate itself again (connections.max.reauth.ms)",
+                    connection.principal,
+                    connection.peer_host,
+                )
+                return False
+        elif stage is Stage.TOKENS:
+            if key != ApiKey.SASL_AUTHENTICATE:
+                return self._unexpected(connection, exchange, key, frame)
+        elif key != ApiKey.SASL_HANDSHAKE and (
+            key != ApiKey.API_VERSIONS or stage is not Stage.VERSIONS_OR_HANDSHAKE
+        ):
+            return self._unexpected(connection, exchange, key, frame)
+        return self._server.dispatch(connection, frame)
+
+    def _unexpected(self, connection: Connection, exchange: Exchange, key: int, frame: memoryview) -> bool:
+        during = "authentication" if exchange.stage is Stage.TOKENS else "handshake"
+        name = ApiKey(key).name if key in _KEYS else f"key {key}"
+        answer = None
+        if exchange.stage is Stage.TOKENS and not exchange.is_lost:
+            problem = f"Unexpected Kafka request of type {name} during SASL {during}."
+            parts = self._server.refusal(connection, frame, KafkaError(ErrorCode.ILLEGAL_SASL_STATE, problem))
+            answer = None if parts is None else partial(connection.respond, parts)
+        connection.turn_away(
+            f"a request of type {name} during the SASL {during}: "
+            "set security.protocol=SASL_PLAINTEXT or SASL_SSL in the client",
+            exchange.offer.failure_delay_ms,
+            answer,
+        )
+        return True
+
+    def _bare_token(self, connection: Connection, exchange: Exchange, frame: memoryview) -> bool:
+        try:
+            answer = exchange.token(bytes(frame))
+        except (Refused, UnexpectedRequest) as error:
+            connection.turn_away(str(error), exchange.offer.failure_delay_ms)
+            return True
+        if answer is not None:
+            connection.respond([len(answer).to_bytes(_SIZE_BYTES, "big") + answer])
+        if exchange.is_complete:
+            self.passed(connection, exchange)
+        return True

@@ -1,0 +1,233 @@
+"""TLS over a connected socket, in the place of that socket.
+
+Rules
+1. OpenSSL works on two buffers in memory, never on the socket: one system call moves as much as there is,
+   where an `ssl.SSLSocket` makes two for each record of 16 KiB.
+2. The handshake is made by whoever reads: `recv_into` gives nothing until it is over.
+3. What was encrypted is sent before anything else is encrypted. `send` tells of bytes when the last of what
+   became of them is with the kernel; until then it raises BlockingIOError, and the next call is to be made
+   with the same bytes.
+4. A peer that makes this side answer (new keys), and takes none of the answers, is cut off: UNSENT_BYTES_MAX.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, Protocol, cast
+
+CHUNK_BYTES: Final = 64 * 1024
+"""How much is encrypted at once: four records."""
+UNSENT_BYTES_MAX: Final = 64 * 1024
+
+
+class Wire(Protocol):
+    """What a connection asks of its socket, with TLS or without. Raises OSError; BlockingIOError when it must
+    wait.
+    """
+
+    def recv_into(self, room: memoryview, /) -> int: ...
+
+    def send(self, data: bytes | bytearray | memoryview, /) -> int: ...
+
+    def fileno(self) -> int: ...
+
+    def setsockopt(self, level: int, name: int, value: int, /) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class TlsSocket:
+    """See the rules above. The server's side of one connection."""
+
+    def __init__(
+        self,
+        connected: socket.socket,
+        context: ssl.SSLContext,
+        scratch: memoryview,
+        on_open: Callable[[TlsSocket], None],
+        on_refusal: Callable[[str], None],
+    ) -> None:
+        """All connections share `scratch`. `on_open` is called when the handshake is over, `on_refusal` with
+        the reason when it failed.
+        """
+        self.has_more = False
+        """Whether `recv_into` may give more without anything new from the peer."""
+        self.is_open = False
+        self._socket = connected
+        self._scratch = scratch
+        self._on_open = on_open
+        self._on_refusal = on_refusal
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self.session = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._ended = False
+        self._unsent = memoryview(b"")
+        self._owed_bytes = 0
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def setsockopt(self, level: int, name: int, value: int) -> None:
+        self._socket.setsockopt(level, name, value)
+
+    def peer_certificate(self) -> bytes | None:
+        """The peer's certificate (DER), which was verified; None where it has shown none."""
+        return self.session.getpeercert(binary_form=True)
+
+    # --- receiving
+
+    def recv_into(self, room: memoryview) -> int:
+        """As socket.recv_into: 0 at the end."""
+        if self.has_more:
+            count = self._read(room)
+            if count or self._ended:
+                return count
+        if self._ended:
+            return 0
+        # No more than fits: bytes wait in the kernel, and not here.
+        received = self._socket.recv_into(self._scratch[: max(len(room), 4096)])
+        if received:
+            self._incoming.write(self._scratch[:received])
+        else:
+            self._incoming.write_eof()
+        if not self.is_open:
+            self._shake_hands()
+        count = self._read(room)
+        if self._outgoing.pending or self._unsent:
+            # An alert, a session ticket, or new keys that the peer asked for.
+            self._flush()
+            if len(self._unsent) + self._outgoing.pending > UNSENT_BYTES_MAX:
+                raise ConnectionAbortedError("it takes none of the answers that it asks TLS for")
+        if not count and not self._ended:
+            raise BlockingIOError
+        return count
+
+    def _shake_hands(self) -> None:
+        try:
+            self.session.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+            raise BlockingIOError from None
+        except ssl.SSLError as error:
+            self._flush()
+            self._on_refusal(reason_of(error))
+            raise
+        self.is_open = True
+        self._flush()
+        self._on_open(self)
+
+    def _read(self, room: memoryview) -> int:
+        size = len(room)
+        filled = 0
+        self.has_more = False
+        try:
+            while filled < size:
+                count = cast(int, self.session.read(size - filled, room[filled:]))
+                if not count:
+                    self._end()
+                    return filled
+                filled += count
+                if not self._incoming.pending and not self.session.pending():
+                    return filled
+            self.has_more = True
+        except ssl.SSLWantReadError:
+            pass
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            self._end()
+        return filled
+
+    def _end(self) -> None:
+        self._ended = True
+        # What came before the end is given first.
+        self.has_more = True
+
+    # --- sending
+
+    def send(self, data: bytes | bytearray | memoryview) -> int:
+        """As socket.send; see rule 3."""
+        if not self._flush():
+            raise BlockingIOError
+        if self._owed_bytes:
+            owed_bytes, self._owed_bytes = self._owed_bytes, 0
+            return owed_bytes
+        view = memoryview(data)
+        size = len(view)
+        sent = 0
+        while sent < size:
+            count = self.session.write(view[sent : sent + CHUNK_BYTES])
+            if not self._flush():
+                self._owed_bytes = count
+                if not sent:
+                    raise BlockingIOError
+                break
+            sent += count
+        return sent
+
+    def _flush(self) -> bool:
+        """Send what is encrypted; whether all of it was."""
+        while True:
+            unsent = self._unsent
+            if not unsent:
+                if not self._outgoing.pending:
+                    return True
+                unsent = memoryview(self._outgoing.read())
+            try:
+                count = self._socket.send(unsent)
+            except (BlockingIOError, InterruptedError):
+                count = 0
+            self._unsent = unsent[count:]
+            if self._unsent:
+                return False
+
+    def close(self) -> None:
+        """Say goodbye as far as the socket takes it at once, and close it."""
+        if self.is_open and not self._unsent:
+            with suppress(OSError, ValueError):
+                self.session.unwrap()
+            with suppress(OSError):
+                self._flush()
+        self._socket.close()
+
+
+def reason_of(error: ssl.SSLError) -> str:
+    """Why a handshake failed, for whoever looks after the broker."""
+    reason = error.reason or ""
+    if reason in _REASONS:
+        return _REASONS[reason]
+    return str(error) or type(error).__name__
+
+
+_CLIENT_DISTRUSTS: Final = (
+    "the client does not trust this broker's certificate: give it the CA that signed it "
+    "(ssl.truststore.location, ssl.ca.location)"
+)
+_REASONS: Final = {
+    "UNEXPECTED_EOF_WHILE_READING": (
+        "it hung up in the middle of the TLS handshake, as some clients do that do not trust a certificate: "
+        "give it the CA that signed this broker's (ssl.truststore.location, ssl.ca.location)"
+    ),
+    "HTTP_REQUEST": "this looks like an HTTP request, and the listener speaks TLS: use a Kafka client",
+    "WRONG_VERSION_NUMBER": (
+        "this is no TLS, and the listener speaks TLS: set security.protocol=SSL or SASL_SSL in the client"
+    ),
+    "UNSUPPORTED_PROTOCOL": "the client knows only versions of TLS that ssl.enabled.protocols does not allow",
+    "NO_SHARED_CIPHER": "the client knows none of the cipher suites that ssl.cipher.suites allows",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": (
+        "the client has shown no certificate, and ssl.client.auth=required: give it a keystore"
+    ),
+    "CERTIFICATE_VERIFY_FAILED": (
+        "the client's certificate is not signed by a CA of ssl.truststore, or is no longer valid"
+    ),
+    "TLSV1_ALERT_UNKNOWN_CA": _CLIENT_DISTRUSTS,
+    # The client knows a CA of that name, which has another key.
+    "TLSV1_ALERT_DECRYPT_ERROR": _CLIENT_DISTRUSTS,
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": (
+        "the client does not accept this broker's certificate: it does not trust the CA, or the name in "
+        "advertised.listeners is not among the certificate's names"
+    ),
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the client does not accept this broker's certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "this broker's certificate has expired: renew it",
+}

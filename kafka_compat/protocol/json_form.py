@@ -1,0 +1,63 @@
+"""Messages as JSON has them: the names of the fields as they are here, bytes as base64, ids as text; and the
+names of APIs.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import ArrayOf, Wire, WireType, fields_of
+
+_BYTES = ("bytes", "records")
+
+
+def to_json(value: Any, leave_out: frozenset[str] = frozenset()) -> Any:
+    """A message, or what is in one, without the fields of these names."""
+    if isinstance(value, list | tuple):
+        return [to_json(item, leave_out) for item in value]
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(value).decode()
+    if isinstance(value, UUID):
+        return str(value)
+    if hasattr(type(value), "__fields__"):
+        return {
+            spec.name: to_json(getattr(value, spec.name), leave_out)
+            for spec in fields_of(type(value))
+            if spec.name not in leave_out
+        }
+    return value
+
+
+def from_json(cls: type, given: Mapping[str, Any]) -> Any:
+    """A message of that class, or one of its structs. Raises ValueError for fields that it has not."""
+    specs = {spec.name: spec for spec in fields_of(cls)}
+    if unknown := sorted(given.keys() - specs.keys()):
+        raise ValueError(f"{cls.__name__} has no field {', '.join(unknown)}")
+    return cls(**{name: _value(specs[name].type, value) for name, value in given.items()})
+
+
+def _value(kind: WireType, value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(kind, ArrayOf):
+        return [_value(kind.element, item) for item in value]
+    if not isinstance(kind, Wire):
+        return from_json(kind, value)
+    if kind.name in _BYTES:
+        return base64.b64decode(value)
+    return UUID(value) if kind.name == "uuid" else value
+
+
+def api_name(key: ApiKey) -> str:
+    """As users know it: INIT_PRODUCER_ID is InitProducerId."""
+    return "".join(word.capitalize() for word in key.name.split("_"))
+
+
+def api_named(name: str) -> ApiKey | None:
+    """The API that users call so, in whatever case; None where there is none."""
+    known = {key.name.replace("_", "").lower(): key for key in ApiKey}
+    return known.get(name.replace("_", "").lower())

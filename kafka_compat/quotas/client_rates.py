@@ -1,0 +1,114 @@
+"""The rates of clients, of one kind of quota, and what they may have. Pure. Only clients with a quota are
+measured.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from itertools import islice
+
+from kafka_compat.quotas import rate_table
+from kafka_compat.quotas.precedence import Owner, Quotas
+from kafka_compat.quotas.rate_table import LOOKED_AT, RateTable
+from kafka_compat.quotas.rates import (
+    TokenBucket,
+    Windows,
+    java_int,
+    refill_time_ms,
+    throttle_time_ms,
+)
+
+
+class ClientRates:
+    """Something per second: bytes, or percents of the time of a processor."""
+
+    def __init__(self, windows: Windows, throttle_max_ms: int | None = None) -> None:
+        """No client is throttled for longer than `throttle_max_ms` at a time, where there is such a bound."""
+        self.quotas = Quotas()
+        self._windows = windows
+        self._throttle_max_ms = throttle_max_ms
+        self._rates: RateTable[Owner] = RateTable(windows)
+
+    def __len__(self) -> int:
+        return len(self._rates)
+
+    def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
+        """Count `value`; for how many ms the client is to be throttled, not above 0 where it is not."""
+        owner = self.quotas.owner(user, client_id)
+        bound = self.quotas.rate(owner)
+        if bound is None:
+            return 0
+        rate = self._rates.of(owner, now_ms)
+        rate.record(value, now_ms)
+        measured, window_ms = rate.measure(now_ms)
+        throttle_ms = throttle_time_ms(measured, bound, window_ms)
+        if self._throttle_max_ms is not None:
+            throttle_ms = min(throttle_ms, self._throttle_max_ms)
+        return java_int(throttle_ms)
+
+    def count(self, user: str, client_id: str, value: float, now_ms: int) -> None:
+        """Count `value` for whatever comes next; a negative one takes back."""
+        owner = self.quotas.owner(user, client_id)
+        if self.quotas.rate(owner) is not None:
+            self._rates.of(owner, now_ms).record(value, now_ms)
+
+    def window_max(self, user: str, client_id: str) -> int:
+        """What is throttled for certain, even where nothing was before it, is more than this."""
+        bound = self.quotas.rate(self.quotas.owner(user, client_id))
+        if bound is None:
+            return sys.maxsize
+        return int(min(bound * (self._windows.samples - 1) * (self._windows.size_ms / 1000), 2**31 - 1))
+
+
+class MutationRates:
+    """Partitions made and deleted per second (KIP-599)."""
+
+    def __init__(self, windows: Windows) -> None:
+        self.quotas = Quotas()
+        self._windows = windows
+        self._buckets: OrderedDict[Owner, TokenBucket] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def refused_for_ms(self, user: str, client_id: str, count: float, now_ms: int) -> int:
+        """Count so many partitions, if nothing was owed before; else for how many ms this client has to wait,
+        and nothing is counted.
+        """
+        owner = self.quotas.owner(user, client_id)
+        rate = self.quotas.rate(owner)
+        if rate is None:
+            return 0
+        bucket = self._bucket_of(owner, rate, now_ms)
+        wait_ms = refill_time_ms(bucket.tokens(rate, now_ms), rate)
+        if wait_ms == 0:
+            bucket.record(count, rate, now_ms)
+        return wait_ms
+
+    def record(self, user: str, client_id: str, count: float, now_ms: int) -> int:
+        """Count so many partitions whatever was before; for how many ms the client is to be throttled."""
+        owner = self.quotas.owner(user, client_id)
+        rate = self.quotas.rate(owner)
+        if rate is None:
+            return 0
+        bucket = self._bucket_of(owner, rate, now_ms)
+        bucket.record(count, rate, now_ms)
+        return refill_time_ms(bucket.tokens(rate, now_ms), rate)
+
+    def _bucket_of(self, owner: Owner, rate: float, now_ms: int) -> TokenBucket:
+        buckets = self._buckets
+        bucket = buckets.get(owner)
+        if bucket is None:
+            for oldest in list(islice(buckets, LOOKED_AT)):
+                oldest_rate = self.quotas.rate(oldest)
+                if (
+                    len(buckets) >= rate_table.OWNERS_MAX
+                    or oldest_rate is None
+                    or buckets[oldest].is_idle(oldest_rate, now_ms)
+                ):
+                    del buckets[oldest]
+            bucket = buckets[owner] = TokenBucket(self._windows)
+        else:
+            buckets.move_to_end(owner)
+        return bucket

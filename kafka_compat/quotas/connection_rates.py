@@ -1,0 +1,79 @@
+"""How fast connections may come: to the broker, to each listener, and from each address (KIP-612). Pure.
+
+The listeners wait when theirs or the broker's rate is exceeded, for a window at most. An address is refused,
+and what it tried does not count. Who may come as fast as he likes is not measured.
+"""
+
+from __future__ import annotations
+
+from kafka_compat.quotas.rate_table import RateTable
+from kafka_compat.quotas.rates import SampledRate, Windows, throttle_time_ms
+
+UNLIMITED = 2**31 - 1
+
+
+class ConnectionRates:
+    """See above. Rates are connections per second; UNLIMITED is none at all."""
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
+        self._broker = SampledRate(windows)
+        self._broker_max = UNLIMITED
+        self._listeners: dict[str, SampledRate] = {}
+        self._listener_max: dict[str, int] = {}
+        self._addresses: RateTable[str] = RateTable(windows)
+        self._address_max: dict[str, int] = {}
+        self._default_max = UNLIMITED
+
+    def limit(self, broker: int, listeners: dict[str, int]) -> None:
+        """Take over max.connection.creation.rate, of all listeners together and of each."""
+        self._broker_max = broker
+        self._listener_max = listeners
+
+    def limit_address(self, host: str | None, rate: int | None) -> None:
+        """What connection_creation_rate is of an address, or (None) of all others. None takes it away."""
+        if host is None:
+            self._default_max = UNLIMITED if rate is None else rate
+        elif rate is None:
+            self._address_max.pop(host, None)
+        else:
+            self._address_max[host] = rate
+
+    def wait_ms(self, listener: str, now_ms: int, *, with_broker: bool) -> int:
+        """A connection has come: how long its listener is to wait before it serves it, and accepts another.
+
+        `with_broker`: it counts for the broker, too.
+        """
+        wait_ms = 0
+        for rate, bound in self._rates(listener, with_broker):
+            wait_ms = max(wait_ms, self._recorded(rate, bound, now_ms))
+        return wait_ms
+
+    def refused_ms(self, listener: str, host: str, now_ms: int, *, with_broker: bool) -> int:
+        """How long a connection from an address is to be left alone, and then closed; 0 where it may be."""
+        bound = self._address_max.get(host, self._default_max)
+        if bound == UNLIMITED:
+            return 0
+        rate = self._addresses.of(host, now_ms)
+        wait_ms = self._recorded(rate, bound, now_ms)
+        if wait_ms > 0:
+            for each in (rate, *(other for other, _ in self._rates(listener, with_broker))):
+                each.record(-1, now_ms)
+        return wait_ms
+
+    def _rates(self, listener: str, with_broker: bool) -> list[tuple[SampledRate, int]]:
+        found = []
+        if with_broker and self._broker_max != UNLIMITED:
+            found.append((self._broker, self._broker_max))
+        bound = self._listener_max.get(listener, UNLIMITED)
+        if bound != UNLIMITED:
+            rate = self._listeners.get(listener)
+            if rate is None:
+                rate = self._listeners[listener] = SampledRate(self._windows)
+            found.append((rate, bound))
+        return found
+
+    def _recorded(self, rate: SampledRate, bound: int, now_ms: int) -> int:
+        rate.record(1, now_ms)
+        value, window_ms = rate.measure(now_ms)
+        return min(throttle_time_ms(value, bound, window_ms), self._windows.size_ms)

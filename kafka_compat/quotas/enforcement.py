@@ -1,0 +1,183 @@
+"""What quotas do to requests: the stages that a dispatcher has while some are stored, and what handlers ask.
+
+As Kafka does it. The size of a Produce counts for producer_byte_rate, that of a consumer's Fetch response for
+consumer_byte_rate, the time that a request was worked on for request_percentage (100 is the whole time of the
+event loop, where Kafka's threads have 100 each), and partitions that are made and deleted for
+controller_mutation_rate. A client is throttled for the longest of what its quotas ask for. What brokers ask
+of each other is exempt, and so is what a request with acks=0 costs beside its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.quotas.client_rates import ClientRates, MutationRates
+from kafka_compat.quotas.precedence import Name
+from kafka_compat.quotas.rates import Windows, java_int
+
+PRODUCER, CONSUMER = "producer_byte_rate", "consumer_byte_rate"
+REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
+
+_EXEMPT: Final = frozenset(
+    (
+        ApiKey.LEADER_AND_ISR,
+        ApiKey.STOP_REPLICA,
+        ApiKey.UPDATE_METADATA,
+        ApiKey.CONTROLLED_SHUTDOWN,
+        ApiKey.WRITE_TXN_MARKERS,
+        ApiKey.ALTER_PARTITION,
+        # Answered before it is known who asks.
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.SASL_AUTHENTICATE,
+    )
+)
+_MUTATIONS: Final = frozenset((ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_TOPICS))
+_FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
+
+
+class Named(Protocol):
+    """Who a client is, as kafka_compat.security.principal has it."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class Asking(Protocol):
+    """What is used of a request's context, as kafka_compat.network.request has it."""
+
+    @property
+    def principal(self) -> Named: ...
+
+    @property
+    def client_id(self) -> str | None: ...
+
+    @property
+    def api_version(self) -> int: ...
+
+
+class Enforcement:
+    """The rates of all clients of a broker. `now_ms` tells the time of a clock that never goes back."""
+
+    def __init__(self, now_ms: Callable[[], int], windows: Windows, mutation_windows: Windows) -> None:
+        self._now_ms = now_ms
+        self._produce = ClientRates(windows)
+        self._fetch = ClientRates(windows)
+        self._request = ClientRates(windows, throttle_max_ms=windows.size_ms)
+        self._mutations = MutationRates(mutation_windows)
+        self._quotas = {
+            PRODUCER: self._produce.quotas,
+            CONSUMER: self._fetch.quotas,
+            REQUEST: self._request.quotas,
+            MUTATION: self._mutations.quotas,
+        }
+
+    def put(self, user: Name, client_id: Name, stored: Mapping[str, str]) -> None:
+        """Take over the quotas of an entity, all of them. Raises ValueError for what is no number."""
+        rates = {kind: float(stored[kind]) for kind in self._quotas if kind in stored}
+        for kind, quotas in self._quotas.items():
+            quotas.put(user, client_id, rates.get(kind))
+
+    @property
+    def has_any(self) -> bool:
+        return any(self._quotas.values())
+
+    # --- stages
+
+    def throttle(self, ctx: Any, request: Any, response: Any) -> int:
+        """For how many ms the client of a request that is done is to be throttled."""
+        key = ctx.api_key
+        if request is None or _is_exempt(ctx, key, request):
+            # None of what cannot be read, and where the stages came while it was decoded.
+            return 0
+        if key is ApiKey.PRODUCE:
+            client = _client(ctx)
+            by_bytes = self._produce.record(*client, ctx.request_bytes, self._now_ms())
+            return by_bytes if request.acks == 0 else max(by_bytes, self._by_time(ctx))
+        if key is ApiKey.FETCH and not response.error_code:
+            # See `fetched`.
+            told: int = response.throttle_time_ms
+            return told
+        by_time = self._by_time(ctx)
+        if key in _MUTATIONS:
+            # See `Mutation`.
+            waits_ms: int = response.throttle_time_ms
+            return max(by_time, waits_ms)
+        return by_time
+
+    def sent(self, ctx: Any, took_s: float) -> None:
+        """An answer took so long to encode and send; that counts for what comes next."""
+        request = ctx.request
+        if self._request.quotas and request is not None and not _is_exempt(ctx, ctx.api_key, request):
+            self._request.count(*_client(ctx), 100 * took_s, self._now_ms())
+
+    def _by_time(self, ctx: Any) -> int:
+        if not self._request.quotas or not hasattr(ctx, "busy_s"):
+            return 0
+        return self._request.record(*_client(ctx), 100 * ctx.busy_s, self._now_ms())
+
+    # --- for handlers
+
+    def fetch_max_bytes(self, ctx: Asking) -> int:
+        """More than that at once would be throttled however long the client waited before."""
+        return self._fetch.window_max(*_client(ctx))
+
+    def fetched(self, ctx: Asking, response_bytes: int) -> int:
+        """For how many ms a consumer is to be throttled that would get such a response; then the response is
+        to be empty, and its bytes do not count."""
+        now_ms = self._now_ms()
+        client = _client(ctx)
+        throttle_ms = max(self._by_time(ctx), self._fetch.record(*client, response_bytes, now_ms), 0)
+        if throttle_ms:
+            self._fetch.count(*client, -response_bytes, now_ms)
+        return throttle_ms
+
+    def mutation(self, ctx: Asking, strict_since: int | None) -> Mutation:
+        """The quota of a request that changes topics, strict from a version on (None: never)."""
+        is_strict = strict_since is not None and ctx.api_version >= strict_since
+        return Mutation(self._mutations, _client(ctx), self._now_ms, is_strict)
+
+
+class Mutation:
+    """What one request may make and delete (KIP-599). A strict one is refused while the client owes
+    something; others are done, and the client is throttled.
+    """
+
+    def __init__(
+        self, rates: MutationRates, client: tuple[str, str], now_ms: Callable[[], int], is_strict: bool
+    ) -> None:
+        self._rates = rates
+        self._client = client
+        self._now_ms = now_ms
+        self._is_strict = is_strict
+        self._wait_ms = 0
+        self._noted_ms = 0
+
+    def charge(self, partitions: int) -> None:
+        """So many are about to be made or deleted. Raises KafkaError where they must not be."""
+        now_ms = self._now_ms()
+        ask = self._rates.refused_for_ms if self._is_strict else self._rates.record
+        wait_ms = ask(*self._client, partitions, now_ms)
+        if wait_ms:
+            self._wait_ms, self._noted_ms = wait_ms, now_ms
+            if self._is_strict:
+                raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+
+    @property
+    def throttle_time_ms(self) -> int:
+        """What is left of the wait."""
+        return java_int(max(self._wait_ms - (self._now_ms() - self._noted_ms), 0))
+
+
+def _client(ctx: Asking) -> tuple[str, str]:
+    return ctx.principal.name, ctx.client_id or ""
+
+
+def _is_exempt(ctx: Asking, key: ApiKey, request: Any) -> bool:
+    if key is not ApiKey.FETCH:
+        return key in _EXEMPT
+    if ctx.api_version < _FIRST_VERSION_WITH_REPLICA_STATE:
+        return bool(request.replica_id >= 0)
+    return bool(request.replica_state.replica_id >= 0)

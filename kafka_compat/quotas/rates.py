@@ -1,0 +1,151 @@
+"""How fast something was lately, and how long to wait until it is slow enough again: Kafka's Rate,
+TokenBucket and QuotaUtils. Pure: the time is handed in, in ms of a clock that never goes back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+_LONG_MAX = 2**63 - 1
+
+
+class Windows(NamedTuple):
+    """Over how long rates are measured: quota.window.num samples of quota.window.size.seconds each."""
+
+    samples: int
+    size_ms: int
+
+
+def quota_windows(setting: Callable[[str], int]) -> Windows:
+    """Those of quotas of clients and connections."""
+    return Windows(setting("quota.window.num"), 1000 * setting("quota.window.size.seconds"))
+
+
+def mutation_windows(setting: Callable[[str], int]) -> Windows:
+    """Those of quotas of changes that the controller makes."""
+    samples = setting("controller.quota.window.num")
+    return Windows(samples, 1000 * setting("controller.quota.window.size.seconds"))
+
+
+class SampledRate:
+    """What was recorded per second, over the last samples.
+
+    A sample begins with the first record after the one before it was full; it counts until `samples` windows
+    after its last record. There is one sample more than windows, for the one that the beginning of the
+    measured time cuts. Too short a history counts as if it were all windows but one.
+    """
+
+    __slots__ = ("_current", "_samples", "_windows")
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
+        self._samples: list[list[float]] = []
+        """[when it began, when it last got something, the sum] of each; the oldest is used anew."""
+        self._current = 0
+
+    def record(self, value: float, now_ms: int) -> None:
+        """`value` may be negative: then it takes back what was recorded."""
+        samples = self._samples
+        if not samples:
+            samples.append([now_ms, now_ms, 0.0])
+        sample = samples[self._current]
+        if now_ms - sample[0] >= self._windows.size_ms:
+            self._current = (self._current + 1) % (self._windows.samples + 1)
+            if self._current == len(samples):
+                samples.append([now_ms, now_ms, 0.0])
+            sample = samples[self._current]
+            sample[0], sample[2] = now_ms, 0.0
+        sample[1] = now_ms
+        sample[2] += value
+
+    def measure(self, now_ms: int) -> tuple[float, int]:
+        """The rate per second, and over how many ms it was measured."""
+        self._forget_old(now_ms)
+        window_ms = self._window_ms(now_ms)
+        return sum(sample[2] for sample in self._samples) / (window_ms / 1000), window_ms
+
+    def is_idle(self, now_ms: int) -> bool:
+        """Whether a new one would say the same from now on."""
+        age_ms = self._windows.samples * self._windows.size_ms
+        return all(now_ms - sample[1] >= age_ms for sample in self._samples)
+
+    def _forget_old(self, now_ms: int) -> None:
+        age_ms = self._windows.samples * self._windows.size_ms
+        for sample in self._samples:
+            if now_ms - sample[1] >= age_ms:
+                sample[0] = sample[1] = now_ms
+                sample[2] = 0.0
+
+    def _window_ms(self, now_ms: int) -> int:
+        elapsed_ms = now_ms - int(min((sample[0] for sample in self._samples), default=now_ms))
+        missing = self._windows.samples - 1 - elapsed_ms // self._windows.size_ms
+        return max(elapsed_ms + max(missing, 0) * self._windows.size_ms, 1)
+
+
+class TokenBucket:
+    """Credits that come at a rate, up to what comes in all windows together, and go with each record, below
+    zero, too (KIP-599). A new one is full.
+    """
+
+    __slots__ = ("_tokens", "_updated_ms", "_windows")
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
+        self._tokens = 0.0
+        self._updated_ms: int | None = None
+
+    def record(self, value: float, rate: float, now_ms: int) -> None:
+        self._refill(rate, now_ms)
+        self._tokens = min(self._burst(rate), self._tokens - value)
+
+    def tokens(self, rate: float, now_ms: int) -> float:
+        self._refill(rate, now_ms)
+        return self._tokens
+
+    def is_idle(self, rate: float, now_ms: int) -> bool:
+        """Whether a new one would say the same from now on."""
+        return self.tokens(rate, now_ms) >= self._burst(rate)
+
+    def _refill(self, rate: float, now_ms: int) -> None:
+        if self._updated_ms is None:
+            self._tokens = self._burst(rate)
+        else:
+            came = rate * ((now_ms - self._updated_ms) / 1000)
+            self._tokens = min(self._burst(rate), self._tokens + came)
+        self._updated_ms = now_ms
+
+    def _burst(self, rate: float) -> float:
+        return self._windows.samples * (self._windows.size_ms / 1000) * rate
+
+
+def throttle_time_ms(rate: float, bound: float, window_ms: int) -> int:
+    """For how long nothing is to come, that a rate measured over `window_ms` falls to its bound; not above 0
+    where it is within it.
+    """
+    if rate <= bound:
+        return 0
+    over = (rate - bound) / bound if bound else math.inf
+    return java_round(over * window_ms)
+
+
+def refill_time_ms(tokens: float, rate: float) -> int:
+    """How long a bucket takes until it has no debts; not above 0 where it has none."""
+    if tokens >= 0:
+        return 0
+    return java_round(-tokens / rate * 1000 if rate else math.inf)
+
+
+def java_round(value: float) -> int:
+    """Math.round, which goes no further than a long."""
+    if value >= _LONG_MAX:
+        return _LONG_MAX
+    return math.floor(value + 0.5)
+
+
+def java_int(value: int) -> int:
+    """A long as an int, of which only the last 32 bits count. Kafka so makes -1 of an endless wait, which
+    then is none: a quota of 0 bytes holds nobody back.
+    """
+    return (value + 2**31) % 2**32 - 2**31

@@ -1,0 +1,78 @@
+"""The authorizer that decides by ACLs, and tells an audit log of each decision (Kafka's AclAuthorizer).
+
+The audit log is the logger `kafka.authorizer.logger`, as in Kafka: what is denied at INFO, what is allowed at
+DEBUG. Its lines begin as Kafka's do, and say why.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from kafka_compat.security.acls.model import shown
+from kafka_compat.security.acls.rules import ALLOWING, Rules, Verdict
+from kafka_compat.security.authorizer import Operation, ResourceType
+from kafka_compat.security.principal import Principal
+
+audit: Final = logging.getLogger("kafka.authorizer.logger")
+
+
+class AclAuthorizer:
+    """See `security.authorizer.Authorizer`."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        if audit.level == logging.NOTSET:
+            # As Kafka's own log4j.properties have it: the process logs warnings alone unless it is told to.
+            audit.setLevel(logging.INFO)
+
+    def allows(
+        self,
+        principal: Principal,
+        host: str,
+        operation: Operation,
+        resource_type: ResourceType,
+        name: str,
+        *,
+        logged: bool = True,
+    ) -> bool:
+        verdict = self._rules.decide(principal, host, operation, resource_type, name)
+        allowed = verdict in ALLOWING
+        if logged and audit.isEnabledFor(logging.DEBUG if allowed else logging.INFO):
+            why = verdict.value
+            if verdict is Verdict.DENIED or verdict is Verdict.ALLOWED:
+                grounds = self._rules.grounds(principal, host, operation, resource_type, name)
+                if grounds is not None:
+                    permission, who, where, pattern = grounds
+                    why = f"{permission.name} for {who} from host {where} on {pattern}"
+            _tell(allowed, principal, host, operation, f"{shown(resource_type)}:LITERAL:{name}", why)
+        return allowed
+
+    def allows_any(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
+    ) -> bool:
+        verdict = self._rules.decide_any(principal, host, operation, resource_type)
+        allowed = verdict in ALLOWING
+        if audit.isEnabledFor(logging.DEBUG if allowed else logging.INFO):
+            _tell(allowed, principal, host, operation, f"any {shown(resource_type)}", verdict.value)
+        return allowed
+
+
+def _tell(
+    allowed: bool, principal: Principal, host: str, operation: Operation, resource: str, why: str
+) -> None:
+    audit.log(
+        logging.DEBUG if allowed else logging.INFO,
+        "Principal = %s is %s Operation = %s from host = %s on resource = %s: %s",
+        _in_one_line(str(principal)),
+        "Allowed" if allowed else "Denied",
+        shown(operation),
+        host,
+        _in_one_line(resource),
+        _in_one_line(why),
+    )
+
+
+def _in_one_line(text: str) -> str:
+    """Clients choose names: what would make a line of its own, or hide something, is escaped."""
+    return text if text.isprintable() else text.encode("unicode_escape").decode()

@@ -1,0 +1,332 @@
+"""The ACLs of the cluster, kept in the metadata store and known in memory.
+
+Rules
+1. Whoever decides reads memory (`Rules`), which follows the store: see security/following.py.
+2. A change is written on condition that the node is as it was read, together with its notice; where another
+   was faster, it is read and changed again. A broker obeys what it changed before it answers.
+3. A node that cannot be read may forbid something. The ACLs that were known before stay; as long as none are,
+   nobody but super users may do anything with the resources that it is about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from kafka_compat.coordination import metadata_store as stores
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.malformed_nodes import NO_VERSION, MalformedNode, MalformedNodes
+from kafka_compat.coordination.metadata_store import Event, MetadataStore
+from kafka_compat.coordination.notices import Notices
+from kafka_compat.error_mapping import told_as
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.long_work import Turn, batched
+from kafka_compat.security.acls import nodes
+from kafka_compat.security.acls.model import (
+    EVERYBODY,
+    WILDCARD,
+    Binding,
+    Entry,
+    Filter,
+    Pattern,
+    PatternType,
+    Permission,
+    parse_principal,
+)
+from kafka_compat.security.acls.rules import Rules
+from kafka_compat.security.authorizer import Operation, ResourceType
+from kafka_compat.security.following import Following
+from kafka_compat.tasks import Tasks, asked_for_all
+
+log = logging.getLogger(__name__)
+
+WRITES_MAX: Final = 11
+"""How often a change is tried while others change the same node, as in Kafka."""
+RETRY_S: Final = 0.1
+_READS_AT_ONCE: Final = 100
+
+Entries = frozenset[Entry]
+Change = Callable[[Entries], Entries]
+
+_CLOSED: Final = frozenset((Entry(str(EVERYBODY), WILDCARD, Operation.ALL, Permission.DENY),))
+_MALFORMED: Final = "the ACLs that were known of it count, or if none were, nobody but super users is allowed"
+
+
+class Known(NamedTuple):
+    """What a node holds. `version` is None where there is no node."""
+
+    entries: Entries
+    version: int | None
+
+
+_ABSENT: Final = Known(frozenset(), None)
+
+
+class Deleted(NamedTuple):
+    """An ACL that a filter took, and why it is still there, if it is."""
+
+    binding: Binding
+    error: KafkaError | None
+
+
+class Keeper:
+    """See the rules above."""
+
+    def __init__(self, store: MetadataStore, rules: Rules, tasks: Tasks, now_ms: Callable[[], int]) -> None:
+        """What is read goes to `rules`."""
+        self._store = store
+        self._rules = rules
+        self._malformed = MalformedNodes()
+        self._known: dict[Pattern, Known] = {}
+        self._closed: set[Pattern] = set()
+        """Those of which rule 3 speaks."""
+        self._lock = asyncio.Lock()
+        decoders = {
+            PatternType.LITERAL: nodes.decode_literal_change,
+            PatternType.PREFIXED: nodes.decode_extended_change,
+        }
+        self._mended: set[Pattern] = set()
+        """Whose nodes were broken, and have changed since."""
+        self._following = Following(
+            "the ACLs",
+            store,
+            nodes.PERSISTENT_PATHS,
+            self._read_all,
+            [
+                Notices(nodes.CHANGES[kind], nodes.CHANGE_PREFIX, partial(self._hear, decode), now_ms)
+                for kind, decode in decoders.items()
+            ],
+            tasks,
+            self._reread_mended,
+        )
+
+    async def start(self) -> None:
+        """Read all ACLs, and follow them from now on. MetadataStoreError."""
+        await self._following.start()
+
+    # --- what there is
+
+    def candidates(self, wanted: Filter) -> Iterator[tuple[Pattern, Entries]]:
+        """The patterns that may have ACLs for the filter, each with all ACLs that it has."""
+        patterns = wanted.pattern.candidates()
+        if patterns is None:
+            return ((pattern, known.entries) for pattern, known in list(self._known.items()))
+        return ((pattern, self._known.get(pattern, _ABSENT).entries) for pattern in patterns)
+
+    # --- changes
+
+    async def create(self, bindings: Sequence[Binding]) -> list[KafkaError | None]:
+        """Add ACLs; for each of them None, or why it was not added."""
+        outcomes: list[KafkaError | None] = [None] * len(bindings)
+        wanted: dict[Pattern, list[int]] = {}
+        for index, binding in enumerate(bindings):
+            if _is_valid(binding):
+                wanted.setdefault(binding.pattern, []).append(index)
+            else:
+                outcomes[index] = KafkaError(ErrorCode.INVALID_REQUEST, "Failed to create ACL")
+        for pattern, indexes in wanted.items():
+            error = await self._create(pattern, frozenset(bindings[index].entry for index in indexes))
+            for index in indexes:
+                outcomes[index] = error
+        return outcomes
+
+    async def _create(self, pattern: Pattern, added: Entries) -> KafkaError | None:
+        try:
+            nodes.path_of(pattern)
+            for entry in added:
+                parse_principal(entry.principal)
+        except ValueError as error:
+            return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
+        return await self._change(pattern, lambda entries: entries | added)
+
+    async def delete(self, filters: Sequence[Filter], turn: Turn) -> list[list[Deleted]]:
+        """Remove the ACLs that filters take; what each took. One that several take stands at the first.
+
+        A filter for one pattern finds what the store has, any other what this broker has heard of.
+        """
+        concerned: dict[Pattern, None] = {}
+        for wanted in filters:
+            named = wanted.pattern.candidates()
+            if named is not None:
+                concerned.update((pattern, None) for pattern in named if znodes.is_name(pattern.name))
+                continue
+            for some in batched(self.candidates(wanted)):
+                for pattern, entries in some:
+                    if wanted.pattern.matches(pattern) and any(map(wanted.entry.matches, entries)):
+                        concerned[pattern] = None
+                await turn.pause_if_due()
+        found: list[list[Deleted]] = [[] for _ in filters]
+        for pattern in concerned:
+            taken: dict[Entry, int] = {}
+            error = await self._change(pattern, _without(pattern, filters, taken))
+            for entry, index in taken.items():
+                found[index].append(Deleted(Binding(pattern, entry), error))
+        return found
+
+    async def _change(self, pattern: Pattern, change: Change) -> KafkaError | None:
+        try:
+            async with self._lock:
+                await self._update(pattern, change)
+        except Exception as error:
+            return told_as(error, f"changing the ACLs of {pattern}")
+        return None
+
+    async def _update(self, pattern: Pattern, change: Change) -> None:
+        path = nodes.path_of(pattern)
+        known = self._known.get(pattern) or await self._stored(path)
+        for attempt in range(WRITES_MAX):
+            if attempt:
+                await asyncio.sleep(RETRY_S * (1 + random.random() / 2))
+                known = await self._stored(path)
+            wanted = change(known.entries)
+            try:
+                version = await self._write(pattern, known, wanted)
+            except (stores.BadVersion, stores.NodeExists, stores.NoNode, stores.ConnectionLost):
+                # An answer that was lost may stand for a change that is made: then its notice is there, too.
+                continue
+            if wanted != known.entries:
+                log.info("the ACLs on %s are others now: %d", pattern, len(wanted))
+            self._know(pattern, Known(wanted, version))
+            return
+        problem = f"Failed to update ACLs for {pattern} after trying a maximum of {WRITES_MAX - 1} times"
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, problem)
+
+    async def _write(self, pattern: Pattern, known: Known, wanted: Entries) -> int | None:
+        """The node's new version; None where there is none any more. Where nothing changes, it is only made
+        sure that what is known is what is there."""
+        path = nodes.path_of(pattern)
+        operations: list[stores.Operation] = []
+        version = known.version
+        if version is None:
+            if wanted:
+                operations.append(stores.Create(path, nodes.encode_acls(wanted)))
+        elif not wanted:
+            operations.append(stores.Delete(path, version))
+        elif wanted != known.entries:
+            operations.append(stores.SetData(path, nodes.encode_acls(wanted), version))
+        else:
+            operations.append(stores.Check(path, version))
+        if wanted != known.entries:
+            notice = f"{nodes.CHANGES[pattern.pattern_type]}/{nodes.CHANGE_PREFIX}"
+            operations.append(stores.Create(notice, nodes.encode_change(pattern), sequential=True))
+        if operations:
+            try:
+                results = await self._store.multi(operations)
+            except stores.TransactionFailed as failed:
+                raise failed.cause from None
+            if isinstance(results[0], stores.Stat):
+                return results[0].version
+        if not wanted:
+            return None
+        return 0 if version is None else version
+
+    async def _stored(self, path: str) -> Known:
+        try:
+            data, stat = await self._store.get(path)
+        except stores.NoNode:
+            return _ABSENT
+        return Known(nodes.decode_acls(path, data), stat.version)
+
+    # --- what others change
+
+    async def _reread_mended(self) -> None:
+        while self._mended:
+            pattern = self._mended.pop()
+            try:
+                async with self._lock:
+                    await self._reread(pattern)
+            except BaseException:
+                self._mended.add(pattern)
+                raise
+
+    def _touched(self, pattern: Pattern, event: Event) -> None:
+        self._mended.add(pattern)
+        self._following.wake()
+
+    async def _read_all(self) -> None:
+        async with self._lock:
+            await self._read_folders()
+
+    async def _read_folders(self) -> None:
+        found: list[Pattern] = []
+        for pattern_type, folder in nodes.FOLDERS.items():
+            for name in await self._store.children(folder):
+                resource_type = nodes.resource_type(name)
+                if resource_type is None:
+                    problem = MalformedNode(f"{folder}/{name}", "is no type of resources")
+                    self._malformed.tell(problem, NO_VERSION, "it is left alone")
+                    continue
+                found += await self._patterns(resource_type, pattern_type, f"{folder}/{name}")
+        await asked_for_all(found, self._reread, _READS_AT_ONCE)
+        for gone in (self._known.keys() | self._closed) - set(found):
+            self._know(gone, _ABSENT)
+
+    async def _patterns(
+        self, resource_type: ResourceType, pattern_type: PatternType, folder: str
+    ) -> list[Pattern]:
+        return [Pattern(resource_type, name, pattern_type) for name in await self._store.children(folder)]
+
+    async def _hear(
+        self, decode: Callable[[str, bytes | None], Pattern], path: str, data: bytes | None
+    ) -> None:
+        try:
+            pattern = decode(path, data)
+            if not znodes.is_name(pattern.name):
+                raise MalformedNode(path, f"{pattern.name!r:.80} is no name of a node")
+        except MalformedNode as error:
+            self._malformed.tell_of_notice(error)
+            return
+        async with self._lock:
+            await self._reread(pattern)
+
+    async def _reread(self, pattern: Pattern) -> None:
+        path = nodes.path_of(pattern)
+        # Whoever mends a node by hand leaves no notice: broken ones are watched.
+        for watch in (None, partial(self._touched, pattern)):
+            try:
+                data, stat = await self._store.get(path, watch)
+                self._know(pattern, Known(nodes.decode_acls(path, data), stat.version))
+                return
+            except stores.NoNode:
+                self._know(pattern, _ABSENT)
+                return
+            except MalformedNode as error:
+                self._malformed.tell(error, stat.version, _MALFORMED)
+        if pattern not in self._known:
+            self._closed.add(pattern)
+            self._rules.put(pattern, _CLOSED)
+
+    def _know(self, pattern: Pattern, known: Known) -> None:
+        self._closed.discard(pattern)
+        self._rules.put(pattern, known.entries)
+        if known.entries:
+            self._known[pattern] = known
+        else:
+            self._known.pop(pattern, None)
+
+
+def _is_valid(binding: Binding) -> bool:
+    pattern, entry = binding
+    known = pattern.resource_type and pattern.pattern_type and entry.operation and entry.permission
+    return bool(known) and "/" not in pattern.name
+
+
+def _without(pattern: Pattern, filters: Sequence[Filter], taken: dict[Entry, int]) -> Change:
+    """What leaves out the entries that a filter takes, and notes them with the first filter that does."""
+    concerned = [(index, wanted) for index, wanted in enumerate(filters) if wanted.pattern.matches(pattern)]
+
+    def change(entries: Entries) -> Entries:
+        here = {}
+        for entry in entries:
+            for index, wanted in concerned:
+                if wanted.entry.matches(entry):
+                    here[entry] = index
+                    break
+        taken.update(here)
+        return entries - here.keys()
+
+    return change

@@ -1,0 +1,287 @@
+"""The decision: may this principal, from this host, do this to that resource? Pure, and quick with many ACLs.
+
+Rules (Kafka's AclAuthorizer; KIP-11, KIP-290, KIP-679)
+1. A super user may do everything.
+2. The ACLs of a resource are those on its name, on every prefix of it that is a PREFIXED pattern, and
+   on `*`. One that is DENY, and matches principal, host and operation, denies.
+3. Otherwise one that is ALLOW and matches allows. Whoever is allowed READ, WRITE, DELETE or ALTER may
+   DESCRIBE, whoever is allowed ALTER_CONFIGS may DESCRIBE_CONFIGS. A DENY implies nothing.
+4. A resource without any ACLs is for everybody or for nobody, as allow.everyone.if.no.acl.found says. With
+   ACLs none of which matches it is for nobody.
+5. An entry for `User:*` matches every principal, one from the host `*` every host, one of ALL every
+   operation. The spelling of an IPv6 address does not matter: Java writes 0:0:0:0:0:0:0:1, others ::1.
+
+Of each pattern there is a map from (principal, host) to two sets of operations, as bits of one number, so a
+decision is four look-ups for each pattern that applies; and the patterns that apply are found by name, and by
+those beginnings of the name whose length some prefix has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from kafka_compat.security.acls.model import (
+    EVERYBODY,
+    WILDCARD,
+    Entry,
+    Pattern,
+    PatternType,
+    Permission,
+    parse_principal,
+)
+from kafka_compat.security.authorizer import Operation, ResourceType
+from kafka_compat.security.principal import Principal
+
+_DENY_SHIFT: Final = 16
+"""Bits below: operations that are allowed. Bits from here on: those that are denied."""
+_ALL_BITS: Final = (1 << _DENY_SHIFT) - 1
+
+_IMPLIED_BY: Final = {
+    Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
+    Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
+}
+_DENYING: Final = {operation: 1 << operation + _DENY_SHIFT for operation in Operation}
+_ALLOWING: Final = {
+    operation: sum(1 << allowed for allowed in (operation, *_IMPLIED_BY.get(operation, ())))
+    for operation in Operation
+}
+
+_Who = tuple[Principal, str]
+_Masks = dict[_Who, int]
+"""Operations by (principal, host), as entries name them."""
+_NO_ENTRIES: Final[frozenset[Entry]] = frozenset()
+
+
+class Verdict(Enum):
+    """A decision, with what it rests on."""
+
+    SUPER_USER = "it is a super user"
+    DENIED = "an ACL denies it"
+    ALLOWED = "an ACL allows it"
+    NOT_ALLOWED = "no ACL allows it"
+    OPEN = "the resource has no ACLs, and allow.everyone.if.no.acl.found is true"
+    CLOSED = "the resource has no ACLs"
+
+
+ALLOWING: Final = frozenset((Verdict.SUPER_USER, Verdict.ALLOWED, Verdict.OPEN))
+
+
+class Grounds(NamedTuple):
+    """Whose ACLs, on which pattern, made a decision."""
+
+    permission: Permission
+    principal: Principal
+    host: str
+    pattern: Pattern
+
+
+class Rules:
+    """The ACLs of a cluster, and what follows from them. See the rules above."""
+
+    def __init__(self, super_users: Iterable[Principal] = (), *, allow_if_no_acl: bool = False) -> None:
+        self._super_users = frozenset(super_users)
+        self._allow_if_no_acl = allow_if_no_acl
+        self._types = {resource_type: _OfType(resource_type) for resource_type in ResourceType}
+
+    def put(self, pattern: Pattern, entries: Iterable[Entry]) -> None:
+        """From now on the ACLs on that pattern are these. ValueError for a principal that is none."""
+        self._types[pattern.resource_type].put(pattern, frozenset(entries))
+
+    def decide(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
+    ) -> Verdict:
+        """May the principal do that to the resource? `host` is an address."""
+        if principal in self._super_users:
+            return Verdict.SUPER_USER
+        applying = self._types[resource_type].applying(name)
+        if not applying:
+            return Verdict.OPEN if self._allow_if_no_acl else Verdict.CLOSED
+        keys = _keys(principal, host)
+        mask = 0
+        for masks in applying:
+            for key in keys:
+                if key in masks:
+                    mask |= masks[key]
+        if mask & _DENYING[operation]:
+            return Verdict.DENIED
+        return Verdict.ALLOWED if mask & _ALLOWING[operation] else Verdict.NOT_ALLOWED
+
+    def grounds(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
+    ) -> Grounds | None:
+        """The first ACLs that make `decide` say DENIED or ALLOWED; None where none does."""
+        patterns = list(self._types[resource_type].patterns(name))
+        for permission, bits in (
+            (Permission.DENY, _DENYING[operation]),
+            (Permission.ALLOW, _ALLOWING[operation]),
+        ):
+            for pattern, masks in patterns:
+                for key in _keys(principal, host):
+                    if masks.get(key, 0) & bits:
+                        return Grounds(permission, *key, pattern)
+        return None
+
+    def decide_any(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
+    ) -> Verdict:
+        """May the principal do that to some resource of the type, whichever (KIP-679)?
+
+        As in Kafka, only ACLs of the operation itself and of ALL count here, none that imply it; and what is
+        allowed counts unless a DENY covers all of it: one on `*`, on a prefix of it, or on that very name.
+        """
+        if principal in self._super_users:
+            return Verdict.SUPER_USER
+        of_type, keys = self._types[resource_type], _keys(principal, host)
+        denied = of_type.named(keys, operation, Permission.DENY, PatternType.LITERAL)
+        if any(WILDCARD in names for names in denied):
+            return Verdict.DENIED
+        if self._allow_if_no_acl:
+            return Verdict.OPEN
+        denied_prefixes = of_type.named(keys, operation, Permission.DENY, PatternType.PREFIXED)
+        for names in of_type.named(keys, operation, Permission.ALLOW, PatternType.PREFIXED):
+            if any(not _is_covered(name, denied_prefixes) for name in names):
+                return Verdict.ALLOWED
+        for names in of_type.named(keys, operation, Permission.ALLOW, PatternType.LITERAL):
+            if WILDCARD in names:
+                return Verdict.ALLOWED
+            for name in names:
+                if any(name in others for others in denied) or _is_covered(name, denied_prefixes):
+                    continue
+                return Verdict.ALLOWED
+        return Verdict.DENIED if denied or denied_prefixes else Verdict.NOT_ALLOWED
+
+
+class _OfType:
+    """The ACLs of one type of resource."""
+
+    __slots__ = ("_entries", "_lengths", "_lengths_sorted", "_literals", "_named", "_prefixes", "_type")
+
+    def __init__(self, resource_type: ResourceType) -> None:
+        self._type = resource_type
+        self._entries: dict[Pattern, frozenset[Entry]] = {}
+        self._literals: dict[str, _Masks] = {}
+        self._prefixes: dict[str, _Masks] = {}
+        self._lengths: Counter[int] = Counter()
+        """How many prefixes have each length."""
+        self._lengths_sorted: list[int] = []
+        self._named: dict[tuple[_Who, Operation, Permission, PatternType], set[str]] = {}
+        """The names of the patterns that have such an entry."""
+
+    def put(self, pattern: Pattern, entries: frozenset[Entry]) -> None:
+        masks = _masks(entries)
+        old = self._entries.get(pattern, _NO_ENTRIES)
+        for entry in old - entries:
+            key = (_who(entry.principal, entry.host), entry.operation, entry.permission, pattern.pattern_type)
+            if key in self._named:
+                self._named[key].discard(pattern.name)
+                if not self._named[key]:
+                    del self._named[key]
+        for entry in entries:
+            # Those that stay, too: an entry with another spelling of the host may just have gone.
+            key = (_who(entry.principal, entry.host), entry.operation, entry.permission, pattern.pattern_type)
+            self._named.setdefault(key, set()).add(pattern.name)
+        is_prefix = pattern.pattern_type is PatternType.PREFIXED
+        by_name = self._prefixes if is_prefix else self._literals
+        if is_prefix and bool(old) != bool(entries):
+            self._count(len(pattern.name), 1 if entries else -1)
+        if entries:
+            self._entries[pattern] = entries
+            by_name[pattern.name] = masks
+        else:
+            self._entries.pop(pattern, None)
+            by_name.pop(pattern.name, None)
+
+    def _count(self, length: int, change: int) -> None:
+        self._lengths[length] += change
+        if not self._lengths[length]:
+            del self._lengths[length]
+        if len(self._lengths) != len(self._lengths_sorted):
+            self._lengths_sorted = sorted(self._lengths)
+
+    def applying(self, name: str) -> list[_Masks]:
+        """The ACLs on each pattern that takes the resource of that name."""
+        found = []
+        literals, prefixes = self._literals, self._prefixes
+        if WILDCARD in literals:
+            found.append(literals[WILDCARD])
+        if name in literals:
+            found.append(literals[name])
+        for length in self._lengths_sorted:
+            if length > len(name):
+                break
+            prefix = name[:length]
+            if prefix in prefixes:
+                found.append(prefixes[prefix])
+        return found
+
+    def patterns(self, name: str) -> Iterator[tuple[Pattern, _Masks]]:
+        """As `applying`, with the patterns."""
+        for literal in dict.fromkeys((WILDCARD, name)):
+            if literal in self._literals:
+                yield Pattern(self._type, literal, PatternType.LITERAL), self._literals[literal]
+        for length in self._lengths_sorted:
+            prefix = name[:length]
+            if len(prefix) == length and prefix in self._prefixes:
+                yield Pattern(self._type, prefix, PatternType.PREFIXED), self._prefixes[prefix]
+
+    def named(
+        self, keys: Sequence[_Who], operation: Operation, permission: Permission, pattern_type: PatternType
+    ) -> list[set[str]]:
+        """The names of patterns of that kind with an entry of the operation, or of ALL."""
+        found = []
+        for key in dict.fromkeys(keys):
+            for concerned in (operation, Operation.ALL):
+                names = self._named.get((key, concerned, permission, pattern_type))
+                if names:
+                    found.append(names)
+        return found
+
+
+def _is_covered(name: str, prefixes: Sequence[set[str]]) -> bool:
+    """Whether one of the prefixes is one of the name, too."""
+    if not prefixes:
+        return False
+    return any(name[:length] in names for length in range(1, len(name) + 1) for names in prefixes)
+
+
+def _masks(entries: Iterable[Entry]) -> _Masks:
+    masks: _Masks = {}
+    for entry in entries:
+        key = _who(entry.principal, entry.host)
+        bits = _ALL_BITS if entry.operation is Operation.ALL else 1 << entry.operation
+        if entry.permission is Permission.DENY:
+            bits <<= _DENY_SHIFT
+        masks[key] = masks.get(key, 0) | bits
+    return masks
+
+
+def _keys(principal: Principal, host: str) -> tuple[_Who, _Who, _Who, _Who]:
+    """What entries that match may name."""
+    if ":" in host:
+        host = _spelled(host)
+    return (principal, host), (principal, WILDCARD), (EVERYBODY, host), (EVERYBODY, WILDCARD)
+
+
+@lru_cache(maxsize=65_536)
+def _who(principal: str, host: str) -> _Who:
+    """Shared by all entries that name the same, of which there may be very many."""
+    return parse_principal(principal), _spelled(host)
+
+
+@lru_cache(maxsize=4096)
+def _spelled(host: str) -> str:
+    """An address of IPv6 as Python writes it, one that stands for an address of IPv4 as that; all else as it
+    is."""
+    if ":" not in host:
+        return host
+    from ipaddress import IPv6Address  # takes 5 ms, and few need it
+
+    try:
+        address = IPv6Address(host)
+    except ValueError:
+        return host
+    return str(address.ipv4_mapped or address)

@@ -1,0 +1,81 @@
+"""What the settings say of how this broker dials others (security.inter.broker.protocol)."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from kafka_compat.config import BrokerConfig, ConfigError
+from kafka_compat.config.listener_config import ListenerConfig
+from kafka_compat.security.broker_security import BrokerSecurity, SaslLogin
+from kafka_compat.security.sasl.client import ClientMechanism, PlainClient, ScramClient
+from kafka_compat.security.sasl.exchange import GSSAPI
+from kafka_compat.security.sasl.offer import login_module
+from kafka_compat.security.scram import MECHANISMS
+
+if TYPE_CHECKING:
+    from kafka_compat.security.oauth.login import TokenEndpoint, TokenSource
+
+_MECHANISM: Final = "sasl.mechanism.inter.broker.protocol"
+
+
+def broker_security(
+    config: BrokerConfig,
+    tls: Callable[[], ssl.SSLContext] | None,
+    tokens: Callable[[TokenEndpoint], TokenSource],
+    now_ms: Callable[[], int],
+) -> BrokerSecurity:
+    """For the listener that brokers use among themselves, where `tls` is what its clients speak; `tokens`
+    gives the source of an endpoint of OAUTHBEARER. Raises ConfigError.
+    """
+    login = None
+    if config.inter_broker_security_protocol.startswith("SASL"):
+        login = _login(config.for_listener(config.inter_broker_listener), tokens, now_ms)
+    return BrokerSecurity(tls, login)
+
+
+def _login(
+    settings: ListenerConfig,
+    tokens: Callable[[TokenEndpoint], TokenSource],
+    now_ms: Callable[[], int],
+) -> SaslLogin:
+    mechanism = settings.str(_MECHANISM) or ""
+    if mechanism == "OAUTHBEARER":
+        from kafka_compat.security.oauth.settings import client_of
+
+        login = login_module(settings, mechanism)
+        make_token = client_of(settings, login.options if login else {}, tokens, now_ms)
+        return SaslLogin(mechanism, lambda _: make_token())
+    if mechanism == GSSAPI:
+        from kafka_compat.security import kerberos_settings
+
+        by_ticket = kerberos_settings.client_of(settings, login_module(settings, mechanism))
+        return SaslLogin(mechanism, by_ticket, asks_others=True)
+    make = _client_of(mechanism)
+    if make is None:
+        raise ConfigError(
+            settings.named(_MECHANISM),
+            mechanism,
+            f"this broker cannot log in at others by {mechanism}",
+            f"expected PLAIN, OAUTHBEARER, GSSAPI, {' or '.join(MECHANISMS)}",
+        )
+    module = login_module(settings, mechanism)
+    name = module.options.get("username") if module else None
+    password = module.options.get("password") if module else None
+    if not name or not password:
+        raise ConfigError(
+            f"listener.name.{settings.listener_name.lower()}.{mechanism.lower()}.sasl.jaas.config",
+            None,
+            "brokers log in at each other, and this one has no name and password for it",
+            'expected username="NAME" password="PASSWORD" among its options',
+        )
+    return SaslLogin(mechanism, lambda _: make(name, password))
+
+
+def _client_of(mechanism: str) -> Callable[[str, str], ClientMechanism] | None:
+    if mechanism == "PLAIN":
+        return PlainClient
+    if mechanism in MECHANISMS:
+        return lambda name, password: ScramClient(mechanism, name, password)
+    return None

@@ -1,0 +1,75 @@
+"""Cipher suites by the names that Java has for them, which are the RFCs', and by OpenSSL's."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+NO_RENEGOTIATION: Final = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
+"""No suite, but a mark that OpenSSL always sets; Java has it in its lists."""
+
+_JAVA_NAME: Final = re.compile(r"(?:TLS|SSL)_(?P<exchange>\w+?)_WITH_(?P<cipher>\w+?)(?:_(?P<hash>SHA\d*))?")
+_CIPHERS: Final = (
+    ("3DES_EDE_CBC", "DES-CBC3"),
+    ("CHACHA20_POLY1305", "CHACHA20-POLY1305"),
+    ("_128_CBC", "128"),
+    ("_256_CBC", "256"),
+    ("_128", "128"),
+    ("_256", "256"),
+    ("_CCM_8", "_CCM8"),
+)
+
+
+def openssl_name(suite: str) -> str | None:
+    """OpenSSL's name of a suite with either name; None for one that OpenSSL does not have, and for one that
+    encrypts nothing or proves nobody. Names of TLS 1.3's suites are the same, and begin with TLS_.
+    """
+    for name in (suite, _translated(suite)):
+        if name in _known():
+            return name
+    return None
+
+
+def openssl_names(suites: Sequence[str]) -> tuple[str, ...]:
+    """OpenSSL's names of the suites of a setting, each once. ValueError for one that cannot be, with Kafka's
+    words.
+    """
+    found: list[str] = []
+    for suite in suites:
+        if suite == NO_RENEGOTIATION:
+            continue
+        name = openssl_name(suite)
+        if name is None:
+            raise ValueError(f"Unsupported CipherSuite: {suite}")
+        found.append(name)
+    return tuple(dict.fromkeys(found))
+
+
+def is_tls13(name: str) -> bool:
+    """Whether a suite, by OpenSSL's name, is one of TLS 1.3, which are chosen apart from all others."""
+    return name.startswith("TLS_")
+
+
+def _translated(suite: str) -> str:
+    match = _JAVA_NAME.fullmatch(suite)
+    if match is None:
+        return suite
+    cipher = match["cipher"]
+    for java, openssl in _CIPHERS:
+        cipher = cipher.replace(java, openssl)
+    # Of ChaCha20 the hash is the only one, and of RSA's own exchange the name is left out.
+    parts = [] if match["exchange"] == "RSA" else [match["exchange"]]
+    parts.append(cipher)
+    if match["hash"] and "CHACHA20" not in cipher:
+        parts.append(match["hash"])
+    return "-".join(parts).replace("_", "-")
+
+
+@cache
+def _known() -> frozenset[str]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_ciphers("ALL:COMPLEMENTOFALL:!aNULL:!eNULL:!PSK:!SRP:@SECLEVEL=0")
+    return frozenset(cipher["name"] for cipher in context.get_ciphers())

@@ -1,0 +1,71 @@
+"""Reads DER (X.690): just what key stores and names of certificates need. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+INTEGER: Final = 0x02
+OCTET_STRING: Final = 0x04
+OID: Final = 0x06
+SEQUENCE: Final = 0x30
+SET: Final = 0x31
+
+
+class Element(NamedTuple):
+    """`whole` is the element with its tag and length, `content` what is in it."""
+
+    tag: int
+    content: bytes
+    whole: bytes
+
+
+def first(data: bytes, offset: int = 0) -> Element:
+    """The element that begins there; ValueError when the bytes are not one. What follows it is not read."""
+    try:
+        tag, length, start = data[offset], data[offset + 1], offset + 2
+        if tag & 0x1F == 0x1F:
+            raise ValueError("DER: a tag of more than one byte")
+        if length & 0x80:
+            size = length & 0x7F
+            if not 1 <= size <= 4:
+                raise ValueError("DER: a length of another form")
+            length, start = int.from_bytes(data[start : start + size]), start + size
+    except IndexError:
+        raise ValueError("DER: the data end too early") from None
+    end = start + length
+    if end > len(data):
+        raise ValueError("DER: the data end too early")
+    return Element(tag, data[start:end], data[offset:end])
+
+
+def elements(content: bytes) -> Iterator[Element]:
+    """The elements that follow each other; ValueError as soon as one is broken."""
+    offset = 0
+    while offset < len(content):
+        element = first(content, offset)
+        offset += len(element.whole)
+        yield element
+
+
+def sequence(data: bytes) -> list[Element]:
+    """The elements of the sequence that `data` begin with; ValueError."""
+    outer = first(data)
+    if outer.tag != SEQUENCE:
+        raise ValueError("DER: no sequence")
+    return list(elements(outer.content))
+
+
+def dotted(oid: bytes) -> str:
+    """An object identifier's content as text: 2.5.4.3. ValueError when it is none."""
+    numbers: list[int] = []
+    number, begun = 0, False
+    for byte in oid:
+        number, begun = number << 7 | byte & 0x7F, True
+        if not byte & 0x80:
+            numbers.append(number)
+            number, begun = 0, False
+    if begun or not numbers:
+        raise ValueError("DER: a broken object identifier")
+    head = min(numbers[0] // 40, 2)
+    return ".".join(map(str, (head, numbers[0] - 40 * head, *numbers[1:])))

@@ -1,0 +1,106 @@
+"""The users that a cluster begins with: SCRAM credentials in a file, stored before anybody can log in.
+
+As `kafka-storage format --add-scram` does for KRaft: somebody has to be there to make the others. The setting
+kafka.compat.scram.credentials.file names the file. Its content is taken over once in a cluster, which a mark
+in the metadata store tells, so what is changed or deleted later stays so; other content counts once more. It
+holds no passwords, only what follows from them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.entity_names import node_name
+from kafka_compat.coordination.entity_settings import stored_settings
+from kafka_compat.coordination.metadata_store import MetadataStore, NoNode
+from kafka_compat.errors import StartupError
+from kafka_compat.security import scram
+from kafka_compat.security.scram import Credential
+
+log = logging.getLogger(__name__)
+
+SETTING: Final = "kafka.compat.scram.credentials.file"
+_TAKEN: Final = "/kafka_compat/scram_credentials"
+
+Users = Mapping[str, Mapping[str, Credential]]
+"""Credentials by the user's name and by the mechanism."""
+
+
+def encode(users: Users) -> bytes:
+    """The content of such a file: JSON, the credentials in Kafka's own notation."""
+    told = {
+        user: {mechanism: scram.encode(item) for mechanism, item in credentials.items()}
+        for user, credentials in users.items()
+    }
+    return json.dumps(told, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def decode(content: bytes) -> dict[str, dict[str, Credential]]:
+    """The inverse of `encode`; ValueError says what is wrong."""
+    told = json.loads(content)
+    if not isinstance(told, dict):
+        raise ValueError("expected an object with a member for each user")
+    users: dict[str, dict[str, Credential]] = {}
+    for user, credentials in told.items():
+        if not user or not isinstance(credentials, dict):
+            raise ValueError(f"expected of the user {user!r} a credential for each mechanism")
+        users[user] = {}
+        for mechanism, text in credentials.items():
+            if mechanism not in scram.MECHANISMS:
+                raise ValueError(f"{mechanism} of the user {user!r} is none of {', '.join(scram.MECHANISMS)}")
+            try:
+                users[user][mechanism] = scram.decode(str(text))
+            except ValueError:
+                expected = "salt=...,stored_key=...,server_key=...,iterations=..."
+                raise ValueError(f"{mechanism} of the user {user!r} is not {expected}") from None
+    return users
+
+
+async def take_over(path: str, store: MetadataStore) -> None:
+    """Store the users of a file, unless that was done before. StartupError for a file that is wrong.
+
+    A file that is no longer there was taken over, or so one hopes: it is said, and the broker starts.
+    """
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except FileNotFoundError:
+        log.warning("%s=%s: there is no such file; users stay as they are", SETTING, path)
+        return
+    except OSError as error:
+        raise StartupError(f"{SETTING}={path} cannot be read: {error.strerror or error}") from error
+    try:
+        users = decode(content)
+    except ValueError as error:
+        raise StartupError(f"{SETTING}={path} has no users: {error}") from error
+    mark = f"{_TAKEN}/{hashlib.sha256(content).hexdigest()}"
+    if await store.exists(mark) is not None:
+        return
+    for user, credentials in users.items():
+        await _store(store, user, credentials)
+    # Last: a broker that dies before does all of it again, with the same result.
+    await store.ensure(mark)
+    log.info("took over %d users from %s", len(users), path)
+
+
+async def _store(store: MetadataStore, user: str, credentials: Mapping[str, Credential]) -> None:
+    entity = f"users/{node_name(user)}"
+    path = f"/config/{entity}"
+    settings = await stored_settings(store, path)
+    settings.update({mechanism: scram.encode(item) for mechanism, item in credentials.items()})
+    await store.put(path, znodes.encode_config(settings))
+    if await _others(store):
+        await store.create(znodes.CONFIG_CHANGE_PREFIX, znodes.encode_config_change(entity), sequential=True)
+
+
+async def _others(store: MetadataStore) -> bool:
+    """Whether brokers run that have to hear of it."""
+    try:
+        return bool(await store.children(znodes.BROKER_IDS))
+    except NoNode:
+        return False

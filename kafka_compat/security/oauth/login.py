@@ -1,0 +1,149 @@
+"""The token that a broker shows to other brokers: fetched with its id and secret (client credentials, RFC
+6749, 4.4), kept in memory, and fetched again before it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import random
+from collections.abc import Callable
+from typing import Final, NamedTuple
+from urllib.parse import urlencode
+
+from kafka_compat.security.oauth.tokens import InvalidToken, parse_object
+from kafka_compat.security.oauth.unsecured import AccessTokenText
+from kafka_compat.security.oauth.web import Place, Unreachable, ask
+from kafka_compat.security.tls_settings import Secret
+
+log = logging.getLogger(__name__)
+
+AGAIN_S: Final = 10.0
+"""After a failure a token is asked for again in so long, as Kafka has it."""
+_HOPELESS: Final = frozenset({400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415})
+"""Answers after which the same question is not asked again at once."""
+
+
+class RefreshWindow(NamedTuple):
+    """sasl.login.refresh.*"""
+
+    factor: float
+    jitter: float
+    min_period_s: int
+    buffer_s: int
+
+    def refresh_ms(self, token: AccessTokenText, now_ms: int, chance: float) -> int:
+        """When a token that is there since `now_ms` is to be replaced, by Kafka's rules (KIP-255); `chance`
+        is from 0 to 1.
+        """
+        share = self.factor + self.jitter * chance
+        if now_ms + 1000 * (self.min_period_s + self.buffer_s) > token.expires_ms:
+            return now_ms + int((token.expires_ms - now_ms) * share)
+        proposed_ms = token.begins_ms + int((token.expires_ms - token.begins_ms) * share)
+        latest_ms = token.expires_ms - 1000 * self.buffer_s
+        earliest_ms = now_ms + 1000 * self.min_period_s
+        return latest_ms if proposed_ms > latest_ms else max(proposed_ms, earliest_ms)
+
+
+class Client(NamedTuple):
+    """Whom the token is for: clientId, clientSecret and scope of the JAAS options."""
+
+    client_id: str
+    secret: Secret
+    scope: str
+
+
+class TokenEndpoint(NamedTuple):
+    """Where tokens are, and how often is tried."""
+
+    place: Place
+    client: Client
+    window: RefreshWindow
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+
+
+class TokenSource:
+    """Answers from memory; `keep` is a task."""
+
+    def __init__(self, endpoint: TokenEndpoint, now_ms: Callable[[], int]) -> None:
+        self._endpoint = endpoint
+        self._now_ms = now_ms
+        self._token: AccessTokenText | None = None
+
+    @property
+    def url(self) -> str:
+        return self._endpoint.place.url
+
+    def token(self) -> str:
+        """Raises ConnectionError when there is none that still holds."""
+        if self._token is None or self._token.expires_ms <= self._now_ms():
+            raise ConnectionError(f"there is no token to show; none came from {self.url}")
+        return self._token.text
+
+    async def open(self) -> None:
+        """Fetch the first one. Raises Unreachable, as the broker then cannot start."""
+        endpoint = self._endpoint
+        pause_ms, waited_ms = endpoint.retry_backoff_ms, 0
+        while True:
+            try:
+                self._token = await self._fetched()
+                return
+            except Unreachable as error:
+                if error.status in _HOPELESS or waited_ms + pause_ms > endpoint.retry_backoff_max_ms:
+                    raise
+            await asyncio.sleep(pause_ms / 1000)
+            waited_ms += pause_ms
+            pause_ms = max(1, pause_ms * 2)
+
+    async def keep(self) -> None:
+        """Fetch another one in time, again and again."""
+        while True:
+            assert self._token is not None
+            now_ms = self._now_ms()
+            due_ms = self._endpoint.window.refresh_ms(self._token, now_ms, random.random())
+            await asyncio.sleep(max(due_ms - now_ms, 0) / 1000)
+            while True:
+                try:
+                    await self.open()
+                    break
+                except Unreachable as error:
+                    log.error("no new token for other brokers from %s: %s", self.url, error)
+                    await asyncio.sleep(AGAIN_S)
+            # One that is over when it comes would be replaced at once, for ever.
+            if self._token.expires_ms <= self._now_ms():
+                log.error("the token from %s is over already: is a clock wrong?", self.url)
+                await asyncio.sleep(AGAIN_S)
+
+    async def _fetched(self) -> AccessTokenText:
+        client = self._endpoint.client
+        basic = base64.b64encode(f"{client.client_id}:{client.secret}".encode()).decode()
+        form = {"grant_type": "client_credentials"} | ({"scope": client.scope} if client.scope else {})
+        headers = {
+            "Authorization": f"Basic {basic}",
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+        answer = await ask(self._endpoint.place, body=urlencode(form).encode(), headers=headers)
+        return token_of(answer)
+
+
+def token_of(answer: bytes) -> AccessTokenText:
+    """The token in the answer of a token endpoint. Raises Unreachable, which does not show it."""
+    try:
+        found = json.loads(answer)
+        text = found["access_token"].strip()
+        payload = text.split(".")[1]
+        content = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
+        claims = parse_object(content, "payload")
+        begins_ms, expires_ms = _time_ms(claims.get("iat", 0)), _time_ms(claims["exp"])
+    except (InvalidToken, ValueError, RecursionError, LookupError, TypeError, AttributeError, OverflowError):
+        raise Unreachable("its answer has no access_token that is a JWT with an end (exp)") from None
+    return AccessTokenText(text, begins_ms, expires_ms)
+
+
+def _time_ms(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("a time is a number")
+    return int(value * 1000)

@@ -1,0 +1,192 @@
+"""Signed tokens (JWT, RFC 7519, KIP-768).
+
+Rules
+1. The key is one of the issuer's, chosen as Kafka's library chooses: by the token's `kid` if it has one, else
+   the first of the kind that the token's algorithm needs.
+2. A key may be used for the algorithms of its kind alone, and for the one that it names if it names one.
+   There are no secret keys and no `none` here: a key that everybody can read proves nothing.
+3. `exp` and `iat` have to be there. `aud` and `iss` have to be what is expected; an `aud` is refused where
+   none is expected, since the token is then for somebody else.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, Protocol
+
+from kafka_compat.security.oauth.tokens import (
+    EXPIRES_MS_MAX,
+    AccessToken,
+    InvalidToken,
+    parse_object,
+    trimmed,
+)
+
+_HEADER_CHARACTERS_MAX: Final = 16 * 1024
+_KEY_TYPES: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
+
+
+class Key(NamedTuple):
+    """A public key, and for which algorithms it may be used. `kid` is None where it has no id."""
+
+    kid: str | None
+    kind: str
+    algorithms: frozenset[str]
+    public: Any
+
+
+class Keys(Protocol):
+    """The keys of now."""
+
+    def all(self) -> tuple[Key, ...]:
+        """In the order of the issuer's."""
+
+    def missed(self, kid: str) -> None:
+        """A token came that was signed with a key that is not there."""
+
+
+class Expected(NamedTuple):
+    """What a token must say; None and an empty set where nothing is expected."""
+
+    issuer: str | None
+    audiences: frozenset[str]
+    clock_skew_s: int
+    subject_claim: str
+    scope_claim: str
+
+
+class SecuredValidator:
+    """See the rules above."""
+
+    def __init__(self, keys: Keys, expected: Expected) -> None:
+        self._keys = keys
+        self._expected = expected
+
+    def validate(self, token: str, now_ms: int) -> AccessToken:
+        """Raises InvalidToken."""
+        header = _header(token)
+        algorithm = header.get("alg")
+        if not isinstance(algorithm, str) or algorithm == "none":
+            raise InvalidToken("the token names no algorithm, or none at all")
+        if "crit" in header:
+            raise InvalidToken("the token asks for extensions (crit)")
+        payload = _verified_payload(token, algorithm, self._key(header, algorithm))
+        return accepted(parse_object(payload, "payload"), self._expected, now_ms)
+
+    def _key(self, header: Mapping[str, Any], algorithm: str) -> Key:
+        kid = header.get("kid")
+        if kid is not None and not isinstance(kid, str):
+            raise InvalidToken("the id of the token's key is no text")
+        kind = _KEY_TYPES.get(algorithm[:2])
+        found = [key for key in self._keys.all() if key.kind == kind and (kid is None or key.kid == kid)]
+        if not found:
+            if kid is not None:
+                self._keys.missed(kid)
+            raise InvalidToken(
+                f"there is no key for the algorithm {algorithm[:20]!r} and kid {(kid or '')[:100]!r} "
+                "(sasl.oauthbearer.jwks.endpoint.url)"
+            )
+        for key in found:
+            if algorithm in key.algorithms:
+                return key
+        raise InvalidToken(f"the token's key is not for the algorithm {algorithm[:20]!r}")
+
+
+def _header(token: str) -> dict[str, Any]:
+    parts = token.split(".")
+    if len(parts) != 3 or not all(parts):
+        raise InvalidToken("a token has a header, a payload and a signature")
+    if len(parts[0]) > _HEADER_CHARACTERS_MAX:
+        raise InvalidToken("the token's header is too long")
+    try:
+        content = base64.urlsafe_b64decode(parts[0] + "=" * (-len(parts[0]) % 4))
+    except ValueError:
+        raise InvalidToken("the token's header is not base64url") from None
+    return parse_object(content, "header")
+
+
+def _verified_payload(token: str, algorithm: str, key: Key) -> bytes:
+    from jwt import PyJWS
+    from jwt.exceptions import InvalidTokenError
+
+    try:
+        payload = PyJWS().decode_complete(token, key.public, algorithms=[algorithm])["payload"]
+    except (InvalidTokenError, ValueError, TypeError) as error:
+        raise InvalidToken(f"the token's signature does not hold: {error}") from None
+    assert isinstance(payload, bytes)
+    return payload
+
+
+def accepted(claims: Mapping[str, Any], expected: Expected, now_ms: int) -> AccessToken:
+    """What the claims of a token whose signature holds make of its bearer. Raises InvalidToken."""
+    now_s = now_ms // 1000
+    expires_s = _time(claims, "exp")
+    issued_s = _time(claims, "iat")
+    not_before_s = _time(claims, "nbf")
+    if expires_s is None or issued_s is None:
+        raise InvalidToken("the token does not say when it was issued (iat) and when it expires (exp)")
+    if now_s - expected.clock_skew_s >= expires_s:
+        raise InvalidToken(f"the token has expired: exp={expires_s}")
+    if expires_s < issued_s or (not_before_s is not None and expires_s < not_before_s):
+        raise InvalidToken("the token expires before it begins")
+    if not_before_s is not None and now_s + expected.clock_skew_s < not_before_s:
+        raise InvalidToken(f"the token is not valid yet: nbf={not_before_s}")
+    if issued_s < 0:
+        raise InvalidToken("iat value must be null or non-negative")
+    _check_issuer(claims, expected)
+    _check_audience(claims, expected)
+    for name in ("sub", "jti"):
+        _text(claims, name)
+    _check_scope(claims, expected.scope_claim)
+    name = trimmed(_text(claims, expected.subject_claim) or "")
+    if not name:
+        raise InvalidToken(f"the token has no claim {expected.subject_claim!r} that says whose it is")
+    return AccessToken(name, min(expires_s * 1000, EXPIRES_MS_MAX))
+
+
+def _time(claims: Mapping[str, Any], name: str) -> int | None:
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidToken(f"{name} is not a time")
+    # A number such as 1e400 is infinite.
+    if not -(2.0**62) < value < 2.0**62:
+        raise InvalidToken(f"{name} is not a time")
+    return int(value)
+
+
+def _text(claims: Mapping[str, Any], name: str) -> str | None:
+    value = claims.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InvalidToken(f"{name} is no text")
+    return value
+
+
+def _check_issuer(claims: Mapping[str, Any], expected: Expected) -> None:
+    issuer = _text(claims, "iss")
+    if expected.issuer is not None and issuer != expected.issuer:
+        raise InvalidToken(f"the token is not of the expected issuer {expected.issuer!r}")
+
+
+def _check_audience(claims: Mapping[str, Any], expected: Expected) -> None:
+    audience = claims.get("aud")
+    if audience is None:
+        if expected.audiences:
+            raise InvalidToken("the token does not say for whom it is (aud)")
+        return
+    audiences = [audience] if isinstance(audience, str) else audience
+    if not isinstance(audiences, list) or not all(isinstance(one, str) for one in audiences):
+        raise InvalidToken("aud is neither a text nor a list of texts")
+    if not expected.audiences.intersection(audiences):
+        raise InvalidToken("the token is for others (aud, sasl.oauthbearer.expected.audience)")
+
+
+def _check_scope(claims: Mapping[str, Any], name: str) -> None:
+    scope = claims.get(name)
+    scopes = [scope] if isinstance(scope, str) else scope if isinstance(scope, list) else []
+    if not all(isinstance(one, str) and trimmed(one) for one in scopes):
+        raise InvalidToken(f"{name} has a scope without a name")
+    if len({trimmed(one) for one in scopes}) != len(scopes):
+        raise InvalidToken(f"{name} has a scope twice")

@@ -1,0 +1,63 @@
+"""What a token says once it is believed, or why it is not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, NamedTuple, Protocol
+
+EXPIRES_MS_MAX = 1 << 53
+"""Later ends are said to be this one, the year 287396."""
+
+
+_BLANK: Final = "".join(map(chr, range(33)))
+
+
+class AccessToken(NamedTuple):
+    """Whose token it is, and until when it holds, in ms since 1970."""
+
+    name: str
+    expires_ms: int
+
+
+class InvalidToken(Exception):
+    """The text is for the log. `scope` is what the client is told that its token lacks, if that is the
+    reason.
+    """
+
+    def __init__(self, why: str, scope: str | None = None) -> None:
+        super().__init__(why)
+        self.scope = scope
+
+
+class Validator(Protocol):
+    """Believes tokens, or not."""
+
+    def validate(self, token: str, now_ms: int) -> AccessToken:
+        """Raises InvalidToken."""
+
+
+def trimmed(text: str) -> str:
+    """Without what Java's trim() takes from both ends."""
+    return text.strip(_BLANK)
+
+
+def parse_object(content: bytes, what: str) -> dict[str, Any]:
+    """A JSON object in which no name comes twice. Raises InvalidToken, which tells nothing of the content."""
+    try:
+        found = json.loads(content, object_pairs_hook=_without_repeats, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise InvalidToken(f"the {what} of the token is not JSON, or says something twice") from None
+    if not isinstance(found, dict):
+        raise InvalidToken(f"the {what} of the token is not a JSON object")
+    return found
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name comes twice")
+    return found
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

@@ -1,0 +1,182 @@
+"""Tokens that nobody signed (KIP-255): whoever speaks is believed. For development, as Kafka says of them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from kafka_compat.security.oauth.tokens import EXPIRES_MS_MAX, AccessToken, InvalidToken, trimmed
+
+_VALIDATOR: Final = "unsecuredValidator"
+_LOGIN: Final = "unsecuredLogin"
+_SCOPE_ITEM: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}")
+
+
+class UnsecuredRules(NamedTuple):
+    """The JAAS options of Kafka's OAuthBearerUnsecuredValidatorCallbackHandler."""
+
+    principal_claim: str = "sub"
+    scope_claim: str = "scope"
+    required_scope: tuple[str, ...] = ()
+    clock_skew_ms: int = 0
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> UnsecuredRules:
+        """Raises ValueError."""
+        skew = options.get(f"{_VALIDATOR}AllowableClockSkewMs", "").strip() or "0"
+        if not re.fullmatch(r"\+?\d{1,9}", skew, re.ASCII):
+            raise ValueError(f"Allowable clock skew millis must not be negative: {skew}")
+        scope = options.get(f"{_VALIDATOR}RequiredScope", "").split()
+        for item in scope:
+            if _SCOPE_ITEM.fullmatch(item) is None:
+                raise ValueError(f"Invalid scope value: {item}")
+        return cls(
+            options.get(f"{_VALIDATOR}PrincipalClaimName", "").strip() or "sub",
+            options.get(f"{_VALIDATOR}ScopeClaimName", "").strip() or "scope",
+            tuple(scope),
+            int(skew),
+        )
+
+
+class UnsecuredValidator:
+    """Believes each token that is whole, in its time, and has the required scope."""
+
+    def __init__(self, rules: UnsecuredRules) -> None:
+        self._rules = rules
+
+    def validate(self, token: str, now_ms: int) -> AccessToken:
+        """Raises InvalidToken."""
+        rules = self._rules
+        claims = _claims(token)
+        scope = _scope(claims.get(rules.scope_claim))
+        expires_s = _number(claims, "exp")
+        issued_s = _number(claims, "iat")
+        if expires_s is None:
+            raise InvalidToken("No expiration time in JWT")
+        name = claims.get(rules.principal_claim)
+        if not isinstance(name, str) or not trimmed(name):
+            raise InvalidToken(f"No principal name in JWT claim: {rules.principal_claim}")
+        if issued_s is not None and 1000 * issued_s > now_ms + rules.clock_skew_ms:
+            raise InvalidToken("the token was issued after now")
+        if now_ms - rules.clock_skew_ms >= 1000 * expires_s:
+            raise InvalidToken("the token has expired")
+        if issued_s is not None and expires_s <= issued_s:
+            raise InvalidToken("the token expires before it was issued")
+        for item in rules.required_scope:
+            if item not in scope:
+                raise InvalidToken(
+                    f"the token lacks the scope {item}", f"[{', '.join(rules.required_scope)}]"
+                )
+        return AccessToken(name, int(min(1000 * expires_s, EXPIRES_MS_MAX)))
+
+
+def _claims(token: str) -> dict[str, Any]:
+    parts = token.split(".")
+    if ".." in token or len(parts) != 3 or parts[2]:
+        raise InvalidToken("an unsecured token has a header and claims, and no signature")
+    header, claims = _json(parts[0]), _json(parts[1])
+    if header.get("alg") != "none":
+        raise InvalidToken("Unsecured JWS must have 'none' for an algorithm")
+    return claims
+
+
+def _json(part: str) -> dict[str, Any]:
+    # Kafka's decoder knows the plain alphabet of base64 alone, and padding may be left out.
+    if _BASE64.fullmatch(part) is None:
+        raise InvalidToken("malformed Base64 URL encoded value")
+    try:
+        found = json.loads(base64.b64decode(part + "=" * (-len(part) % 4), validate=True))
+    except (ValueError, RecursionError):
+        raise InvalidToken("malformed JSON") from None
+    if not isinstance(found, dict):
+        raise InvalidToken("malformed JSON")
+    return {name: _plain(value) for name, value in found.items()}
+
+
+def _plain(value: object) -> object:
+    """As Kafka has it: numbers are numbers, lists are lists of texts, and anything else is a text."""
+    if isinstance(value, list):
+        return [_text(item) for item in value]
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list | dict):
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _number(claims: Mapping[str, Any], name: str) -> float | None:
+    value = claims.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int | float):
+        raise InvalidToken(f"The '{name}' claim was not of type Number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidToken(f"{name} is not a time") from None
+
+
+def _scope(value: object) -> frozenset[str]:
+    if value is None:
+        return frozenset()
+    if isinstance(value, str):
+        return frozenset([trimmed(value)])
+    if not isinstance(value, list):
+        raise InvalidToken("the scope is neither a text nor a list")
+    return frozenset(trimmed(item) for item in value if isinstance(item, str) and trimmed(item))
+
+
+def made(options: Mapping[str, str], now_ms: int) -> AccessTokenText:
+    """The token of a client that is told what to say of itself by the JAAS options of Kafka's
+    OAuthBearerUnsecuredLoginCallbackHandler. Raises ValueError.
+    """
+    claims: dict[str, Any] = {}
+    for option, value in options.items():
+        kind, found, name = option.partition("Claim_")
+        if not found or not name:
+            continue
+        if name in ("iat", "exp"):
+            raise ValueError(f"Cannot explicitly set the '{name}' claim")
+        if kind == f"{_LOGIN}String":
+            claims[name] = value
+        elif kind == f"{_LOGIN}Number":
+            claims[name] = float(value)
+        elif kind == f"{_LOGIN}List":
+            claims[name] = value[1:].split(value[0]) if value else []
+    claim = options.get(f"{_LOGIN}PrincipalClaimName", "").strip() or "sub"
+    if not trimmed(str(claims.get(claim, ""))):
+        raise ValueError(f"No principal name in JWT claim: {claim}")
+    lifetime_s = int(options.get(f"{_LOGIN}LifetimeSeconds", "").strip() or 3600)
+    expires_ms = now_ms + lifetime_s * 1000
+    claims |= {"exp": expires_ms / 1000, "iat": now_ms / 1000}
+    token = f"{_part({'alg': 'none'})}.{_part(claims)}."
+    return AccessTokenText(token, now_ms, expires_ms)
+
+
+class AccessTokenText(NamedTuple):
+    """A token to show to others, and when it begins and ends, in ms since 1970."""
+
+    text: str
+    begins_ms: int
+    expires_ms: int
+
+    def __repr__(self) -> str:
+        return f"AccessTokenText([hidden], expires_ms={self.expires_ms})"
+
+
+def _part(content: Mapping[str, Any]) -> str:
+    # ASCII keeps the two letters away in which both alphabets of base64 differ, but for "?" and ">" and the
+    # like: spaces are put in until they are gone.
+    text = json.dumps(content)
+    for _ in range(3):
+        encoded = base64.b64encode(text.encode()).decode().rstrip("=")
+        if not set(encoded) & {"+", "/"}:
+            break
+        text = text[0] + " " + text[1:]
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")

@@ -1,0 +1,58 @@
+"""Finds certificates and private keys in PEM text, as Kafka does: whatever stands around them. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Final, NamedTuple
+
+# In settings, a block may be on one line, with spaces where its lines ended.
+_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_HEADER: Final = re.compile(r"\s*[A-Za-z0-9-]+:[^\r\n]*[\r\n]+")
+
+
+class Block(NamedTuple):
+    """`label` is CERTIFICATE or PRIVATE KEY, with words before it."""
+
+    label: str
+    content: bytes
+    headers: str
+
+    @property
+    def is_certificate(self) -> bool:
+        """Whether it holds a certificate."""
+        return self.label in ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
+
+    @property
+    def is_private_key(self) -> bool:
+        """Whether it holds a private key, encrypted or not."""
+        return self.label.endswith("PRIVATE KEY")
+
+    def text(self) -> bytes:
+        """The block as a file of its own."""
+        encoded = base64.encodebytes(self.content).decode()
+        headers = f"{self.headers.strip()}\n\n" if self.headers else ""
+        return f"-----BEGIN {self.label}-----\n{headers}{encoded}-----END {self.label}-----\n".encode()
+
+
+def blocks(text: str) -> list[Block]:
+    """The blocks in a text, in their order; ValueError when one is not base64."""
+    found = []
+    for label, body in _BLOCK.findall(text):
+        headers = ""
+        while match := _HEADER.match(body):
+            headers += match[0]
+            end = match.end()
+            body = body[end:]
+        try:
+            content = base64.b64decode("".join(body.split()), validate=True)
+        except binascii.Error as error:
+            raise ValueError(f"a block {label} is not base64: {error}") from error
+        found.append(Block(label, content, headers))
+    return found
+
+
+def is_pem(data: bytes) -> bool:
+    """Whether the bytes of a file have a block in them."""
+    return b"-----BEGIN " in data

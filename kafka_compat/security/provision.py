@@ -1,0 +1,202 @@
+"""Everything that brokers with TLS and SCRAM, and their clients, need: as files that are not yet written.
+
+An authority, a certificate for each broker, users with random passwords, settings of the brokers and of each
+kind of client. Pure but for randomness.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import secrets
+from datetime import datetime
+from pathlib import PurePath
+from typing import Final, NamedTuple
+
+from kafka_compat.config.properties import write_properties
+from kafka_compat.security import first_users, provision_clients, scram
+from kafka_compat.security.first_users import Users
+from kafka_compat.security.provision_certificates import Issued, NewAuthority
+from kafka_compat.security.provision_clients import MECHANISM, Access
+
+ADMIN: Final = "admin"
+BROKER: Final = "broker"
+"""The user as which brokers log in at each other."""
+
+_LISTENER: Final = "SASL_SSL"
+_ITERATIONS: Final = 8192
+_PASSWORD_BYTES: Final = 24
+_HOST: Final = re.compile(
+    r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_][A-Za-z0-9_-]{0,62})*"
+)
+_USER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
+
+
+class WishError(Exception):
+    """What was asked for cannot be; the text says why and what could."""
+
+
+class Address(NamedTuple):
+    """Where clients reach a broker."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """`HOST:PORT`, with brackets around an IPv6 address. WishError."""
+        host, _, port = text.rpartition(":")
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        if not port.isdecimal() or not 0 < int(port) < 65536:
+            raise WishError(f"{text} is no address: expected HOST:PORT, for example broker1.example.com:9093")
+        return cls(checked_host(host), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Wish(NamedTuple):
+    """What somebody wants to have in `folder`, which is absolute.
+
+    `advertised` has an address for each broker, `hosts` are more names and addresses of the machines,
+    `users` those besides admin. `everywhere`: brokers listen on all interfaces, not on 127.0.0.1 alone.
+    """
+
+    folder: PurePath
+    advertised: tuple[Address, ...]
+    hosts: tuple[str, ...]
+    users: tuple[str, ...]
+    days: int
+    everywhere: bool
+    zookeeper: str | None = None
+
+
+class Provision(NamedTuple):
+    """`files` by their path in the folder, `clients` the folders of the users' files by user, `servers` the
+    files of brokers' settings."""
+
+    files: dict[PurePath, bytes]
+    clients: dict[str, PurePath]
+    servers: tuple[PurePath, ...]
+    bootstrap: str
+
+
+def checked_host(host: str) -> str:
+    """A name or an address that can stand in a certificate, in ASCII. WishError."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        pass
+    try:
+        name = host.encode("idna").decode() if not host.isascii() else host
+    except UnicodeError:
+        name = ""
+    if not _HOST.fullmatch(name):
+        raise WishError(f"{host!r} is neither the name nor the address of a host")
+    return name
+
+
+def provide(wish: Wish, now: datetime) -> Provision:
+    """Make it all. WishError."""
+    _check(wish)
+    authority = NewAuthority(f"kafka-compat CA {secrets.token_hex(4)}", now)
+    names = dict.fromkeys((ADMIN, *wish.users))
+    passwords = {name: secrets.token_urlsafe(_PASSWORD_BYTES) for name in (*names, BROKER)}
+    bootstrap = ",".join(map(str, wish.advertised))
+    files = {
+        PurePath("ca.pem"): authority.issued.certificate,
+        PurePath("ca.key"): authority.issued.key,
+        PurePath("users.json"): first_users.encode(_credentials(passwords)),
+    }
+    clients = {}
+    for name in names:
+        folder = clients[name] = PurePath("clients", name)
+        certificate = authority.issued.certificate.decode()
+        access = Access(bootstrap, name, passwords[name], certificate, wish.folder / folder)
+        texts = provision_clients.client_files(access)
+        files.update({folder / file: text.encode() for file, text in texts.items()})
+    servers = []
+    for number, address in enumerate(wish.advertised, 1):
+        suffix = f"-{number}" if len(wish.advertised) > 1 else ""
+        keys, server = PurePath(f"server{suffix}.pem"), PurePath(f"server{suffix}.properties")
+        hosts = dict.fromkeys((address.host, *wish.hosts, *_THIS_MACHINE))
+        files[keys] = _pair(authority.issue(list(hosts), wish.days))
+        files[server] = _server_properties(wish, number, address, keys, passwords[BROKER]).encode()
+        servers.append(server)
+    return Provision(files, clients, tuple(servers), bootstrap)
+
+
+def _check(wish: Wish) -> None:
+    for user in wish.users:
+        if not _USER.fullmatch(user):
+            raise WishError(
+                f"{user!r} cannot be a user here: expected letters, digits and . _ @ -, at most 64 in all"
+            )
+        if user == BROKER:
+            raise WishError(
+                f"{BROKER} is the user as which brokers log in at each other; choose another name"
+            )
+    if len(wish.advertised) > 1 and not wish.zookeeper:
+        raise WishError("several brokers need a ZooKeeper: give --zookeeper HOST:PORT, or one --advertised")
+    if len(set(wish.advertised)) < len(wish.advertised):
+        raise WishError("two brokers cannot have the same address")
+
+
+def _credentials(passwords: dict[str, str]) -> Users:
+    return {
+        name: {MECHANISM: scram.from_password(password, secrets.token_bytes(16), _ITERATIONS, MECHANISM)}
+        for name, password in passwords.items()
+    }
+
+
+def _pair(issued: Issued) -> bytes:
+    """Key and certificate in one file, as Kafka wants them."""
+    return issued.key + issued.certificate
+
+
+def _server_properties(wish: Wish, number: int, address: Address, keys: PurePath, password: str) -> str:
+    prefix = f"listener.name.{_LISTENER.lower()}"
+    login = f"{prefix}.{MECHANISM.lower()}.sasl.jaas.config"
+    bound = "" if wish.everywhere else "127.0.0.1"
+    several = len(wish.advertised) > 1
+    sections: list[tuple[str, dict[str, str]]] = [
+        (
+            "Where it listens, and what clients are told.",
+            {
+                "broker.id": str(number),
+                "listeners": f"{_LISTENER}://{bound}:{address.port}",
+                "advertised.listeners": f"{_LISTENER}://{address}",
+                "inter.broker.listener.name": _LISTENER,
+                "log.dirs": str(wish.folder / (f"data-{number}" if several else "data")),
+                **({"zookeeper.connect": wish.zookeeper} if wish.zookeeper else {}),
+            },
+        ),
+        (
+            "TLS: the broker shows server.pem, and trusts what the authority of this folder has signed.",
+            {
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.location": str(wish.folder / keys),
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.location": str(wish.folder / "ca.pem"),
+            },
+        ),
+        (
+            "Who may come in: users with SCRAM credentials. Brokers log in at each other, too.",
+            {
+                "sasl.enabled.mechanisms": MECHANISM,
+                "sasl.mechanism.inter.broker.protocol": MECHANISM,
+                login: provision_clients.jaas(BROKER, password),
+                first_users.SETTING: str(wish.folder / "users.json"),
+            },
+        ),
+        (
+            "What they may do: the super users everything, all others what an ACL allows.",
+            {
+                "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+                "super.users": f"User:{ADMIN};User:{BROKER}",
+            },
+        ),
+    ]
+    return "\n".join(f"# {about}\n{write_properties(settings)}" for about, settings in sections)

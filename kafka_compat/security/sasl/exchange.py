@@ -1,0 +1,203 @@
+"""The SASL exchange of one connection (KIP-43, KIP-152, KIP-368), pure: what comes, what goes, when it ends.
+
+Rules
+1. A client may ask for ApiVersions once, then says which mechanism it wants (SaslHandshake), then sends
+   tokens: in SaslAuthenticate requests, or after SaslHandshake v0 as frames of their own. Where there is
+   GSSAPI, a first frame that is no request is a token of it.
+2. Whatever else it does ends the connection. So does a token that is refused, after `failure_delay_ms`.
+3. A session ends when the credential does, or after connections.max.reauth.ms, whichever is sooner; from
+   then on nothing but a new handshake is served. The new exchange has to end with the same mechanism and the
+   same principal, and begins once in REAUTHENTICATION_INTERVAL_MS at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+from kafka_compat.security.principal import Principal
+from kafka_compat.security.sasl.mechanism import Mechanism, Refused
+
+REAUTHENTICATION_INTERVAL_MS: Final = 1000
+GSSAPI: Final = "GSSAPI"
+"""The mechanism of clients that ask for none: those of Kafka 0.9."""
+
+
+class Stage(Enum):
+    """What may come next."""
+
+    VERSIONS_OR_HANDSHAKE = auto()
+    HANDSHAKE = auto()
+    TOKENS = auto()
+    COMPLETE = auto()
+    FAILED = auto()
+
+
+class UnexpectedRequest(Exception):
+    """A client that does not keep to the order: its connection ends."""
+
+
+class UnsupportedMechanism(Exception):
+    """None of those that the listener has."""
+
+
+class Offer(NamedTuple):
+    """What a listener offers: how to make the server's side of each mechanism, by its name, and how long a
+    session of it may last (connections.max.reauth.ms; 0: for ever).
+    """
+
+    mechanisms: Mapping[str, Callable[[], Mechanism]]
+    session_max_ms: Mapping[str, int]
+    failure_delay_ms: int = 100
+
+
+class Exchange:
+    """See the rules above. `now_ms` is the time of day, `monotonic_ms` never jumps."""
+
+    def __init__(self, offer: Offer, now_ms: Callable[[], int], monotonic_ms: Callable[[], float]) -> None:
+        self.stage = Stage.VERSIONS_OR_HANDSHAKE
+        self.tokens_are_bare = False
+        """Whether tokens come as frames of their own."""
+        self.principal: Principal | None = None
+        self.mechanism_name = ""
+        self.offer = offer
+        self._now_ms = now_ms
+        self._monotonic_ms = monotonic_ms
+        self._mechanism: Mechanism | None = None
+        self._other_mechanism: str | None = None
+        self._ends_ms: float | None = None
+        self._began_again_ms = float("-inf")
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the client has proved who it is, and nothing else has begun since."""
+        return self.stage is Stage.COMPLETE
+
+    @property
+    def is_again(self) -> bool:
+        """Whether the client has proved once who it is."""
+        return self.principal is not None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing that comes can end well, which the client is told by nothing but the end: it wants
+        another mechanism than at first."""
+        return self._other_mechanism is not None
+
+    @property
+    def mechanisms(self) -> list[str]:
+        return list(self.offer.mechanisms)
+
+    def versions_told(self) -> None:
+        """The client asked for ApiVersions, and gets them."""
+        if self.stage is Stage.VERSIONS_OR_HANDSHAKE:
+            self.stage = Stage.HANDSHAKE
+
+    def handshake(self, mechanism: str, *, tokens_are_bare: bool) -> None:
+        """The client says which mechanism comes next. Raises UnexpectedRequest, UnsupportedMechanism."""
+        if self.stage not in (Stage.VERSIONS_OR_HANDSHAKE, Stage.HANDSHAKE):
+            raise UnexpectedRequest("a SaslHandshake in the middle of an exchange")
+        make = self.offer.mechanisms.get(mechanism)
+        if make is None:
+            self.stage = Stage.FAILED
+            raise UnsupportedMechanism(
+                f"the client asked for the SASL mechanism {mechanism!r}, and the listener has "
+                f"{', '.join(self.mechanisms)} (sasl.enabled.mechanisms)"
+            )
+        self.tokens_are_bare = tokens_are_bare
+        self._other_mechanism = mechanism if self.is_again and mechanism != self.mechanism_name else None
+        if self._other_mechanism is None:
+            self.mechanism_name = mechanism
+            self._mechanism = make()
+        self.stage = Stage.TOKENS
+
+    def begin_without_handshake(self) -> bool:
+        """The first frame is no request: whether it may be a token of a client of Kafka 0.9."""
+        if self.stage is not Stage.VERSIONS_OR_HANDSHAKE or GSSAPI not in self.offer.mechanisms:
+            return False
+        self.handshake(GSSAPI, tokens_are_bare=True)
+        return True
+
+    def token(self, token: bytes) -> bytes | None:
+        """The answer to a token, as Mechanism.evaluate has it; `stage` says whether that was the last one.
+        Raises Refused, UnexpectedRequest.
+        """
+        if self.stage is not Stage.TOKENS:
+            raise UnexpectedRequest("a SASL token without a SaslHandshake")
+        try:
+            if self.is_lost:
+                raise UnexpectedRequest(
+                    f"SASL mechanism '{self._other_mechanism}' requested by client is not supported for "
+                    f"re-authentication of mechanism '{self.mechanism_name}'"
+                )
+            mechanism = self._mechanism
+            assert mechanism is not None
+            answer = mechanism.evaluate(token)
+            if mechanism.principal is not None:
+                self._complete(mechanism, mechanism.principal)
+        except BaseException:
+            self.stage = Stage.FAILED
+            raise
+        return answer
+
+    def _complete(self, mechanism: Mechanism, principal: Principal) -> None:
+        if self.principal is not None and principal != self.principal:
+            problem = (
+                f"Cannot change principals during re-authentication from {self.principal.kind}."
+                f"{self.principal.name}: {principal.kind}.{principal.name}"
+            )
+            raise Refused(problem, problem)
+        self.principal = principal
+        self.stage = Stage.COMPLETE
+        self._mechanism = None
+        self._ends_ms = None
+        lifetime_ms = self._lifetime_ms(mechanism.expires_ms)
+        if lifetime_ms is not None:
+            self._ends_ms = self._monotonic_ms() + lifetime_ms
+
+    def _lifetime_ms(self, expires_ms: int | None) -> int | None:
+        limits_ms = []
+        if expires_ms is not None:
+            limits_ms.append(expires_ms - self._now_ms())
+        session_max_ms = self.offer.session_max_ms.get(self.mechanism_name, 0)
+        if session_max_ms > 0:
+            limits_ms.append(session_max_ms)
+        return max(0, min(limits_ms)) if limits_ms else None
+
+    @property
+    def session_lifetime_ms(self) -> int:
+        """For how long the session will last, as the client is told; 0 when there is no end to it, too."""
+        return 0 if self._ends_ms is None else max(0, round(self._ends_ms - self._monotonic_ms()))
+
+    @property
+    def ends(self) -> bool:
+        """Whether the session has an end."""
+        return self._ends_ms is not None
+
+    @property
+    def has_ended(self) -> bool:
+        return self._ends_ms is not None and self._monotonic_ms() >= self._ends_ms
+
+    def begin_again(self) -> bool:
+        """A handshake has come after the exchange had ended well: whether another one may begin."""
+        now_ms = self._monotonic_ms()
+        if (
+            self.stage is not Stage.COMPLETE
+            or self._ends_ms is None
+            or now_ms - self._began_again_ms < REAUTHENTICATION_INTERVAL_MS
+        ):
+            return False
+        self._began_again_ms = now_ms
+        self.stage = Stage.HANDSHAKE
+        return True
+
+    def refusal_told(self, refused: Refused) -> str:
+        """What the client is told of a token that was refused."""
+        if refused.told is not None:
+            return refused.told
+        which = "re-authentication" if self.is_again else "authentication"
+        return (
+            f"Authentication failed during {which} due to invalid credentials with SASL mechanism "
+            f"{self.mechanism_name}"
+        )

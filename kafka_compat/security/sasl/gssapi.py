@@ -1,0 +1,128 @@
+"""SASL GSSAPI (RFC 4752) with Kerberos: tickets of a KDC, without a security layer. The extra `kerberos`.
+
+Rules
+1. Tokens go to libkrb5 until both sides know each other; then the server offers its layers, of which there
+   is none, and the client takes that.
+2. Who a client is comes of its principal by sasl.kerberos.principal.to.local.rules.
+3. Nobody asks the KDC here: tickets are read with the key of the key table.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafka_compat.security.kerberos_names import KerberosName, NoName, ShortNamer
+from kafka_compat.security.principal import Principal
+from kafka_compat.security.sasl.mechanism import Refused
+
+if TYPE_CHECKING:
+    import gssapi
+
+NO_LAYER: Final = 1
+LAYERS: Final = bytes([NO_LAYER, 0, 0, 0])
+"""Which there are, and how large what is wrapped may be: nothing is."""
+
+
+class Unusable(Exception):
+    """Kerberos cannot be used here; the text says what is missing."""
+
+
+class Identity(NamedTuple):
+    """Who this broker is to a KDC's clients: a principal `service/host@realm`, and where its key is."""
+
+    principal: str
+    key_table: str
+
+
+class Acceptor(NamedTuple):
+    """What a listener accepts tickets with."""
+
+    credentials: gssapi.Credentials
+    default_realm: str
+
+
+def acceptor(identity: Identity) -> Acceptor:
+    """Reads the key table. Raises Unusable."""
+    gss = library()
+    check_key_table(identity)
+    try:
+        name = gss.Name(identity.principal, gss.NameType.kerberos_principal)
+        store = {"keytab": f"FILE:{identity.key_table}"}
+        credentials = gss.Credentials(name=name, usage="accept", store=store)
+        anybody = gss.Name("anybody", gss.NameType.kerberos_principal)
+        _, _, realm = str(anybody.canonicalize(gss.MechType.kerberos)).rpartition("@")
+    except gss.exceptions.GSSError as error:
+        raise Unusable(f"{identity.principal} in {identity.key_table}: {said(error)}") from None
+    return Acceptor(credentials, realm)
+
+
+def check_key_table(identity: Identity) -> None:
+    """Raises Unusable when it cannot be read: libkrb5 says of a file that is not there only that there is no
+    key in it."""
+    if not os.access(identity.key_table, os.R_OK):
+        raise Unusable(f"the key table {identity.key_table} cannot be read")
+
+
+def library() -> Any:
+    """The package gssapi. Raises Unusable."""
+    try:
+        import gssapi
+    except ImportError as error:
+        raise Unusable(
+            "the package gssapi or the library libkrb5 is missing: pip install kafka-compat[kerberos], and "
+            f"libkrb5 of the operating system ({error})"
+        ) from None
+    return gssapi
+
+
+def said(error: Any) -> str:
+    """What libkrb5 said, on one line."""
+    return " ".join(str(error).split())
+
+
+class Gssapi:
+    """See the rules above."""
+
+    def __init__(self, credentials: gssapi.Credentials, namer: ShortNamer) -> None:
+        self.principal: Principal | None = None
+        self.expires_ms: int | None = None
+        self._namer = namer
+        self._context = library().SecurityContext(creds=credentials, usage="accept")
+        self._error: type[Exception] = library().exceptions.GSSError
+        self._next: Callable[[bytes], bytes | None] = self._ticket
+
+    def evaluate(self, token: bytes) -> bytes | None:
+        """The next token of the exchange; None after the client's last one."""
+        try:
+            return self._next(token)
+        except self._error as error:
+            raise Refused(f"GSSAPI: {said(error)}") from None
+
+    def _ticket(self, token: bytes) -> bytes:
+        if not token:
+            raise Refused("GSSAPI: a token without anything in it")
+        answer = self._context.step(token)
+        if not self._context.complete:
+            return answer or b""
+        self._next = self._layers
+        return answer or self._layers(b"")
+
+    def _layers(self, token: bytes) -> bytes:
+        if token:
+            raise Refused("GSSAPI: a token came where the server's is due")
+        self._next = self._choice
+        return bytes(self._context.wrap(LAYERS, False).message)
+
+    def _choice(self, token: bytes) -> None:
+        choice = self._context.unwrap(token).message
+        if len(choice) < len(LAYERS) or choice[0] != NO_LAYER:
+            raise Refused("GSSAPI: the client wants a security layer, and there is none")
+        # Whom the client wants to be may follow. Kafka does not look at it: the client is who it is.
+        name = str(self._context.initiator_name)
+        try:
+            short = self._namer.short_name(KerberosName.parse(name))
+        except NoName as error:
+            raise Refused(f"GSSAPI: {error} (sasl.kerberos.principal.to.local.rules)") from None
+        self.principal = Principal("User", short)

@@ -1,0 +1,305 @@
+"""From settings to OpenSSL: the contexts of one listener, for its server side and for brokers' own clients.
+
+TLS is 1.2 at least. What a certificate proves, it proves on each connection: TLS 1.3 resumes no sessions
+here, so that nobody lives on by a session after his certificate expired or another was put in place.
+Imported only where a listener has TLS.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from kafka_compat.config import ConfigError
+from kafka_compat.security import cipher_suites
+from kafka_compat.security.certificate_changes import check_changes
+from kafka_compat.security.key_stores import (
+    KeyEntry,
+    StoreError,
+    first_of_each_kind,
+    load_stores,
+)
+from kafka_compat.security.tls_settings import TlsSettings
+
+log = logging.getLogger(__name__)
+
+_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_PREFERRED_TLS13: Final = "TLS_AES_256_GCM_SHA384"
+_ALL_TLS13: Final = frozenset({_PREFERRED_TLS13, "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"})
+_CLIENT_AUTH: Final = {
+    "required": ssl.CERT_REQUIRED,
+    "requested": ssl.CERT_OPTIONAL,
+    "none": ssl.CERT_NONE,
+}
+_WARNED_BEFORE: Final = timedelta(days=30)
+
+
+class TlsContext:
+    """The keys, certificates and contexts of one listener, as its files were when this was made.
+
+    A context serves any number of connections; those that it serves keep it when another takes its place.
+    """
+
+    def __init__(self, settings: TlsSettings, *, between_brokers: bool = False) -> None:
+        """Reads the files. `between_brokers`: brokers use this listener among themselves, so its own client
+        side must be able to talk to its server side, which is tried. ConfigError.
+        """
+        self.settings = settings
+        self._between_brokers = between_brokers
+        self._stamps = _stamps(settings)
+        try:
+            self.stores = load_stores(settings)
+        except StoreError as error:
+            raise _config_error(settings, error) from error
+        self._warn_of_dates()
+        _ = self.server
+        if between_brokers:
+            check_handshake(self, self)
+
+    @cached_property
+    def server(self) -> ssl.SSLContext:
+        """For connections that come to the listener. ConfigError."""
+        context = self._context(ssl.PROTOCOL_TLS_SERVER)
+        context.num_tickets = 0
+        context.verify_mode = _CLIENT_AUTH[self.settings.client_auth]
+        if context.verify_mode != ssl.CERT_NONE:
+            self._trust(context)
+        return context
+
+    @cached_property
+    def client(self) -> ssl.SSLContext:
+        """For connections to other brokers; give it the host that was dialled as `server_hostname`.
+        ConfigError.
+        """
+        return self.client_for(self.settings.verify_host_name)
+
+    def client_for(self, verify_host_name: bool) -> ssl.SSLContext:
+        """As `client`, but comparing names of hosts or not. ConfigError."""
+        context = self._context(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = verify_host_name
+        self._trust(context)
+        return context
+
+    def suite_refused(self, connection: ssl.SSLObject) -> str | None:
+        """After a handshake: the cipher suite that was agreed on, where it is none of ssl.cipher.suites and
+        the connection has to end; else None.
+
+        Python (before 3.15) cannot choose among TLS 1.3's suites, so OpenSSL agrees on the first of its own
+        that the client has.
+        """
+        agreed = connection.cipher()
+        if not self.settings.cipher_suites or agreed is None or agreed[0] in self.settings.cipher_suites:
+            return None
+        return agreed[0]
+
+    def changed(self) -> bool:
+        """Whether a file was written since this was made, as Kafka looks: by the time of its last change."""
+        return _stamps(self.settings) != self._stamps
+
+    def renewed(self, settings: TlsSettings) -> TlsContext:
+        """What serves new connections with the stores of these settings, from the files as they are now: this
+        very object where nothing is another. What else `settings` say counts after a restart. ConfigError,
+        and this one stays, when the new ones cannot be: Kafka's rules for listeners that run (KIP-226).
+        """
+        settings = self.settings._replace(
+            key_store=settings.key_store, trust_store=settings.trust_store, own=settings.own
+        )
+        if settings == self.settings and not self.changed():
+            return self
+        renewed = TlsContext(settings, between_brokers=self._between_brokers)
+        check_changes(settings, self.stores, renewed.stores)
+        if self._between_brokers:
+            # While brokers change their certificates one after another, old and new meet.
+            check_handshake(self, renewed)
+            check_handshake(renewed, self)
+        return renewed
+
+    def _context(self, protocol: int) -> ssl.SSLContext:
+        settings = self.settings
+        context = ssl.SSLContext(protocol)
+        context.minimum_version = _VERSIONS[settings.protocols[0]]
+        context.maximum_version = _VERSIONS[settings.protocols[-1]]
+        context.options |= ssl.OP_NO_RENEGOTIATION
+        # As Java: whatever is in the trust store is trusted, be it signed by itself or by another.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        if settings.cipher_suites:
+            self._choose_suites(context)
+        for entry in first_of_each_kind(self.stores.keys):
+            self._load_key(context, entry)
+        return context
+
+    def _choose_suites(self, context: ssl.SSLContext) -> None:
+        suites = self.settings.cipher_suites
+        newest = {suite for suite in suites if cipher_suites.is_tls13(suite)}
+        older = [suite for suite in suites if suite not in newest]
+        lacking = "ssl.cipher.suites has no suite for the ssl.enabled.protocols"
+        if not newest:
+            if self.settings.protocols[0] == "TLSv1.3":
+                raise self._suites_error(lacking, f"expected {_PREFERRED_TLS13} among them")
+            context.maximum_version = ssl.TLSVersion.TLSv1_2
+        elif newest != _ALL_TLS13 and _PREFERRED_TLS13 not in newest and "TLSv1.3" in self.settings.protocols:
+            raise self._suites_error(
+                "OpenSSL prefers another suite of TLS 1.3, and Python cannot tell it otherwise",
+                f"expected {_PREFERRED_TLS13} among them, or none of TLS 1.3",
+            )
+        if older:
+            context.set_ciphers(":".join(older))
+        elif self.settings.protocols[-1] == "TLSv1.2":
+            raise self._suites_error(
+                lacking, "expected a suite of TLS 1.2, as TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"
+            )
+        else:
+            context.minimum_version = ssl.TLSVersion.TLSv1_3
+
+    def _suites_error(self, reason: str, expected: str) -> ConfigError:
+        return ConfigError(
+            self.settings.named("ssl.cipher.suites"), ",".join(self.settings.cipher_suites), reason, expected
+        )
+
+    def _load_key(self, context: ssl.SSLContext, entry: KeyEntry) -> None:
+        try:
+            with _file_in_memory(entry.pem()) as path:
+                context.load_cert_chain(path)
+        except ssl.SSLError as error:
+            reason = (error.reason or str(error)).replace("_", " ").lower()
+            raise _config_error(
+                self.settings,
+                StoreError(_place_of_keys(self.settings), f"OpenSSL refuses the certificates: {reason}"),
+            ) from error
+
+    def _trust(self, context: ssl.SSLContext) -> None:
+        if self.stores.trusted is None:
+            context.load_default_certs()
+        else:
+            encoded = b"".join(certificate.public_bytes(Encoding.DER) for certificate in self.stores.trusted)
+            context.load_verify_locations(cadata=encoded)
+
+    def _warn_of_dates(self) -> None:
+        now = datetime.now(UTC)
+        shown = [certificate for entry in self.stores.keys for certificate in entry.chain]
+        trusted = [item for item in self.stores.trusted or () if item not in shown]
+        for certificates, useless in ((shown, "clients refuse it"), (trusted, "nobody is trusted for it")):
+            for certificate in dict.fromkeys(certificates):
+                if problem := _date_problem(certificate, now, useless):
+                    log.warning(
+                        "listener %s: the certificate of %s %s",
+                        self.settings.listener_name,
+                        certificate.subject.rfc4514_string(),
+                        problem,
+                    )
+
+
+def check_handshake(server: TlsContext, client: TlsContext) -> None:
+    """ConfigError unless the client side of one can talk to the server side of the other, as brokers must
+    that use the listener among themselves. Names of hosts are not compared.
+    """
+    try:
+        _shake_hands(server.server, client)
+    except ssl.SSLError as error:
+        raise ConfigError(
+            client.settings.named("ssl.truststore.location"),
+            None,
+            "A client SSLEngine created with the provided settings can't connect to a server SSLEngine "
+            "created with those settings. "
+            f"Brokers use the listener {client.settings.listener_name} among themselves: "
+            f"{_reason(error)}",
+            "expected a trust store that trusts the certificate of the key store",
+            whole=True,
+        ) from error
+
+
+def _shake_hands(server: ssl.SSLContext, client: TlsContext) -> None:
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        client.client_for(False).wrap_bio(to_client, to_server),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    while ends:
+        for end in list(ends):
+            try:
+                end.do_handshake()
+                # In TLS 1.3 the client is through before the server has looked at its certificate.
+                ends.remove(end)
+            except ssl.SSLWantReadError:
+                pass
+
+
+def _reason(error: ssl.SSLError) -> str:
+    verification = getattr(error, "verify_message", None)
+    return verification or (error.reason or str(error)).replace("_", " ").lower()
+
+
+def _date_problem(certificate: x509.Certificate, now: datetime, useless: str) -> str | None:
+    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if last < now:
+        return f"expired on {last:%Y-%m-%d %H:%M} UTC: {useless}"
+    if first > now:
+        return f"is not valid before {first:%Y-%m-%d %H:%M} UTC: {useless} until then"
+    if last - now < _WARNED_BEFORE:
+        return f"expires on {last:%Y-%m-%d %H:%M} UTC"
+    return None
+
+
+def _stamps(settings: TlsSettings) -> tuple[object, ...]:
+    """What tells that a file was written anew."""
+    stores: Sequence[str | None] = (
+        settings.key_store.location if settings.key_store else None,
+        settings.trust_store.location if settings.trust_store else None,
+    )
+    return tuple(None if path is None else _stamp(path) for path in stores)
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ino, status.st_size
+
+
+def _place_of_keys(settings: TlsSettings) -> str:
+    in_file = settings.key_store is not None and settings.key_store.location is not None
+    return "ssl.keystore.location" if in_file else "ssl.keystore.certificate.chain"
+
+
+def _config_error(settings: TlsSettings, error: StoreError) -> ConfigError:
+    """In terms of the settings: which it is, and of a file its path; of a secret nothing."""
+    store = settings.trust_store if "truststore" in error.setting else settings.key_store
+    location = store.location if store else None
+    if error.setting.endswith(".location"):
+        return ConfigError(settings.named(error.setting), location, error.reason, error.expected)
+    what = f"{location}: " if location else ""
+    return ConfigError(settings.named(error.setting), "[hidden]", f"{what}{error.reason}", error.expected)
+
+
+@contextmanager
+def _file_in_memory(content: bytes) -> Iterator[str]:
+    """A path under which OpenSSL reads `content` once: in memory on Linux; elsewhere a file that only this
+    user may read, gone at once."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("key", os.MFD_CLOEXEC)
+        try:
+            os.write(descriptor, content)
+            path = f"/proc/self/fd/{descriptor}"
+            if os.path.exists(path):
+                yield path
+                return
+        finally:
+            os.close(descriptor)
+    descriptor, path = tempfile.mkstemp()
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        yield path
+    finally:
+        os.unlink(path)

@@ -1,0 +1,278 @@
+"""What one listener is told of TLS: Kafka's ssl.* settings, checked as far as no file must be read."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, Literal, NamedTuple, cast
+
+from kafka_compat.config import BrokerConfig, ConfigError, Listener
+from kafka_compat.config.listener_config import ListenerConfig
+
+log = logging.getLogger(__name__)
+
+ClientAuth = Literal["required", "requested", "none"]
+
+SUPPORTED: Final = ("TLSv1.2", "TLSv1.3")
+_TOO_OLD: Final = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
+_DEFAULT_CLIENT_AUTH: Final = "none"
+_JAVA_STORE_TYPES: Final = ("JKS", "PKCS12", "JCEKS")
+
+
+class Secret(str):
+    """A password, or a private key: text that no representation of what holds it shows."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "[hidden]"
+
+
+class KeyStoreSettings(NamedTuple):
+    """Where this side's private key and its certificates are: in a file, or (PEM) in the settings."""
+
+    type: str
+    location: str | None
+    password: Secret | None
+    key_password: Secret | None
+    key: Secret | None
+    certificate_chain: str | None
+
+
+class TrustStoreSettings(NamedTuple):
+    """Where the certificates are that are trusted: in a file, or (PEM) in the settings."""
+
+    type: str
+    location: str | None
+    password: Secret | None
+    certificates: str | None
+
+
+class TlsSettings(NamedTuple):
+    """TLS on one listener, and of the clients that brokers are on it.
+
+    `key_store` and `trust_store` are None where none is set: nothing to show, and the system's authorities.
+    `protocols` is SUPPORTED or a part of it, in that order. `cipher_suites` are OpenSSL's names, empty for
+    its own choice. `verify_host_name` is for the client side. `own` has the names of the settings that were
+    given to this listener alone.
+    """
+
+    listener_name: str
+    key_store: KeyStoreSettings | None
+    trust_store: TrustStoreSettings | None
+    client_auth: ClientAuth
+    protocols: tuple[str, ...]
+    cipher_suites: tuple[str, ...]
+    verify_host_name: bool
+    principal_mapping_rules: str
+    allow_dn_changes: bool
+    allow_san_changes: bool
+    own: frozenset[str]
+
+    @classmethod
+    def of(cls, config: BrokerConfig, listener: Listener) -> TlsSettings:
+        """What `config` says for this listener; ConfigError, with Kafka's words where it has some, when it
+        cannot be."""
+        settings = config.for_listener(listener.name)
+        return cls(
+            listener.name,
+            _key_store(settings),
+            _trust_store(settings),
+            _client_auth(settings, listener.security_protocol),
+            _protocols(settings),
+            _cipher_suites(settings),
+            bool(settings.str("ssl.endpoint.identification.algorithm")),
+            settings.str("ssl.principal.mapping.rules") or "",
+            settings.bool("ssl.allow.dn.changes"),
+            settings.bool("ssl.allow.san.changes"),
+            frozenset(name for name in _NAMES if settings.is_own(name)),
+        )
+
+    def named(self, setting: str) -> str:
+        """The name under which the value was given, for messages: `ssl.X` or `listener.name.L.ssl.X`."""
+        return f"listener.name.{self.listener_name.lower()}.{setting}" if setting in self.own else setting
+
+
+_NAMES: Final = (
+    "ssl.cipher.suites",
+    "ssl.enabled.protocols",
+    "ssl.key.password",
+    "ssl.keystore.certificate.chain",
+    "ssl.keystore.key",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.keystore.type",
+    "ssl.principal.mapping.rules",
+    "ssl.truststore.certificates",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.type",
+)
+
+
+def _secret(settings: ListenerConfig, name: str) -> Secret | None:
+    text = settings.str(name)
+    return None if text is None else Secret(text)
+
+
+def _key_store(settings: ListenerConfig) -> KeyStoreSettings | None:
+    store = KeyStoreSettings(
+        settings.str("ssl.keystore.type") or "",
+        settings.str("ssl.keystore.location"),
+        _secret(settings, "ssl.keystore.password"),
+        _secret(settings, "ssl.key.password"),
+        _secret(settings, "ssl.keystore.key"),
+        settings.str("ssl.keystore.certificate.chain"),
+    )
+    pem = store.type == "PEM"
+    if store.key is not None:
+        if not pem:
+            raise _wrong(
+                settings,
+                "ssl.keystore.key",
+                f"SSL private key can be specified only for PEM, but key store type is {store.type}.",
+            )
+        if store.certificate_chain is None:
+            raise _wrong(
+                settings,
+                "ssl.keystore.key",
+                "SSL private key is specified, but certificate chain is not specified.",
+            )
+        if store.location is not None:
+            raise _wrong(
+                settings,
+                "ssl.keystore.location",
+                "Both SSL key store location and separate private key are specified.",
+            )
+    elif store.certificate_chain is not None:
+        raise _wrong(
+            settings,
+            "ssl.keystore.certificate.chain",
+            "SSL certificate chain is specified, but private key is not specified",
+        )
+    if pem and store.password is not None and (store.key is not None or store.location is not None):
+        raise _wrong(
+            settings,
+            "ssl.keystore.password",
+            "SSL key store password cannot be specified with PEM format, only key password may be specified.",
+        )
+    if store.key is None and store.location is None:
+        if store.password is not None:
+            raise _wrong(
+                settings,
+                "ssl.keystore.password",
+                "SSL key store is not specified, but key store password is specified.",
+            )
+        return None
+    if not pem and store.password is None:
+        raise _wrong(
+            settings,
+            "ssl.keystore.location",
+            "SSL key store is specified, but key store password is not specified.",
+        )
+    _check_type(settings, "ssl.keystore.type", store.type)
+    return store
+
+
+def _trust_store(settings: ListenerConfig) -> TrustStoreSettings | None:
+    store = TrustStoreSettings(
+        settings.str("ssl.truststore.type") or "",
+        settings.str("ssl.truststore.location"),
+        _secret(settings, "ssl.truststore.password"),
+        settings.str("ssl.truststore.certificates"),
+    )
+    pem = store.type == "PEM"
+    if store.certificates is not None:
+        if not pem:
+            raise _wrong(
+                settings,
+                "ssl.truststore.certificates",
+                f"SSL trust store certs can be specified only for PEM, but trust store type is {store.type}.",
+            )
+        if store.location is not None:
+            raise _wrong(
+                settings,
+                "ssl.truststore.location",
+                "Both SSL trust store location and separate trust certificates are specified.",
+            )
+    if pem and store.password is not None and (store.certificates is not None or store.location is not None):
+        raise _wrong(
+            settings,
+            "ssl.truststore.password",
+            "SSL trust store password cannot be specified for PEM format.",
+        )
+    if store.certificates is None and store.location is None:
+        if store.password is not None:
+            raise _wrong(
+                settings,
+                "ssl.truststore.password",
+                "SSL trust store is not specified, but trust store password is specified.",
+            )
+        return None
+    _check_type(settings, "ssl.truststore.type", store.type)
+    return store
+
+
+def _wrong(settings: ListenerConfig, name: str, sentence: str) -> ConfigError:
+    return ConfigError(settings.named(name), None, f"{sentence} ({settings.named(name)})", whole=True)
+
+
+def _check_type(settings: ListenerConfig, name: str, given: str) -> None:
+    # Java finds a type in any case; PEM is Kafka's own.
+    if given != "PEM" and given.upper() not in _JAVA_STORE_TYPES:
+        expected = f"expected one of {', '.join(_JAVA_STORE_TYPES)}, PEM"
+        raise ConfigError(settings.named(name), given, f"{given} not found", expected)
+
+
+def _client_auth(settings: ListenerConfig, security_protocol: str) -> ClientAuth:
+    """On SASL_SSL listeners clients show certificates only if that very listener asks for them (KIP-684)."""
+    if security_protocol == "SASL_SSL" and not settings.is_own("ssl.client.auth"):
+        if settings.str("ssl.client.auth") != _DEFAULT_CLIENT_AUTH:
+            log.warning(
+                "ssl.client.auth counts for SSL listeners only; to ask clients of the SASL_SSL listener "
+                "%s for certificates set listener.name.%s.ssl.client.auth",
+                settings.listener_name,
+                settings.listener_name.lower(),
+            )
+        return _DEFAULT_CLIENT_AUTH
+    return cast(ClientAuth, settings.str("ssl.client.auth"))
+
+
+def _protocols(settings: ListenerConfig) -> tuple[str, ...]:
+    name = "ssl.enabled.protocols"
+    expected = f"expected one or both of {', '.join(SUPPORTED)}"
+    given = settings.list(name)
+    if not given:
+        # Java takes those of the context, which ssl.protocol names: everything up to it.
+        return ("TLSv1.2",) if settings.str("ssl.protocol") == "TLSv1.2" else SUPPORTED
+    for protocol in given:
+        if protocol not in SUPPORTED and protocol not in _TOO_OLD:
+            raise ConfigError(
+                settings.named(name), ",".join(given), f"Unsupported protocol {protocol}", expected
+            )
+    chosen = tuple(protocol for protocol in SUPPORTED if protocol in given)
+    if not chosen:
+        raise ConfigError(
+            settings.named(name), ",".join(given), "these protocols are no longer secure", expected
+        )
+    if old := [protocol for protocol in given if protocol in _TOO_OLD]:
+        log.warning("%s: %s are no longer secure and stay off", settings.named(name), ", ".join(old))
+    return chosen
+
+
+def _cipher_suites(settings: ListenerConfig) -> tuple[str, ...]:
+    name = "ssl.cipher.suites"
+    given = settings.list(name)
+    if not given:
+        return ()
+    from kafka_compat.security import cipher_suites  # OpenSSL, which is slow to load
+
+    try:
+        return cipher_suites.openssl_names(given)
+    except ValueError as error:
+        raise ConfigError(
+            settings.named(name),
+            ",".join(given),
+            str(error),
+            "expected Java's or OpenSSL's names of cipher suites, "
+            "for example TLS_AES_256_GCM_SHA384,TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+        ) from None

@@ -1,0 +1,300 @@
+"""The delegation tokens of the cluster, kept in the metadata store and known in memory.
+
+Rules
+1. A login and a list read memory, which follows the store: see following.py.
+2. A change is written on condition that the node is as it was read, together with its notice; where another
+   was faster, it is read and decided again. So a token that was ended on one broker does not come back by
+   being renewed on another.
+3. Credentials follow from the id and the brokers' secret key, and are made once, in a thread: a broker starts
+   without waiting for those of all tokens. A token that is used before its turn has its own made at once.
+4. A node that cannot be read is no token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from kafka_compat.coordination import metadata_store as stores
+from kafka_compat.coordination.malformed_nodes import MalformedNode, MalformedNodes
+from kafka_compat.coordination.metadata_store import MetadataStore
+from kafka_compat.coordination.notices import Notices
+from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.security.following import Following
+from kafka_compat.security.principal import Principal, TokenHolder
+from kafka_compat.security.sasl.scram import Found
+from kafka_compat.security.scram import MECHANISMS, Credential
+from kafka_compat.security.tokens import model, nodes
+from kafka_compat.security.tokens.model import Terms, Token
+from kafka_compat.tasks import Background, Tasks, asked_for_all
+
+log = logging.getLogger(__name__)
+
+WRITES_MAX: Final = 11
+"""How often a change is tried while others change the same token."""
+NODE_BYTES_MAX: Final = 1_000_000
+"""A ZooKeeper breaks the connection, and with it whatever else is asked, for what is above 1 MB."""
+_READS_AT_ONCE: Final = 100
+_NO_TOKEN: Final = "nobody can use the token"
+
+
+class Issued(NamedTuple):
+    """A token with its secret."""
+
+    token: Token
+    hmac: bytes
+
+    def __repr__(self) -> str:
+        """Not the secret: it may come into a log."""
+        return f"Issued({self.token!r})"
+
+
+class _Known:
+    """A token as its node has it, in that version, and what follows from its id."""
+
+    __slots__ = ("_credentials", "hmac", "token", "version")
+
+    def __init__(self, token: Token, version: int, hmac: bytes) -> None:
+        self.token = token
+        self.version = version
+        self.hmac = hmac
+        self._credentials: dict[str, Credential] = {}
+
+    def credential(self, mechanism: str) -> Credential:
+        found = self._credentials.get(mechanism)
+        if found is None:
+            found = self._credentials[mechanism] = model.credential_of(self.hmac, mechanism)
+        return found
+
+    def prepare(self) -> None:
+        """Make what is not made yet; in whatever thread."""
+        for mechanism in MECHANISMS:
+            self.credential(mechanism)
+
+
+class Keeper:
+    """See the rules above."""
+
+    def __init__(
+        self, store: MetadataStore, secret_key: str, terms: Terms, tasks: Tasks, now_ms: Callable[[], int]
+    ) -> None:
+        """`secret_key` is delegation.token.secret.key, which all brokers have in common."""
+        self._store = store
+        self._secret_key = secret_key.encode()
+        self._terms = terms
+        self._tasks = tasks
+        self._now_ms = now_ms
+        self._malformed = MalformedNodes()
+        self._known: dict[str, _Known] = {}
+        self._ids: dict[bytes, str] = {}
+        """By the secret, by which clients name tokens."""
+        self._unprepared: list[_Known] = []
+        """Those that others made: their credentials are made behind all else."""
+        self._preparing: Background | None = None
+        self._lock = asyncio.Lock()
+        self._following = Following(
+            "the delegation tokens",
+            store,
+            nodes.PERSISTENT_PATHS,
+            self._read_all,
+            [Notices(nodes.CHANGES, nodes.CHANGE_PREFIX, self._hear, now_ms)],
+            tasks,
+        )
+
+    async def start(self) -> None:
+        """Read all tokens, and follow them from now on. MetadataStoreError."""
+        await self._following.start()
+
+    # --- what there is
+
+    def find(self, token_id: str, mechanism: str) -> Found | None:
+        """By what a client authenticates itself, for a SCRAM mechanism, and as whom."""
+        known = self._known.get(token_id)
+        if known is None:
+            return None
+        token = known.token
+        return Found(known.credential(mechanism), TokenHolder("User", token.owner.name), token.expires_ms)
+
+    def issued(self) -> list[Issued]:
+        """All tokens, also those that have expired, until they are removed."""
+        return [Issued(known.token, known.hmac) for known in self._known.values()]
+
+    # --- changes; each raises KafkaError
+
+    async def create(
+        self, owner: Principal, requester: Principal, renewers: tuple[Principal, ...], lifetime_ms: int
+    ) -> Issued:
+        """A new token; see `model.issued`. One with very many renewers is refused."""
+        token = model.issued(owner, requester, renewers, lifetime_ms, self._terms, self._now_ms())
+        path, data = nodes.path_of(token.token_id), nodes.encode_token(token)
+        if len(data) > NODE_BYTES_MAX:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        with store_failures_told():
+            async with self._lock:
+                await self._write_new(token.token_id, stores.Create(path, data))
+                known = self._know(token, 0)
+        await asyncio.to_thread(known.prepare)
+        log.info("made the delegation token %s of %s", token.token_id, owner)
+        return Issued(token, known.hmac)
+
+    async def renew(self, principal: Principal, hmac: bytes, period_ms: int) -> int:
+        """Until when the token with that secret holds, once the principal has renewed it."""
+        token = await self._change(
+            hmac, lambda token: model.renewed(token, principal, period_ms, self._terms, self._now_ms())
+        )
+        assert token is not None
+        log.info("the delegation token %s of %s is renewed", token.token_id, token.owner)
+        return token.expires_ms
+
+    async def expire(self, principal: Principal, hmac: bytes, period_ms: int) -> int:
+        """Until when the token with that secret holds, once the principal has said so."""
+        token = await self._change(
+            hmac, lambda token: model.expiring(token, principal, period_ms, self._now_ms())
+        )
+        if token is None:
+            return self._now_ms()
+        log.info("the delegation token %s of %s has another end", token.token_id, token.owner)
+        return token.expires_ms
+
+    async def _change(self, hmac: bytes, change: Callable[[Token], Token | None]) -> Token | None:
+        """What `change` makes of a token, stored."""
+        with store_failures_told():
+            async with self._lock:
+                for _ in range(WRITES_MAX):
+                    known = self._known.get(self._ids.get(hmac, ""))
+                    if known is None:
+                        raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+                    wanted = change(known.token)
+                    if await self._replace(known, wanted):
+                        return wanted
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"others changed the token {WRITES_MAX} times")
+
+    async def _replace(self, known: _Known, wanted: Token | None) -> bool:
+        """Whether nobody else had changed the token; what they made of it is known then."""
+        token_id = known.token.token_id
+        path = nodes.path_of(token_id)
+        operation: stores.Operation = stores.Delete(path, known.version)
+        if wanted is not None:
+            operation = stores.SetData(path, nodes.encode_token(wanted), known.version)
+        try:
+            version = await self._write(token_id, operation)
+        except (stores.BadVersion, stores.NoNode):
+            await self._reread(token_id)
+            return False
+        except stores.ConnectionLost:
+            await self._reread(token_id)
+            known_now = self._known.get(token_id)
+            return (known_now.token if known_now else None) == wanted
+        if wanted is None:
+            self._forget(token_id)
+            log.info("the delegation token %s of %s is removed", token_id, known.token.owner)
+        else:
+            self._know(wanted, version)
+        return True
+
+    async def _write_new(self, token_id: str, creation: stores.Create) -> None:
+        while True:
+            try:
+                await self._write(token_id, creation)
+                return
+            except stores.ConnectionLost:
+                continue
+            except stores.NodeExists:
+                # By an attempt whose answer was lost: no two tokens have one id.
+                return
+
+    async def _write(self, token_id: str, operation: stores.Operation) -> int:
+        """The node's new version, if it has another."""
+        notice = f"{nodes.CHANGES}/{nodes.CHANGE_PREFIX}"
+        told = stores.Create(notice, nodes.encode_change(token_id), sequential=True)
+        try:
+            results = await self._store.multi([operation, told])
+        except stores.TransactionFailed as failed:
+            raise failed.cause from None
+        return results[0].version if isinstance(results[0], stores.Stat) else 0
+
+    # --- what has expired
+
+    async def keep_removing(self, is_controller: Callable[[], bool], interval_s: float) -> None:
+        """Remove what has expired, again and again: one broker does it for all."""
+        while True:
+            if is_controller():
+                await self._remove_expired()
+            await asyncio.sleep(interval_s)
+
+    async def _remove_expired(self) -> None:
+        for known in list(self._known.values()):
+            if not known.token.has_expired(self._now_ms()):
+                continue
+            try:
+                async with self._lock:
+                    if self._known.get(known.token.token_id) is known:
+                        await self._replace(known, None)
+            except stores.MetadataStoreError as error:
+                log.info("removing delegation tokens that have expired: %r; it is tried again later", error)
+                return
+
+    # --- what others change
+
+    async def _read_all(self) -> None:
+        async with self._lock:
+            found = await self._store.children(nodes.TOKENS)
+            await asked_for_all(found, self._reread, _READS_AT_ONCE)
+            for gone in self._known.keys() - set(found):
+                self._forget(gone)
+        self._prepare_soon()
+
+    async def _hear(self, path: str, data: bytes | None) -> None:
+        try:
+            token_id = nodes.decode_change(path, data)
+        except MalformedNode as error:
+            self._malformed.tell_of_notice(error)
+            return
+        async with self._lock:
+            await self._reread(token_id)
+        self._prepare_soon()
+
+    async def _reread(self, token_id: str) -> None:
+        try:
+            data, stat = await self._store.get(nodes.path_of(token_id))
+        except stores.NoNode:
+            self._forget(token_id)
+            return
+        is_new = token_id not in self._known
+        try:
+            known = self._know(nodes.decode_token(token_id, data), stat.version)
+        except MalformedNode as error:
+            self._malformed.tell(error, stat.version, _NO_TOKEN)
+            self._forget(token_id)
+            return
+        if is_new:
+            self._unprepared.append(known)
+
+    # --- memory
+
+    def _know(self, token: Token, version: int) -> _Known:
+        known = self._known.get(token.token_id)
+        if known is None:
+            hmac = model.hmac_of(token.token_id, self._secret_key)
+            known = self._known[token.token_id] = _Known(token, version, hmac)
+            self._ids[hmac] = token.token_id
+        else:
+            known.token, known.version = token, version
+        return known
+
+    def _forget(self, token_id: str) -> None:
+        known = self._known.pop(token_id, None)
+        if known is not None:
+            del self._ids[known.hmac]
+
+    def _prepare_soon(self) -> None:
+        is_busy = self._preparing is not None and not self._preparing.done
+        if self._unprepared and not is_busy and not self._tasks.closed:
+            self._preparing = self._tasks.spawn("making credentials of delegation tokens", self._prepare)
+
+    async def _prepare(self) -> None:
+        while self._unprepared:
+            await asyncio.to_thread(self._unprepared.pop().prepare)

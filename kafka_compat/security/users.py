@@ -1,0 +1,66 @@
+"""The users' SCRAM credentials in memory, as the metadata store has them: no login waits for the store."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.entity_names import entity_name
+from kafka_compat.coordination.entity_settings import stored_settings
+from kafka_compat.coordination.malformed_nodes import MalformedNode
+from kafka_compat.coordination.metadata_store import MetadataStore
+from kafka_compat.security import scram
+from kafka_compat.security.scram import Credential
+from kafka_compat.tasks import asked_for_all
+
+log = logging.getLogger(__name__)
+
+_READS_AT_ONCE = 100
+_NOTHING: Mapping[str, Credential] = {}
+
+
+class Users:
+    """Those that have credentials."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._credentials: dict[str, Mapping[str, Credential]] = {}
+
+    def credential(self, name: str, mechanism: str) -> Credential | None:
+        """What the user has for a mechanism; None for nobody, and for nothing."""
+        return self._credentials.get(name, _NOTHING).get(mechanism)
+
+    async def load(self) -> None:
+        """Read all of them."""
+        nodes = await self._store.children("/config/users")
+        users = [node for node in nodes if node != znodes.DEFAULT_ENTITY]
+        await asked_for_all(users, self._reread, _READS_AT_ONCE)
+
+    async def changed(self, entity_path: str) -> None:
+        """Read again what a notice is about: `users/U`; others are left alone."""
+        kind, _, node = entity_path.partition("/")
+        if kind == "users" and node != znodes.DEFAULT_ENTITY and "/" not in node:
+            await self._reread(node)
+
+    async def _reread(self, node: str) -> None:
+        name = entity_name(node)
+        assert name is not None
+        path = znodes.config_path("users", node)
+        try:
+            settings = await stored_settings(self._store, path)
+        except MalformedNode as error:
+            log.error("user %r cannot log in: %s", name, error)
+            settings = {}
+        credentials = {}
+        for mechanism in scram.MECHANISMS:
+            if mechanism in settings:
+                try:
+                    credentials[mechanism] = scram.decode(settings[mechanism])
+                except ValueError:
+                    # The text is not shown: it is what passwords can be tried against.
+                    log.error("user %r cannot log in by %s: %s has no credential", name, mechanism, path)
+        if credentials:
+            self._credentials[name] = credentials
+        else:
+            self._credentials.pop(name, None)

@@ -1,0 +1,36 @@
+"""Brokers for tests, in a line: `with KafkaBroker() as broker: …` (docs/testing.md).
+
+Nothing of the broker is imported here: it is a process of its own. What simulates one imports it, when it is
+asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kafka_compat.testing.broker import BrokerFailed, KafkaBroker, KafkaCluster
+from kafka_compat.testing.control import Control, ControlFailed
+
+if TYPE_CHECKING:
+    from kafka_compat.testing.simulation import Faults, Simulation, SimulationFailed, search, simulate
+
+__all__ = [
+    "BrokerFailed",
+    "Control",
+    "ControlFailed",
+    "Faults",
+    "KafkaBroker",
+    "KafkaCluster",
+    "Simulation",
+    "SimulationFailed",
+    "search",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from kafka_compat.testing import simulation
+
+        return getattr(simulation, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

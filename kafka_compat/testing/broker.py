@@ -1,0 +1,227 @@
+"""One broker, or a cluster of several, for as long as a test needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from signal import SIGCONT, SIGSTOP
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from kafka_compat.testing.control import Control
+from kafka_compat.testing.ports import adjacent_ports
+from kafka_compat.testing.process import BrokerFailed, BrokerProcess
+
+__all__ = ["BrokerFailed", "KafkaBroker", "KafkaCluster"]
+
+_START_TIMEOUT_S = 30.0
+_HOST = "127.0.0.1"
+_QUICK = {
+    "kafka.compat.http.listener": f"http://{_HOST}:0",
+    "kafka.compat.control.enable": True,
+    "group.initial.rebalance.delay.ms": 0,
+    "offsets.topic.num.partitions": 1,
+    "transaction.state.log.num.partitions": 1,
+}
+"""A test controls its broker, does not wait for members that do not come, and does not spread what it
+commits.
+"""
+
+T = TypeVar("T")
+
+
+async def _in_thread(function: Callable[[], T]) -> T:
+    # Only here: every run of pytest imports this file, and few have use for a loop.
+    import asyncio
+
+    return await asyncio.to_thread(function)
+
+
+class KafkaBroker:
+    """A broker on 127.0.0.1 at a free port, in a process of its own that ends with this one.
+
+    A context manager, in synchronous code and in asynchronous. `settings` are those of server.properties, by
+    Kafka's names. The data go when the context ends; over `stop`, `kill` and `start` they stay, as does the
+    port.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, object] | None = None,
+        *,
+        start_timeout_s: float = _START_TIMEOUT_S,
+        verbose: bool = False,
+    ) -> None:
+        """`verbose`: its log tells what it does, and not only what is wrong."""
+        self._start_timeout_s = start_timeout_s
+        self._process = BrokerProcess(
+            {**_QUICK, **(settings or {})}, [*self._arguments(), *(["--verbose"] if verbose else [])]
+        )
+        self._told: list[dict[str, Any]] = []
+        self._control: Control | None = None
+
+    def _arguments(self) -> list[str]:
+        return []
+
+    def _first_port(self) -> int:
+        """0: any that is free."""
+        return 0
+
+    # --- where it is
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients are given: `host:port`, of a cluster with commas between."""
+        return ",".join(f"{host}:{port}" for host, port in self._addresses())
+
+    @property
+    def host(self) -> str:
+        """Where it listens."""
+        return self._addresses()[0][0]
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._addresses()[0][1]
+
+    @property
+    def pid(self) -> int:
+        """Of the process that was started last."""
+        return self._process.child.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether it serves."""
+        return self._process.running
+
+    @property
+    def log(self) -> str:
+        """What it has logged since it was made."""
+        return self._process.log
+
+    @property
+    def control(self) -> Control:
+        """What is done to it that clients cannot do: its time, and more."""
+        if self._control is None:
+            raise RuntimeError("the broker was not started, or its settings took away its control API")
+        return self._control
+
+    def _addresses(self) -> list[tuple[str, int]]:
+        """Of the first listener of each broker."""
+        if not self._told:
+            raise RuntimeError("the broker was not started: use it as a context manager, or call start()")
+        first = [next(iter(broker["listeners"].values())) for broker in self._told]
+        return [(listener["host"], listener["port"]) for listener in first]
+
+    # --- what it holds. What these import is not worth the wait of who starts a broker.
+
+    def topics(self) -> list[str]:
+        """The names of its topics, without Kafka's internal ones."""
+        from kafka_compat.testing import topics
+
+        return topics.names(self.host, self.port)
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        replication_factor: int = -1,
+        config: Mapping[str, object] | None = None,
+    ) -> str:
+        """Make a topic, and wait until clients may use it; -1 replicas are as many as the broker's settings
+        say. Its name. TopicsFailed.
+        """
+        from kafka_compat.testing import topics
+
+        topics.create(self.host, self.port, name, partitions, replication_factor, config or {})
+        return name
+
+    def reset(self) -> None:
+        """Have it forget every topic, group and transaction, and faults, and return to the machine's time.
+        Settings and ids of producers stay. A broker that does not run is started.
+        """
+        if not self.running:
+            self.start()
+        self.control.reset()
+
+    # --- its life
+
+    def start(self) -> Self:
+        """Start it and wait until it serves; again, after `stop` or `kill`, on its data. BrokerFailed."""
+        self._process.settings.setdefault("listeners", f"PLAINTEXT://{_HOST}:{self._first_port()}")
+        told = self._process.start(self._start_timeout_s)
+        self._told = told["brokers"]
+        self._control = Control(told["http"]) if told["http"] else None
+        self._keep_ports()
+        return self
+
+    def _keep_ports(self) -> None:
+        """Have another start listen where this one does: clients know no other place."""
+        self._process.settings["listeners"] = ",".join(
+            f"{name}://{at['host']}:{at['port']}" for name, at in self._told[0]["listeners"].items()
+        )
+
+    def stop(self) -> None:
+        """Stop it in order, as SIGTERM does: everything is on disk, for the next start. BrokerFailed."""
+        self._process.stop()
+
+    def kill(self) -> None:
+        """`kill -9`."""
+        self._process.kill()
+
+    def pause(self) -> None:
+        """Have the process stand still, as SIGSTOP does, until `resume`: its control API, too."""
+        self._process.child.send_signal(SIGSTOP)
+
+    def resume(self) -> None:
+        """Have it go on."""
+        self._process.child.send_signal(SIGCONT)
+
+    def restart(self) -> None:
+        """Stop in order, and start."""
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """End it, with its data."""
+        self._process.end()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return await _in_thread(self.start)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await _in_thread(self.close)
+
+
+class KafkaCluster(KafkaBroker):
+    """Several brokers, in one process: replication, leaders that move, broker ids from 1 on."""
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        settings: Mapping[str, object] | None = None,
+        *,
+        start_timeout_s: float = _START_TIMEOUT_S,
+        verbose: bool = False,
+    ) -> None:
+        """See KafkaBroker."""
+        self._count = brokers
+        replicated = {"default.replication.factor": min(brokers, 3)}
+        super().__init__({**replicated, **(settings or {})}, start_timeout_s=start_timeout_s, verbose=verbose)
+
+    def _arguments(self) -> list[str]:
+        return ["--brokers", str(self._count)]
+
+    def _first_port(self) -> int:
+        """Of as many in a row as there are brokers, so that another start finds them by the first."""
+        return adjacent_ports(self._count)

@@ -1,0 +1,73 @@
+"""pytest's fixtures; pytest finds them by the package's entry point, in every test suite where the package is
+installed.
+
+kafka_broker    a broker for the whole run (of each worker, under pytest-xdist)
+kafka           the same broker, without any topic, group or transaction of another test
+kafka_cluster   three brokers for the whole run, as clean
+kafka_topic     the name of a topic of this test's own at `kafka`
+kafka_settings  the settings of all these brokers; to be overridden by a session fixture of the suite
+
+Nothing but pytest is imported before a test asks for one.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from kafka_compat.testing import KafkaBroker, KafkaCluster
+
+_NAME_CHARACTERS_MAX = 200
+
+
+@pytest.fixture(scope="session")
+def kafka_settings() -> dict[str, object]:
+    """Settings of brokers by Kafka's names."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(kafka_settings: dict[str, object]) -> Iterator[KafkaBroker]:
+    """A broker for the whole run: what one test leaves, the next one finds."""
+    from kafka_compat.testing import KafkaBroker
+
+    with KafkaBroker(kafka_settings) as broker:
+        yield broker
+
+
+@pytest.fixture
+def kafka(kafka_broker: KafkaBroker) -> Iterator[KafkaBroker]:
+    """A clean broker."""
+    if not kafka_broker.running:
+        kafka_broker.start()
+    yield kafka_broker
+    kafka_broker.reset()
+
+
+@pytest.fixture(scope="session")
+def _kafka_cluster(kafka_settings: dict[str, object]) -> Iterator[KafkaCluster]:
+    from kafka_compat.testing import KafkaCluster
+
+    with KafkaCluster(settings=kafka_settings) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def kafka_cluster(_kafka_cluster: KafkaCluster) -> Iterator[KafkaCluster]:
+    """Three clean brokers."""
+    if not _kafka_cluster.running:
+        _kafka_cluster.start()
+    yield _kafka_cluster
+    _kafka_cluster.reset()
+
+
+@pytest.fixture
+def kafka_topic(kafka: KafkaBroker, request: pytest.FixtureRequest) -> str:
+    """The name of a new topic with one partition."""
+    name = re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name)[:_NAME_CHARACTERS_MAX]
+    return kafka.create_topic(f"{name}-{secrets.token_hex(4)}")

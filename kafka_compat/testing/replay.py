@@ -1,0 +1,141 @@
+"""What was recorded at one broker (`Control.recorded`), asked of another one."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from kafka_compat.client.connection import Connection
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.json_form import api_named, from_json, to_json
+from kafka_compat.protocol.messages import request_class
+from kafka_compat.storage.batch import HEADER, HEADER_SIZE, read_header, seal
+
+Entry = dict[str, Any]
+
+_TIMEOUT_S = 60.0
+_GIVEN = ("member_id", "producer_id", "topic_id")
+"""Fields, by the ends of their names: what a broker gives to its clients, who then name it. Another broker
+gives others.
+"""
+
+
+def save(entries: Sequence[Entry], path: str | Path) -> None:
+    """A line of JSON for each request."""
+    with open(path, "w") as file:
+        file.writelines(json.dumps(entry) + "\n" for entry in entries)
+
+
+def load(path: str | Path) -> list[Entry]:
+    """What was saved. Raises ValueError for what is no recording."""
+    with open(path) as file:
+        return [json.loads(line) for line in file]
+
+
+def replay(entries: Sequence[Entry], bootstrap_servers: str) -> list[Any]:
+    """Ask it all again: as many connections as there were, each request when those answers have come that had
+    come before. The answers as `response` has them, None where none is given. All goes to the first of
+    `bootstrap_servers`. Raises OSError, EOFError where it hangs up.
+    """
+    return _Replay(entries, bootstrap_servers.split(",")[0]).run()
+
+
+class _Replay:
+    def __init__(self, entries: Sequence[Entry], server: str) -> None:
+        self._entries = entries
+        self._server = server
+        self._connections: dict[int, Connection] = {}
+        self._unanswered: dict[int, list[int]] = {}
+        """The places of requests whose answers are to come, by connection."""
+        self._answers: list[Any] = [None] * len(entries)
+        self._ids: dict[Any, Any] = {}
+        """What the broker gives now, by what the recorded one gave."""
+
+    def run(self) -> list[Any]:
+        with ExitStack() as stack:
+            for place, entry in enumerate(self._entries):
+                self._receive(place)
+                connection = self._connection(entry, stack)
+                connection.send(*self._request(entry))
+                if entry["response"] is not None:
+                    self._unanswered.setdefault(entry["connection"], []).append(place)
+            self._receive(len(self._entries))
+        return self._answers
+
+    def _connection(self, entry: Entry, stack: ExitStack) -> Connection:
+        number = entry["connection"]
+        if number not in self._connections:
+            host, _, port = self._server.rpartition(":")
+            plain = socket.create_connection((host, int(port)), _TIMEOUT_S)
+            opened = Connection(plain, entry["client_id"])
+            stack.callback(opened.close)
+            self._connections[number] = opened
+        return self._connections[number]
+
+    def _receive(self, place: int) -> None:
+        """The answers that had come before the request at that place."""
+        for number, places in self._unanswered.items():
+            while places and self._entries[places[0]]["answered_after"] <= place:
+                entry = self._entries[places[0]]
+                answer = self._connections[number].receive(_key(entry), entry["version"])
+                told = to_json(answer, frozenset({"records"}))
+                self._answers[places.pop(0)] = told
+                self._ids.update(_given(entry["response"], told))
+
+    def _request(self, entry: Entry) -> tuple[ApiKey, int, Any]:
+        key = _key(entry)
+        request = from_json(request_class(key), self._translated(entry["request"]))
+        if key == ApiKey.PRODUCE:
+            for topic in request.topic_data:
+                for partition in topic.partition_data:
+                    partition.records = self._with_producer_ids(bytearray(partition.records or b""))
+        return key, entry["version"], request
+
+    def _translated(self, value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return {key: self._translated(item, key) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._translated(item, name) for item in value]
+        return self._ids.get((_kind(name), value), value)
+
+    def _with_producer_ids(self, records: bytearray) -> bytes:
+        """Batches whose producer is the one that the broker knows now."""
+        start = 0
+        while start + HEADER_SIZE <= len(records):
+            header = read_header(records, start)
+            end = start + header.size_bytes
+            now = self._ids.get(("producer_id", header.producer_id), header.producer_id)
+            if now != header.producer_id:
+                HEADER.pack_into(records, start, *header._replace(producer_id=now))
+                seal(memoryview(records)[start:end])
+            start = end
+        return bytes(records)
+
+
+def _key(entry: Entry) -> ApiKey:
+    """Raises ValueError."""
+    found = api_named(entry["api"])
+    if found is None:
+        raise ValueError(f"no recording: there is no API {entry['api']}")
+    return found
+
+
+def _given(before: Any, now: Any, name: str = "") -> Iterator[tuple[tuple[str, Any], Any]]:
+    """What stands where in one answer something else stands in the other, of what brokers give."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in before.keys() & now.keys():
+            yield from _given(before[key], now[key], key)
+    elif isinstance(before, list) and isinstance(now, list):
+        for one, other in zip(before, now, strict=False):
+            yield from _given(one, other, name)
+    elif kind := _kind(name):
+        yield (kind, before), now
+
+
+def _kind(name: str) -> str:
+    """Of what a field holds: "" where it is not what brokers give."""
+    return next((kind for kind in _GIVEN if name.endswith(kind)), "")

@@ -1,0 +1,10 @@
+"""Brokers and the user's asyncio code on one event loop and simulated time, with what goes wrong decided by a
+seed (docs/testing.md): `simulate(seed, main)`.
+"""
+
+from kafka_compat.testing.simulation.api import Found, SimulationFailed, search, simulate
+from kafka_compat.testing.simulation.faults import Faults
+from kafka_compat.testing.simulation.run import Report
+from kafka_compat.testing.simulation.simulation import Process, Simulation
+
+__all__ = ["Faults", "Found", "Process", "Report", "Simulation", "SimulationFailed", "search", "simulate"]

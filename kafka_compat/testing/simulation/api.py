@@ -1,0 +1,142 @@
+"""`simulate` and `search`: what a test calls."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sized
+from dataclasses import dataclass
+from typing import Any
+
+from kafka_compat.testing.simulation.faults import Faults
+from kafka_compat.testing.simulation.processes import Keepers, run_apart
+from kafka_compat.testing.simulation.run import Main, Options, Report, run
+
+_TOLD_LINES = 20
+_TIMEOUT_S = 3600.0
+
+
+class SimulationFailed(AssertionError):
+    """`main` has failed. `report` says how."""
+
+    def __init__(self, report: Report, name: str) -> None:
+        last = "\n".join(report.journal[-_TOLD_LINES:])
+        super().__init__(
+            f"seed {report.seed} failed after {report.simulated_s:.3f} s of simulated time\n\n"
+            f"{report.error}\n\n"
+            f"The last of its journal:\n{last}\n\n"
+            f"To have the same again: simulate({report.seed}, {name})   (journal {report.digest[:16]})"
+        )
+        self.report = report
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found. `failures` have their journals, in the order of their seeds."""
+
+    seeds: int
+    failures: list[Report]
+    took_s: float
+
+
+def simulate(
+    seed: int,
+    main: Main,
+    *,
+    brokers: int = 1,
+    settings: Mapping[str, object] | None = None,
+    faults: Faults | None = None,
+    timeout_s: float = _TIMEOUT_S,
+    here: bool = False,
+) -> Report:
+    """Run `main(simulation)` with its brokers on simulated time, and have go wrong what the seed decides. The
+    same seed is the same run, to the byte.
+
+    `settings` are the brokers', by Kafka's names. `main` is a function at the top of a module; it may take
+    `timeout_s` of simulated time. `here`: in this process, for a debugger; what depends on hashes of strings,
+    or on what this process did before, may then be different. Raises SimulationFailed.
+    """
+    options = _options(brokers, settings, faults, timeout_s)
+    report = run(seed, main, options) if here else run_apart(seed, main, options)
+    if not report.passed:
+        raise SimulationFailed(report, _name(main))
+    return report
+
+
+def search(
+    main: Main,
+    seeds: Iterable[int] = range(1000),
+    *,
+    brokers: int = 1,
+    settings: Mapping[str, object] | None = None,
+    faults: Faults | None = None,
+    timeout_s: float = _TIMEOUT_S,
+    processes: int | None = None,
+    stop_at: int | None = 1,
+) -> Found:
+    """Simulate many seeds, by as many processes as there are processors, until `stop_at` of them have failed
+    (None: all of them); `simulate` says more. Tells its progress where stderr is a terminal.
+    """
+    options = _options(brokers, settings, faults, timeout_s)
+    began_s = time.monotonic()
+    failures: list[Report] = []
+    done = 0
+    total = len(seeds) if isinstance(seeds, Sized) else None
+    left = iter(seeds)
+    with Keepers(processes or os.cpu_count() or 1, main, options) as keepers, _Bar(total) as bar:
+        # Seeds are given out until enough have failed; those that were begun by then are waited for.
+        given = itertools.takewhile(lambda _: stop_at is None or len(failures) < stop_at, left)
+        for report in keepers.run(given):
+            done += 1
+            if not report.passed:
+                failures.append(report)
+            bar.tell(done, failures)
+    failures.sort(key=lambda report: report.seed)
+    return Found(done, failures, time.monotonic() - began_s)
+
+
+def _options(
+    brokers: int, settings: Mapping[str, object] | None, faults: Faults | None, timeout_s: float
+) -> Options:
+    if brokers < 1:
+        raise ValueError(f"brokers={brokers}: a simulation has one or more")
+    return Options(brokers, dict(settings or {}), faults or Faults(), timeout_s)
+
+
+def _name(main: Any) -> str:
+    return getattr(main, "__name__", repr(main))
+
+
+class _Bar:
+    """How far a search has come."""
+
+    def __init__(self, total: int | None) -> None:
+        self._total = total
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> _Bar:
+        if sys.stderr.isatty():
+            from rich import progress
+            from rich.console import Console
+
+            self._bar = progress.Progress(
+                *progress.Progress.get_default_columns(),
+                progress.TextColumn("{task.fields[text]}"),
+                console=Console(file=sys.stderr),
+            )
+            self._task = self._bar.add_task("seeds", total=self._total, text="")
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def tell(self, done: int, failures: list[Report]) -> None:
+        """So many seeds have been run."""
+        if self._bar is not None:
+            text = f"{len(failures)} failed" + (f", first seed {failures[0].seed}" if failures else "")
+            self._bar.update(self._task, completed=done, text=text)

@@ -1,0 +1,131 @@
+"""The brokers of a simulation: each a process that can be killed and started again on its disk."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from kafka_compat.broker import Broker, StartupError, cluster_broker, lone_broker
+from kafka_compat.config import BrokerConfig
+from kafka_compat.testing.simulation.filesystem import SimulatedFilesystem
+from kafka_compat.testing.simulation.nodes import Node
+from kafka_compat.testing.simulation.tree import tree_of
+from kafka_compat.testing.simulation.worker import SimulatedWorker
+
+if TYPE_CHECKING:
+    from kafka_compat.cluster.membership import ClusterMembership
+    from kafka_compat.membership.lone import LoneMembership
+    from kafka_compat.testing.simulation.ensemble import Ensemble
+    from kafka_compat.testing.simulation.loop import SimulatedLoop
+
+PORT = 9092
+_QUICK = {
+    "group.initial.rebalance.delay.ms": 0,
+    "offsets.topic.num.partitions": 1,
+    "transaction.state.log.num.partitions": 1,
+}
+_RETRY_S = 1.0
+"""After this a broker that could not start, as while its last session lasts, is started again."""
+
+
+class SimulatedBroker:
+    """Broker `number`, at `kafka-<number>:9092`. It is killed between two of its steps, as by kill -9: what
+    it has written is there for the next start.
+    """
+
+    def __init__(
+        self,
+        loop: SimulatedLoop,
+        seed: int,
+        number: int,
+        settings: Mapping[str, object],
+        fail: Callable[[BaseException], None],
+        ensemble: Ensemble | None,
+    ) -> None:
+        """`fail` ends the simulation by an error. `ensemble` is the cluster's; None for a broker alone."""
+        self.name = f"broker {number}"
+        self.number = number
+        self._loop = loop
+        self._fail = fail
+        self._ensemble = ensemble
+        self._host = f"10.0.0.{number}"
+        self._chance = random.Random(f"{seed} {self.name}")
+        self._settings = {
+            **_QUICK,
+            "broker.id": number,
+            "listeners": f"PLAINTEXT://{self._host}:{PORT}",
+            "advertised.listeners": f"PLAINTEXT://kafka-{number}:{PORT}",
+            "log.dirs": f"/broker-{number}",
+            **settings,
+        }
+        self._disk = SimulatedFilesystem(random.Random(f"{seed} disk {number}"))
+        self._disk.now_ms = int(loop.time_of_day_s() * 1000)
+        self._tree = bytearray()
+        self._node: Node | None = None
+        self._has_served = False
+        self.ready = asyncio.Event()
+        """Set while it serves."""
+        loop.network.names[f"kafka-{number}"] = self._host
+
+    @property
+    def node(self) -> Node | None:
+        """Its process, while there is one."""
+        return self._node
+
+    def start(self) -> None:
+        """Start it, on what its disk has; it serves some time later."""
+        if self._node is None:
+            self._loop.journal.note(f"{self.name}: started")
+            self._node = Node(self.name, self._host)
+            self._node.spawn(self._loop, self._serve)
+
+    async def _serve(self) -> None:
+        try:
+            settings = {name: str(value) for name, value in self._settings.items()}
+            broker = self._new_broker(BrokerConfig.from_properties(settings))
+            broker.on_fatal = self.kill
+            await broker.start()
+        except Exception as error:
+            if self._has_served and isinstance(error, StartupError):
+                self._loop.journal.note(f"{self.name}: cannot start: {error}")
+                self.kill()
+                self._loop.network.later(self._loop.time() + _RETRY_S, self.start)
+            else:
+                self._fail(error)
+            return
+        self._loop.journal.note(f"{self.name}: serves")
+        self._has_served = True
+        self.ready.set()
+
+    def _new_broker(self, config: BrokerConfig) -> Broker[LoneMembership] | Broker[ClusterMembership]:
+        def new_worker(path: str) -> SimulatedWorker:
+            return SimulatedWorker(self._chance)
+
+        if self._ensemble is not None:
+            return cluster_broker(
+                config, self._ensemble.connect, filesystem=self._disk, new_worker=new_worker
+            )
+        return lone_broker(config, filesystem=self._disk, new_tree=tree_of(self._tree), new_worker=new_worker)
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self._node is not None:
+            self._loop.journal.note(f"{self.name}: killed")
+            self._node.kill()
+            self._node = None
+            self.ready.clear()
+            self._disk = self._disk.after_kill()
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+        if self._node is not None:
+            self._loop.journal.note(f"{self.name}: paused")
+            self._node.pause()
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        if self._node is not None:
+            self._loop.journal.note(f"{self.name}: resumed")
+            self._loop.resume(self._node)

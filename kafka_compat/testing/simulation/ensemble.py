@@ -1,0 +1,96 @@
+"""What a ZooKeeper is to a cluster: the store of its metadata, which does not fail, and brokers' sessions.
+
+Rules
+1. The store is of no process. What it tells a broker is told in that broker's process, if it runs.
+2. The session of a broker that does not run, killed or paused, ends after zookeeper.session.timeout.ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from typing import TYPE_CHECKING, TypeVar
+
+from kafka_compat.coordination.embedded import EmbeddedMetadataStore, EmbeddedSession
+from kafka_compat.coordination.metadata_store import MetadataStore, SessionState, StateListener, Watch
+from kafka_compat.testing.simulation.nodes import CURRENT, Node
+from kafka_compat.testing.simulation.tree import MemoryJournal
+
+if TYPE_CHECKING:
+    from kafka_compat.testing.simulation.loop import SimulatedLoop
+
+T = TypeVar("T")
+
+_LOOKS = 3
+"""How often a session is looked at in its time."""
+
+
+class Ensemble:
+    """See the rules above."""
+
+    def __init__(self, loop: SimulatedLoop, session_timeout_s: float) -> None:
+        self._loop = loop
+        self._timeout_s = session_timeout_s
+        self._tree = _Tree(loop)
+
+    async def connect(self) -> MetadataStore:
+        """A session of the process that asks."""
+        session = self._tree.connect()
+        self._look(CURRENT.get(), session, self._loop.time())
+        return session
+
+    def _look(self, node: Node, session: EmbeddedSession, alive_s: float) -> None:
+        if session.state is not SessionState.CONNECTED:
+            return
+        now_s = self._loop.time()
+        if node.running:
+            alive_s = now_s
+        elif now_s - alive_s >= self._timeout_s:
+            self._loop.journal.note(f"the session of {node.name} ends")
+            self._loop.create_task(session.expire(), context=Context())
+            return
+        self._loop.network.later(now_s + self._timeout_s / _LOOKS, self._look, node, session, alive_s)
+
+
+class _Tree(EmbeddedMetadataStore):
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self._loop = loop
+        super().__init__(
+            "the store of the simulation",
+            lambda: int(loop.time_of_day_s() * 1000),
+            MemoryJournal(bytearray()),
+        )
+
+    def connect(self) -> EmbeddedSession:
+        self._last_session_id += 1
+        session = _Session(self, self._last_session_id, self._loop)
+        self._sessions[session.session_id] = session
+        return session
+
+    def _batch(self):  # type: ignore[no-untyped-def]
+        return Context().run(super()._batch)
+
+
+class _Session(EmbeddedSession):
+    def __init__(self, store: EmbeddedMetadataStore, session_id: int, loop: SimulatedLoop) -> None:
+        super().__init__(store, session_id)
+        self._loop = loop
+
+    def on_state(self, listener: StateListener) -> None:
+        super().on_state(self._there(listener))
+
+    def _guard(self, watch: Watch | None) -> Watch | None:
+        guarded = super()._guard(watch)
+        return None if guarded is None else self._there(guarded)
+
+    def _there(self, function: Callable[[T], None]) -> Callable[[T], None]:
+        """Rule 1."""
+        context = copy_context()
+
+        def called(argument: T) -> None:
+            if context[CURRENT].running:
+                context.run(function, argument)
+            else:
+                self._loop.call_soon(function, argument, context=context)
+
+        return called

@@ -1,0 +1,95 @@
+"""What goes wrong in a simulation, and how often."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_S_PER_MINUTE = 60.0
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How often each kind comes in a minute of simulated time, on average, and how long it lasts. 0 is never.
+
+    `delay_ms` is how long data take on the network, at least and at most.
+    """
+
+    delay_ms: tuple[float, float] = (0.1, 5.0)
+    slow_network: float = 1.0
+    """Data take `slow_ms` for a while of `slow_s` seconds."""
+    slow_ms: tuple[float, float] = (20.0, 1500.0)
+    slow_s: tuple[float, float] = (0.5, 5.0)
+    dropped_connections: float = 2.0
+    lost_answers: float = 2.0
+    """A request is carried out, and its connection closed in the place of the answer."""
+    broker_kills: float = 0.5
+    """kill -9; the broker is started again after `down_s` seconds."""
+    broker_pauses: float = 0.5
+    """SIGSTOP, for `pause_s` seconds."""
+    process_kills: float = 0.5
+    """Of the processes that `Simulation.process` started."""
+    process_pauses: float = 0.5
+    down_s: tuple[float, float] = (0.2, 8.0)
+    pause_s: tuple[float, float] = (0.1, 15.0)
+
+    @classmethod
+    def none(cls) -> Faults:
+        """Nothing goes wrong."""
+        return cls(
+            slow_network=0,
+            dropped_connections=0,
+            lost_answers=0,
+            broker_kills=0,
+            broker_pauses=0,
+            process_kills=0,
+            process_pauses=0,
+        )
+
+
+KINDS = (
+    "slow_network",
+    "dropped_connections",
+    "lost_answers",
+    "broker_kills",
+    "broker_pauses",
+    "process_kills",
+    "process_pauses",
+)
+
+
+class Bringer:
+    """Has each kind of fault come by chance: `after` calls something later, `bring` is given the kind."""
+
+    def __init__(
+        self,
+        faults: Faults,
+        chance: random.Random,
+        after: Callable[[float, Callable[[], None]], object],
+        bring: Callable[[str], None],
+    ) -> None:
+        self._faults = faults
+        self._chance = chance
+        self._after = after
+        self._bring = bring
+        self._stopped = False
+
+    def start(self) -> None:
+        """Once."""
+        for kind in KINDS:
+            self._next(kind)
+
+    def stop(self) -> None:
+        """No more of them."""
+        self._stopped = True
+
+    def _next(self, kind: str) -> None:
+        per_minute: float = getattr(self._faults, kind)
+        if per_minute > 0:
+            self._after(self._chance.expovariate(per_minute / _S_PER_MINUTE), lambda: self._come(kind))
+
+    def _come(self, kind: str) -> None:
+        if not self._stopped:
+            self._bring(kind)
+            self._next(kind)

@@ -1,0 +1,198 @@
+"""An event loop whose time is simulated: it jumps to the next timer when there is nothing else to do.
+
+Rules
+1. Callbacks run in the order of asyncio. Each takes STEP_S, so that time goes on for those who look at it.
+2. What belongs to a process that is dead is dropped, and kept for later where it is paused (nodes.py).
+3. What asks for another thread runs on this one, some time later that the seed decides.
+4. Tasks and futures are told apart by their numbers: a set of them has the same order in every run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import random
+import socket
+from asyncio.selector_events import BaseSelectorEventLoop
+from collections import deque
+from collections.abc import Callable, Coroutine, MutableMapping
+from contextvars import Context
+from typing import Any, TypeVar
+
+from kafka_compat.testing.simulation.journal import Journal
+from kafka_compat.testing.simulation.network import Network
+from kafka_compat.testing.simulation.nodes import CURRENT, Node
+from kafka_compat.testing.simulation.readiness import Readiness
+
+T = TypeVar("T")
+
+STEP_S = 1e-6
+STEPS_MAX = 5_000_000
+"""A simulation that takes more of them is taken for one that runs in circles."""
+EPOCH_S = 1_767_225_600.0
+"""The time of day at which every simulation begins: 2026-01-01, 00:00 UTC."""
+_THREAD_S = (0.00005, 0.002)
+
+
+class Standstill(Exception):
+    """Nothing is left that could ever happen, and `main` has not ended; or time, or steps, have run out."""
+
+
+class NumberedFuture(asyncio.Future[T]):
+    """See rule 4."""
+
+    def __init__(self, number: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._number = number
+        super().__init__(loop=loop)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class NumberedTask(asyncio.Task[T]):
+    """See rule 4."""
+
+    def __init__(self, number: int, coroutine: Coroutine[Any, Any, T], **named: Any) -> None:
+        self._number = number
+        super().__init__(coroutine, **named)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class SimulatedLoop(BaseSelectorEventLoop):
+    """See the rules above. `timeout_s` of simulated time it runs at most."""
+
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]
+    _transports: MutableMapping[int, object]
+
+    def __init__(self, seed: int, timeout_s: float) -> None:
+        self._now_s = 0.0
+        self._timeout_s = timeout_s
+        self.steps = 0
+        self._numbers = itertools.count(1)
+        self._chance = random.Random(f"{seed} threads")
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._readiness = Readiness(_may_run)
+        super().__init__(self._readiness)
+        self.set_task_factory(self._new_task)
+        self.journal = Journal(self.time)
+        self.network = Network(self, self._readiness, random.Random(f"{seed} network"))
+
+    # --- time
+
+    def time(self) -> float:
+        return self._now_s
+
+    def time_of_day_s(self) -> float:
+        """Seconds since the Unix epoch."""
+        return EPOCH_S + self._now_s
+
+    def sleep(self, seconds: float) -> None:
+        """What time.sleep does: everybody waits."""
+        self._now_s += max(seconds, 0.0)
+
+    def _run_once(self) -> None:
+        ready, scheduled = self._ready, self._scheduled
+        self._readiness.collect(ready)
+        if not ready:
+            while scheduled and scheduled[0].cancelled():
+                heapq.heappop(scheduled)
+            if not scheduled:
+                raise Standstill("everybody waits for something that will not come")
+            self._now_s = max(self._now_s, scheduled[0].when())
+        if self._now_s > self._timeout_s:
+            raise Standstill(f"main has not ended after {self._timeout_s:g} s of simulated time")
+        while scheduled and scheduled[0].when() <= self._now_s:
+            ready.append(heapq.heappop(scheduled))
+        self.steps += len(ready)
+        if self.steps > STEPS_MAX:
+            raise Standstill(f"main has not ended after {STEPS_MAX} steps")
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle.cancelled() and _may_run(handle, keep=True):
+                self._now_s += STEP_S
+                handle._run()
+
+    # --- processes
+
+    def resume(self, node: Node) -> None:
+        """SIGCONT."""
+        if node.state == "paused":
+            node.running, node.state = True, "running"
+            self._ready.extend(node.kept)
+            node.kept.clear()
+
+    def forget_transport(self, descriptor: int) -> None:
+        """The process that had it was killed: the descriptor may be another's."""
+        self._transports.pop(descriptor, None)
+
+    def abandon(self) -> list[asyncio.Task[Any]]:
+        """Whatever has not ended is left as it is; the tasks, of which asyncio is not to complain."""
+        for task in self._tasks:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+        left = list(self._tasks)
+        self._tasks.clear()
+        return left
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return NumberedFuture(next(self._numbers), self)
+
+    def _new_task(
+        self, loop: asyncio.AbstractEventLoop, coroutine: Any, context: Context | None = None, **named: Any
+    ) -> asyncio.Task[Any]:
+        task = NumberedTask[Any](next(self._numbers), coroutine, loop=loop, context=context, **named)
+        # Those of dead processes must not be collected: that would run what they have in `finally`.
+        self._tasks[task] = None
+        task.add_done_callback(self._forget, context=_NOBODYS)
+        return task
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.pop(task, None)
+
+    # --- what would leave the simulation
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, function: Callable[..., T], *arguments: Any
+    ) -> asyncio.Future[T]:
+        future = self.create_future()
+
+        def run() -> None:
+            try:
+                found = function(*arguments)
+            except Exception as error:
+                if not future.done():
+                    future.set_exception(error)
+            else:
+                if not future.done():
+                    future.set_result(found)
+
+        self.call_later(self._chance.uniform(*_THREAD_S), run)
+        return future
+
+    async def getaddrinfo(self, host: Any, port: Any, **named: Any) -> Any:
+        return socket.getaddrinfo(host, port, **named)
+
+    def _make_self_pipe(self) -> None:
+        """No other thread wakes this loop."""
+
+    def _close_self_pipe(self) -> None:
+        """There is none."""
+
+    def _write_to_self(self) -> None:
+        """It is awake."""
+
+
+_NOBODYS = Context()
+
+
+def _may_run(handle: asyncio.Handle, keep: bool = False) -> bool:
+    """Rule 2."""
+    node = handle._context.get(CURRENT)  # type: ignore[attr-defined]
+    if node is None or node.running:
+        return True
+    if keep and node.state == "paused":
+        node.kept.append(handle)
+    return False

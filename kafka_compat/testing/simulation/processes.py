@@ -1,0 +1,270 @@
+"""Where seeds are run: each in a process of its own.
+
+Rules
+1. A keeper is a fresh interpreter that imports the program once. Its strings have the same hashes in every
+   run (PYTHONHASHSEED=0), and its objects the same addresses, so that sets have the same order.
+2. It forks for each seed: whatever the program keeps in its modules is at its beginning.
+3. A keeper ends when whoever started it does, and what it forked ends with the seed. A seed that takes longer
+   than REAL_TIMEOUT_S of real time is killed: it computes without end, where simulated time stands still.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib.util
+import logging
+import os
+import pickle
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from types import TracebackType
+from typing import Self
+
+from kafka_compat.testing.simulation.run import Main, Options, Report, run
+from kafka_compat.testing.simulation.warm_up import warm_up
+
+REAL_TIMEOUT_S = 120.0
+_CHUNK_BYTES = 1 << 20
+_ADDR_NO_RANDOMIZE = 0x0040000
+_ASK = 0xFFFFFFFF
+"""linux/personality.h"""
+
+
+class Keeper:
+    """The process of rule 1, as it is seen from outside. TypeError for a `main` that it could not find."""
+
+    def __init__(self, main: Main, options: Options) -> None:
+        work = _Work(main, options)
+        context = get_context("spawn")
+        self.answers, inside = context.Pipe()
+        self._process = context.Process(target=_keep, args=(inside, work), name="simulations", daemon=True)
+        with _hashes_as_always(), _addresses_as_always():
+            self._process.start()
+        inside.close()
+
+    def begin(self, seed: int, *, with_journal: bool) -> None:
+        """Run a seed; the report comes in `answers`."""
+        # One that has ended says why in `report`.
+        with contextlib.suppress(BrokenPipeError):
+            self.answers.send((seed, with_journal))
+
+    def report(self) -> Report:
+        """The next one. RuntimeError when the keeper has ended, as when the program cannot be imported."""
+        try:
+            found = self.answers.recv()
+        except EOFError:
+            self._process.join()
+            raise RuntimeError("the process for the simulation ended: see what it wrote above") from None
+        if isinstance(found, str):
+            raise RuntimeError(f"the program could not be loaded for its simulation:\n{found}")
+        assert isinstance(found, Report)
+        return found
+
+    def close(self) -> None:
+        """End it."""
+        self.answers.close()
+        self._process.terminate()
+        self._process.join()
+
+
+class _Last:
+    """The keeper of the last `simulate`: a test that is run with many seeds loads its program once."""
+
+    keeper: Keeper | None = None
+    work: tuple[Main, Options] | None = None
+
+
+def run_apart(seed: int, main: Main, options: Options) -> Report:
+    """One seed, with its journal."""
+    if _Last.keeper is None or _Last.work != (main, options):
+        if _Last.keeper is not None:
+            _Last.keeper.close()
+        _Last.keeper, _Last.work = Keeper(main, options), (main, options)
+    keeper = _Last.keeper
+    try:
+        keeper.begin(seed, with_journal=True)
+        return keeper.report()
+    except BaseException:
+        _Last.keeper = None
+        keeper.close()
+        raise
+
+
+class Keepers:
+    """Several of them, for many seeds. A context manager."""
+
+    def __init__(self, count: int, main: Main, options: Options) -> None:
+        self._keepers = [Keeper(main, options) for _ in range(count)]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for keeper in self._keepers:
+            keeper.close()
+
+    def run(self, seeds: Iterable[int]) -> Iterator[Report]:
+        """The reports of all seeds, as they come; those that failed have their journals."""
+        left = iter(seeds)
+        busy: dict[Connection, Keeper] = {}
+        for keeper in self._keepers:
+            self._next(keeper, left, busy)
+        while busy:
+            for ready in wait(list(busy)):
+                assert isinstance(ready, Connection)
+                keeper = busy.pop(ready)
+                yield keeper.report()
+                self._next(keeper, left, busy)
+
+    def _next(self, keeper: Keeper, left: Iterator[int], busy: dict[Connection, Keeper]) -> None:
+        seed = next(left, None)
+        if seed is not None:
+            keeper.begin(seed, with_journal=False)
+            busy[keeper.answers] = keeper
+
+
+class _Work:
+    """What a keeper runs. It finds a function by its module and name; of a module that cannot be imported by
+    its name, as pytest may have them, by its file.
+    """
+
+    def __init__(self, main: Main, options: Options) -> None:
+        try:
+            self._pickled = pickle.dumps((main, options))
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise TypeError(
+                f"a simulation runs in a process of its own, which cannot be given {main!r}: {error}. "
+                "Make it a function at the top of a module, or run one seed with here=True"
+            ) from error
+        self._module = getattr(main, "__module__", "__main__")
+        self._file: str | None = getattr(sys.modules.get(self._module), "__file__", None)
+
+    def load(self) -> tuple[Main, Options]:
+        """The function itself."""
+        if self._module != "__main__" and self._file is not None and self._module not in sys.modules:
+            try:
+                importlib.import_module(self._module)
+            except ImportError:
+                self._load_file(self._file)
+        found: tuple[Main, Options] = pickle.loads(self._pickled)
+        return found
+
+    def _load_file(self, path: str) -> None:
+        specification = importlib.util.spec_from_file_location(self._module, path)
+        if specification is None or specification.loader is None:
+            return
+        module = importlib.util.module_from_spec(specification)
+        sys.modules[self._module] = module
+        specification.loader.exec_module(module)
+
+
+@contextlib.contextmanager
+def _hashes_as_always() -> Iterator[None]:
+    name = "PYTHONHASHSEED"
+    before = os.environ.get(name)
+    os.environ[name] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+@contextlib.contextmanager
+def _addresses_as_always() -> Iterator[None]:
+    """Have the processes that are started meanwhile put things in memory where they always do, as far as
+    Linux allows that: None, and objects without a hash of their own, go by their addresses.
+    """
+    if not sys.platform.startswith("linux"):
+        yield
+        return
+    import ctypes
+
+    personality = ctypes.CDLL(None).personality
+    before = personality(_ASK)
+    personality(before | _ADDR_NO_RANDOMIZE)
+    try:
+        yield
+    finally:
+        personality(before)
+
+
+def _keep(asked: Connection, work: _Work) -> None:
+    # Ctrl-C is for who started this, and ends it by the end of `asked`.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        main, options = work.load()
+    except BaseException:
+        asked.send(traceback.format_exc())
+        return
+    # What goes wrong is logged as it would be; with many seeds nobody wants to read that.
+    logging.getLogger().addHandler(logging.NullHandler())
+    warm_up()
+    gc.collect()
+    gc.freeze()
+    while True:
+        try:
+            seed, with_journal = asked.recv()
+        except (EOFError, OSError):
+            return
+        asked.send(_forked(seed, main, options, with_journal))
+
+
+def _forked(seed: int, main: Main, options: Options, with_journal: bool) -> Report:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        code = 1
+        try:
+            report = run(seed, main, options, with_journal=with_journal)
+            with open(writer, "wb") as file:
+                pickle.dump(report, file)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(writer)
+    try:
+        told = _read(reader)
+    finally:
+        os.close(reader)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    if told is None:
+        return _lost(seed, f"it has not ended after {REAL_TIMEOUT_S:g} s of real time")
+    if not told:
+        return _lost(seed, "its process has ended: see what it wrote above")
+    report = pickle.loads(told)
+    assert isinstance(report, Report)
+    return report
+
+
+def _read(descriptor: int) -> bytes | None:
+    """All that comes; None when it takes too long."""
+    found = bytearray()
+    until_s = time.monotonic() + REAL_TIMEOUT_S
+    while True:
+        if not select.select([descriptor], [], [], max(0.0, until_s - time.monotonic()))[0]:
+            return None
+        part = os.read(descriptor, _CHUNK_BYTES)
+        if not part:
+            return bytes(found)
+        found += part
+
+
+def _lost(seed: int, why: str) -> Report:
+    return Report(seed, 0.0, 0, "", [], why)

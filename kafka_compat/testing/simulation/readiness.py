@@ -1,0 +1,99 @@
+"""Which simulated sockets are ready: what a selector is to asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+_FIRST = 3
+
+
+class Writable(Protocol):
+    """A socket."""
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether it would take something."""
+
+
+class Readiness(selectors.BaseSelector):
+    """By descriptor; `may_run` says of a callback whether its process runs."""
+
+    def __init__(self, may_run: Callable[[asyncio.Handle], bool]) -> None:
+        self._may_run = may_run
+        self._keys: dict[int, selectors.SelectorKey] = {}
+        self._sockets: dict[int, Writable] = {}
+        self._readable: dict[int, None] = {}
+        self._to_write: dict[int, None] = {}
+
+    # --- descriptors
+
+    def open(self, opened: Writable) -> int:
+        """The lowest descriptor that is free, as the kernel does."""
+        descriptor = _FIRST
+        while descriptor in self._sockets:
+            descriptor += 1
+        self._sockets[descriptor] = opened
+        return descriptor
+
+    def close_descriptor(self, descriptor: int) -> None:
+        """It is free."""
+        for where in (self._keys, self._sockets, self._readable, self._to_write):
+            where.pop(descriptor, None)
+
+    def readable(self, descriptor: int, is_so: bool) -> None:
+        """Something came for it, or all was taken."""
+        if not is_so:
+            self._readable.pop(descriptor, None)
+        elif descriptor in self._sockets:
+            self._readable[descriptor] = None
+
+    def collect(self, ready: deque[asyncio.Handle]) -> None:
+        """Add the callbacks of all that is ready."""
+        keys = self._keys
+        for descriptor in self._readable:
+            key = keys.get(descriptor)
+            if key is not None and key.events & selectors.EVENT_READ and self._may_run(key.data[0]):
+                ready.append(key.data[0])
+        for descriptor in self._to_write:
+            handle = keys[descriptor].data[1]
+            if self._sockets[descriptor].is_writable and self._may_run(handle):
+                ready.append(handle)
+
+    # --- what asyncio asks
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self.modify(fileobj, events, data)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        descriptor = fileobj if isinstance(fileobj, int) else fileobj.fileno()
+        if descriptor not in self._sockets:
+            raise ValueError(
+                f"the simulation knows no descriptor {descriptor}: real sockets have no place in it"
+            )
+        key = self._keys[descriptor] = selectors.SelectorKey(fileobj, descriptor, events, data)
+        if events & selectors.EVENT_WRITE:
+            self._to_write[descriptor] = None
+        else:
+            self._to_write.pop(descriptor, None)
+        return key
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        descriptor = fileobj if isinstance(fileobj, int) else fileobj.fileno()
+        self._to_write.pop(descriptor, None)
+        return self._keys.pop(descriptor)
+
+    def get_key(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._keys[fileobj if isinstance(fileobj, int) else fileobj.fileno()]
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._keys
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        return []
+
+    def close(self) -> None:
+        self._keys.clear()

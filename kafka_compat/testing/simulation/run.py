@@ -1,0 +1,92 @@
+"""One seed, in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka_compat.testing.simulation.aiokafka_times import stamped
+from kafka_compat.testing.simulation.faults import Faults
+from kafka_compat.testing.simulation.loop import SimulatedLoop
+from kafka_compat.testing.simulation.patches import simulated
+from kafka_compat.testing.simulation.simulation import Simulation
+
+Main = Callable[[Simulation], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a simulation is but for its seed and program."""
+
+    brokers: int = 1
+    settings: Mapping[str, object] = field(default_factory=dict)
+    faults: Faults = field(default_factory=Faults)
+    timeout_s: float = 3600.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a simulation went. Two with the same digest were the same, to the byte and the microsecond."""
+
+    seed: int
+    simulated_s: float
+    steps: int
+    digest: str
+    journal: list[str]
+    error: str | None
+    """What `main` raised, with its traceback; None if it returned."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether `main` returned."""
+        return self.error is None
+
+
+def run(seed: int, main: Main, options: Options, *, with_journal: bool = True) -> Report:
+    """Simulate once. A simulation that failed is told with its journal in any case."""
+    loop = SimulatedLoop(seed, options.timeout_s)
+    error = None
+    # First, so that what it imports is looked through.
+    with stamped(), simulated(loop, seed):
+        simulation = Simulation(loop, seed, options.brokers, options.settings, options.faults)
+        try:
+            loop.run_until_complete(simulation.run(main))
+        except Exception as raised:
+            error = "".join(traceback.format_exception(raised)).rstrip()
+        del simulation
+    journal = loop.journal
+    lines = journal.lines() if with_journal or error is not None else []
+    _forget(loop)
+    return Report(seed, loop.time(), loop.steps, journal.digest, lines, error)
+
+
+def _forget(loop: SimulatedLoop) -> None:
+    """What was left running is dropped, with nobody to hear what it says about that."""
+    with _silence():
+        left = loop.abandon()
+        loop._ready.clear()
+        loop._scheduled.clear()
+        loop.close()
+        del left
+
+
+@contextlib.contextmanager
+def _silence() -> Any:
+    heard, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    logged = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+            gc.collect()
+    finally:
+        logging.disable(logged)
+        sys.unraisablehook = heard

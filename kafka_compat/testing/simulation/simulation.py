@@ -1,0 +1,226 @@
+"""What the code in a simulation is given: its brokers, its processes, and what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+from kafka_compat.testing.simulation.brokers import PORT, SimulatedBroker
+from kafka_compat.testing.simulation.ensemble import Ensemble
+from kafka_compat.testing.simulation.faults import Bringer, Faults
+from kafka_compat.testing.simulation.loop import SimulatedLoop
+from kafka_compat.testing.simulation.nodes import Node
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+_RESTART_S = (0.5, 3.0)
+_SESSION_TIMEOUT_S = 6.0
+_REPLICAS_MAX = 3
+
+
+class Process:
+    """One of the program's own processes: `work` is begun again after it was killed, and after it failed, as
+    a supervisor does. AssertionError fails the simulation.
+    """
+
+    def __init__(self, simulation: Simulation, name: str, host: str, work: Work) -> None:
+        self.name = name
+        self._simulation = simulation
+        self._host = host
+        self._work = work
+        self._node: Node | None = None
+        self.ended = asyncio.Event()
+        """Set once `work` has returned."""
+
+    @property
+    def node(self) -> Node | None:
+        """The process of now, if it runs."""
+        return self._node
+
+    def start(self) -> None:
+        """Unless it runs, or has ended."""
+        if self._node is None and not self.ended.is_set():
+            self._simulation.note(f"{self.name}: started")
+            self._node = Node(self.name, self._host)
+            self._node.spawn(self._simulation.loop, self._run)
+
+    def kill(self) -> None:
+        """kill -9: nothing more of it runs, no `finally` either."""
+        if self._node is not None:
+            self._simulation.note(f"{self.name}: killed")
+            self._node.kill()
+            self._node = None
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+        if self._node is not None:
+            self._simulation.note(f"{self.name}: paused")
+            self._node.pause()
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        if self._node is not None:
+            self._simulation.note(f"{self.name}: resumed")
+            self._simulation.loop.resume(self._node)
+
+    async def _run(self) -> None:
+        node = self._node
+        assert node is not None
+        simulation = self._simulation
+        try:
+            await self._work()
+        except AssertionError as error:
+            simulation.fail(error)
+            return
+        except Exception as error:
+            simulation.note(f"{self.name}: ended by {type(error).__name__}: {error}")
+            node.kill()
+            self._node = None
+            simulation.after(simulation.between(_RESTART_S), self.start)
+            return
+        simulation.note(f"{self.name}: ended")
+        self._node = None
+        self.ended.set()
+
+
+class Simulation:
+    """See the module. `random` is chance of the seed's, for the program's own use."""
+
+    def __init__(
+        self, loop: SimulatedLoop, seed: int, brokers: int, settings: Mapping[str, object], faults: Faults
+    ) -> None:
+        self.seed = seed
+        self.loop = loop
+        self.random = random.Random(f"{seed} program")
+        ensemble = None
+        if brokers > 1:
+            ensemble = Ensemble(loop, _SESSION_TIMEOUT_S)
+            settings = {**_replicated(brokers), **settings}
+        self.brokers = [
+            SimulatedBroker(loop, seed, number, settings, self.fail, ensemble)
+            for number in range(1, brokers + 1)
+        ]
+        self.processes: list[Process] = []
+        self._faults = faults
+        self._chance = random.Random(f"{seed} faults")
+        self._bringer = Bringer(faults, self._chance, self.after, self._bring)
+        self._failed: asyncio.Future[None] = loop.create_future()
+        loop.network.delay_s = _in_seconds(faults.delay_ms)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients are given."""
+        return ",".join(f"kafka-{broker.number}:{PORT}" for broker in self.brokers)
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the beginning."""
+        return self.loop.time()
+
+    def note(self, what: str) -> None:
+        """Have a line in the journal, with the time of now."""
+        self.loop.journal.note(what)
+
+    def process(self, name: str, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> Process:
+        """Run `work(*arguments)` as a process of its own, which faults kill and pause. What it has in memory
+        goes with it, as far as the program keeps it in local variables: what outlives a process, such as a
+        database, is what the arguments hold.
+        """
+        host = f"10.0.1.{len(self.processes) + 1}"
+        process = Process(self, name, host, lambda: work(*arguments))
+        self.processes.append(process)
+        process.start()
+        return process
+
+    async def calm(self) -> None:
+        """From now on nothing goes wrong any more. Returns once all brokers serve and all processes run."""
+        self.note("calm")
+        self._bringer.stop()
+        self._network_is_as_usual()
+        self.loop.network.lose_no_answers()
+        struck: list[SimulatedBroker | Process] = [*self.brokers, *self.processes]
+        for each in struck:
+            each.resume()
+            each.start()
+        for broker in self.brokers:
+            await broker.ready.wait()
+
+    # --- how it goes
+
+    async def run(self, main: Callable[[Simulation], Coroutine[Any, Any, None]]) -> None:
+        """Start the brokers, have faults come, and wait for `main`."""
+        for broker in self.brokers:
+            broker.start()
+        running = asyncio.ensure_future(self._main(main))
+        await asyncio.wait([running, self._failed], return_when=asyncio.FIRST_COMPLETED)
+        if self._failed.done():
+            self._failed.result()
+        running.result()
+
+    async def _main(self, main: Callable[[Simulation], Coroutine[Any, Any, None]]) -> None:
+        for broker in self.brokers:
+            await broker.ready.wait()
+        self._bringer.start()
+        await main(self)
+
+    def fail(self, error: BaseException) -> None:
+        """End the simulation by an error."""
+        if not self._failed.done():
+            self._failed.set_exception(error)
+
+    def after(self, delay_s: float, what: Callable[[], None]) -> None:
+        """Call something of nobody's later."""
+        self.loop.network.later(self.now_s + delay_s, what)
+
+    def between(self, bounds: tuple[float, float]) -> float:
+        """A number that the seed decides."""
+        return self._chance.uniform(*bounds)
+
+    def _bring(self, kind: str) -> None:
+        network = self.loop.network
+        if kind == "slow_network":
+            self.note("the network is slow")
+            network.delay_s = _in_seconds(self._faults.slow_ms)
+            self.after(self.between(self._faults.slow_s), self._network_is_as_usual)
+        elif kind in ("dropped_connections", "lost_answers"):
+            found = list(network.connections)
+            if found:
+                connection = self._chance.choice(found)
+                if kind == "lost_answers":
+                    connection.lose_answer()
+                else:
+                    connection.drop()
+        elif kind.startswith("broker"):
+            self._strike(self.brokers, kind)
+        else:
+            self._strike(self.processes, kind)
+
+    def _strike(self, whom: Sequence[SimulatedBroker | Process], kind: str) -> None:
+        alive = [each for each in whom if each.node is not None and each.node.running]
+        if not alive:
+            return
+        struck = self._chance.choice(alive)
+        if kind.endswith("kills"):
+            struck.kill()
+            self.after(self.between(self._faults.down_s), struck.start)
+        else:
+            struck.pause()
+            self.after(self.between(self._faults.pause_s), struck.resume)
+
+    def _network_is_as_usual(self) -> None:
+        self.loop.network.delay_s = _in_seconds(self._faults.delay_ms)
+
+
+def _replicated(brokers: int) -> dict[str, object]:
+    names = (
+        "default.replication.factor",
+        "offsets.topic.replication.factor",
+        "transaction.state.log.replication.factor",
+    )
+    return {name: min(brokers, _REPLICAS_MAX) for name in names}
+
+
+def _in_seconds(bounds_ms: tuple[float, float]) -> tuple[float, float]:
+    return bounds_ms[0] / 1000, bounds_ms[1] / 1000

@@ -1,0 +1,365 @@
+"""kafka-acls: access control lists."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+from kafka_compat.errors import KafkaError
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.tools import acl_model, show
+from kafka_compat.tools.acl_model import CLUSTER, Entry, Resource
+from kafka_compat.tools.admin import cluster_of
+from kafka_compat.tools.failure import executed, failure_of, of_client
+from kafka_compat.tools.options import Options
+
+_ANY: Final = 1
+_RESOURCES: Final = {
+    "topic": "TOPIC",
+    "group": "GROUP",
+    "transactional-id": "TRANSACTIONAL_ID",
+    "delegation-token": "DELEGATION_TOKEN",
+    "user-principal": "USER",
+}
+Wanted = dict[Resource, list[Entry]]
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code."""
+    options = Options("acls", arguments, also="command-property= bootstrap-controller=")
+    options.exit_for_help()
+    _check(options)
+    try:
+        if options.has("add"):
+            _add(options)
+        elif options.has("remove"):
+            _remove(options)
+        else:
+            _list(options)
+    except Exception as error:
+        failure = of_client(error)
+        print(f"Error while executing ACL command: {failure.message}\n{failure.trace}")
+        return 1
+    return 0
+
+
+def _check(options: Options) -> None:
+    if options.has("bootstrap-server") and options.has("authorizer"):
+        options.usage_error("Only one of --bootstrap-server or --authorizer must be specified")
+    if not options.has("bootstrap-server"):
+        options.require("authorizer-properties")
+        options.usage_error("ACLs of ZooKeeper are not supported by this command: give --bootstrap-server")
+    if options.has("authorizer-properties"):
+        options.usage_error("The --authorizer-properties option can only be used with --authorizer option")
+    if sum(map(options.has, ("add", "remove", "list"))) != 1:
+        options.usage_error("Command must include exactly one action: --list, --add, --remove. ")
+    options.forbid(
+        "list", "producer", "consumer", "allow-host", "allow-principal", "deny-host", "deny-principal"
+    )
+    for role in ("producer", "consumer"):
+        options.forbid(role, "operation", "deny-principal", "deny-host")
+    if options.has("principal") and not options.has("list"):
+        options.usage_error("The --principal option is only available if --list is set")
+    if options.has("producer") and not options.has("topic"):
+        options.usage_error("With --producer you must specify a --topic")
+    if options.has("idempotent") and not options.has("producer"):
+        options.usage_error("The --idempotent option is only available if --producer is set")
+    alone = not options.has("producer")
+    if options.has("consumer") and (
+        not options.has("topic")
+        or not options.has("group")
+        or (alone and (options.has("cluster") or options.has("transactional-id")))
+    ):
+        options.usage_error(
+            "With --consumer you must specify a --topic and a --group and no --cluster or "
+            "--transactional-id option should be specified."
+        )
+
+
+# --- the actions
+
+
+def _add(options: Options) -> None:
+    from kafka_compat.protocol.messages.create_acls import AclCreation
+
+    pattern = _pattern(options)
+    if pattern in ("ANY", "MATCH"):
+        options.usage_error(
+            f"A '--resource-pattern-type' value of '{pattern}' is not valid when adding acls."
+        )
+    wanted = _wanted(options)
+    if not all(wanted.values()):
+        options.usage_error(
+            "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
+        )
+    cluster = cluster_of(options)
+    try:
+        for resource, entries in wanted.items():
+            if not options.as_json:
+                print(f"Adding ACLs for resource `{resource}`: \n {_shown(entries)} \n")
+            answer = _ask(
+                cluster,
+                ApiKey.CREATE_ACLS,
+                "createAcls",
+                lambda answer: [each.error_code for each in answer.results],
+                creations=[
+                    AclCreation(
+                        resource_type=acl_model.RESOURCES.index(resource.kind),
+                        resource_name=resource.name,
+                        resource_pattern_type=acl_model.PATTERNS.index(resource.pattern),
+                        **_numbers(entry),
+                    )
+                    for entry in entries
+                ],
+            )
+            for result in answer.results:
+                _raise(result)
+    finally:
+        cluster.close()
+    if options.as_json:
+        show.as_json(_as_json(wanted))
+
+
+def _remove(options: Options) -> None:
+    cluster = cluster_of(options)
+    removed: Wanted = {}
+    try:
+        for resource, entries in _wanted(options).items():
+            if entries:
+                what = f"remove ACLs: \n {_shown(entries)} \n from resource filter `{resource}`"
+            else:
+                what = f"delete all ACLs for resource filter `{resource}`"
+            if options.has("force") or _confirmed(f"Are you sure you want to {what}? (y/n)"):
+                _remove_from(cluster, resource, entries, removed)
+    finally:
+        cluster.close()
+    if options.as_json:
+        show.as_json(_as_json(removed))
+
+
+def _confirmed(question: str) -> bool:
+    print(question, flush=True)
+    return sys.stdin.readline().strip().lower() == "y"
+
+
+def _remove_from(cluster: Any, resource: Resource, entries: list[Entry], removed: Wanted) -> None:
+    from kafka_compat.protocol.messages.delete_acls import DeleteAclsFilter
+
+    where: dict[str, Any] = {
+        "resource_type_filter": acl_model.RESOURCES.index(resource.kind),
+        "resource_name_filter": resource.name,
+        "pattern_type_filter": acl_model.PATTERNS.index(resource.pattern),
+    }
+    anyone: dict[str, Any] = {
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": _ANY,
+        "permission_type": _ANY,
+    }
+    filters: list[dict[str, Any]] = [
+        {
+            "principal_filter": entry.principal,
+            "host_filter": entry.host,
+            "operation": acl_model.OPERATIONS.index(entry.operation),
+            "permission_type": acl_model.PERMISSIONS.index(entry.permission),
+        }
+        for entry in entries
+    ] or [anyone]
+    answer = _ask(
+        cluster,
+        ApiKey.DELETE_ACLS,
+        "deleteAcls",
+        lambda answer: [each.error_code for each in answer.filter_results],
+        filters=[DeleteAclsFilter(**where, **each) for each in filters],
+    )
+    for result in answer.filter_results:
+        _raise(result)
+        for match in result.matching_acls:
+            _raise(match)
+            found = Resource(
+                acl_model.RESOURCES[match.resource_type],
+                match.resource_name,
+                acl_model.PATTERNS[match.pattern_type],
+            )
+            removed.setdefault(found, []).append(_entry(match))
+
+
+def _list(options: Options) -> None:
+    cluster = cluster_of(options)
+    try:
+        filters: list[Resource | None] = [*_resources(options)] or [None]
+        found: Wanted = {}
+        for one in filters:
+            for resource, entries in _described(cluster, one).items():
+                kept = found.setdefault(resource, [])
+                kept += [entry for entry in entries if entry not in kept]
+    finally:
+        cluster.close()
+    principals = [acl_model.principal_of(text.strip()) for text in options.values("principal")]
+    if options.as_json:
+        if principals:
+            found = {
+                resource: kept
+                for resource, entries in found.items()
+                if (kept := [entry for entry in entries if entry.principal in principals])
+            }
+        show.as_json(_as_json(found))
+        return
+    if not principals:
+        _print(found)
+    for principal in dict.fromkeys(principals):
+        print(f"ACLs for principal `{principal}`")
+        own = {
+            resource: [entry for entry in entries if entry.principal == principal]
+            for resource, entries in found.items()
+        }
+        _print({resource: entries for resource, entries in own.items() if entries})
+
+
+def _print(found: Wanted) -> None:
+    for resource, entries in found.items():
+        print(f"Current ACLs for resource `{resource}`: \n {_shown(entries)} \n")
+
+
+def _described(cluster: Any, resource: Resource | None) -> Wanted:
+    kind, name, pattern = (
+        (_ANY, None, _ANY)
+        if resource is None
+        else (
+            acl_model.RESOURCES.index(resource.kind),
+            resource.name,
+            acl_model.PATTERNS.index(resource.pattern),
+        )
+    )
+    try:
+        answer = cluster.ask(
+            ApiKey.DESCRIBE_ACLS,
+            "describeAcls",
+            resource_type_filter=kind,
+            resource_name_filter=name,
+            pattern_type_filter=pattern,
+            principal_filter=None,
+            host_filter=None,
+            operation=_ANY,
+            permission_type=_ANY,
+        )
+    except KafkaError as error:
+        raise executed(of_client(error)) from None
+    _raise(answer)
+    return {
+        Resource(
+            acl_model.RESOURCES[each.resource_type], each.resource_name, acl_model.PATTERNS[each.pattern_type]
+        ): [_entry(one) for one in each.acls]
+        for each in answer.resources
+    }
+
+
+# --- what the command line means
+
+
+def _pattern(options: Options) -> str:
+    return acl_model.pattern_of(options.value("resource-pattern-type", "LITERAL") or "")
+
+
+def _resources(options: Options) -> list[Resource]:
+    pattern = _pattern(options)
+    found = [Resource("TOPIC", name.strip(), pattern) for name in options.values("topic")]
+    if pattern == "LITERAL" and (options.has("cluster") or options.has("idempotent")):
+        found.append(CLUSTER)
+    for flag, kind in _RESOURCES.items():
+        if flag != "topic":
+            found += [Resource(kind, name.strip(), pattern) for name in options.values(flag)]
+    return list(dict.fromkeys(found))
+
+
+def _wanted(options: Options) -> Wanted:
+    found: Wanted = {}
+    resources = _resources(options)
+    if not resources:
+        options.usage_error(
+            "You must provide at least one resource: --topic <topic> or --cluster or --group <group> or "
+            "--delegation-token <Delegation Token ID>"
+        )
+    if not options.has("producer") and not options.has("consumer"):
+        operations = [acl_model.operation_of(text.strip()) for text in options.values("operation")]
+        entries = _entries(options, operations or ["ALL"])
+        found = {resource: entries for resource in resources}
+    if options.has("producer"):
+        for resource in resources:
+            if resource.kind == "TOPIC":
+                found[resource] = _entries(options, ["WRITE", "DESCRIBE", "CREATE"])
+            elif resource.kind == "TRANSACTIONAL_ID":
+                found[resource] = _entries(options, ["WRITE", "DESCRIBE"])
+        if options.has("idempotent"):
+            found[CLUSTER] = _entries(options, ["IDEMPOTENT_WRITE"])
+    if options.has("consumer"):
+        for resource in resources:
+            if resource.kind in ("TOPIC", "GROUP"):
+                operations = ["READ", "DESCRIBE"] if resource.kind == "TOPIC" else ["READ"]
+                both = _entries(options, operations) + found.get(resource, [])
+                found[resource] = list(dict.fromkeys(both))
+    for resource, entries in found.items():
+        supported = acl_model.SUPPORTED[resource.kind].split()
+        if any(entry.operation not in supported for entry in entries):
+            told = acl_model.told_operations(resource.kind)
+            options.usage_error(f"ResourceType {resource.kind} only supports operations {told}")
+    return found
+
+
+def _entries(options: Options, operations: list[str]) -> list[Entry]:
+    found = []
+    for word, permission in (("allow", "ALLOW"), ("deny", "DENY")):
+        principals = [acl_model.principal_of(text.strip()) for text in options.values(f"{word}-principal")]
+        hosts = [text.strip() for text in options.values(f"{word}-host")] or ["*"]
+        found += [
+            Entry(principal, host, operation, permission)
+            for principal in principals
+            for operation in operations
+            for host in hosts
+        ]
+    return list(dict.fromkeys(found))
+
+
+# --- what they share
+
+
+def _ask(cluster: Any, key: ApiKey, call: str, codes: Any, **request: Any) -> Any:
+    try:
+        return cluster.ask_controller(key, call, codes, **request)
+    except KafkaError as error:
+        raise executed(of_client(error)) from None
+
+
+def _raise(result: Any) -> None:
+    if result.error_code:
+        raise executed(failure_of(result.error_code, result.error_message))
+
+
+def _numbers(entry: Entry) -> dict[str, Any]:
+    return {
+        "principal": entry.principal,
+        "host": entry.host,
+        "operation": acl_model.OPERATIONS.index(entry.operation),
+        "permission_type": acl_model.PERMISSIONS.index(entry.permission),
+    }
+
+
+def _entry(told: Any) -> Entry:
+    operation = acl_model.OPERATIONS[told.operation]
+    return Entry(told.principal, told.host, operation, acl_model.PERMISSIONS[told.permission_type])
+
+
+def _shown(entries: list[Entry]) -> str:
+    return "\n".join(f"\t{entry}" for entry in entries)
+
+
+def _as_json(found: Wanted) -> list[dict[str, Any]]:
+    return [
+        {
+            "resource_type": resource.kind,
+            "name": resource.name,
+            "pattern_type": resource.pattern,
+            "entries": [entry._asdict() for entry in entries],
+        }
+        for resource, entries in found.items()
+    ]

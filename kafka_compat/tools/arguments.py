@@ -1,0 +1,161 @@
+"""The flags of those of Kafka's commands that use argparse4j; its messages, justified as it justifies
+them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, NoReturn
+
+_HELP: Final = os.path.join(os.path.dirname(__file__), "help")
+_WIDTH: Final = 75
+_BITS: Final = {"Short": 16, "Integer": 32, "Long": 64}
+
+
+class Argument(NamedTuple):
+    """`kind` is String, Short, Integer, Long, Double, or True for a flag without an argument, List for one
+    with several.
+    """
+
+    kind: str = "String"
+    is_required: bool = False
+
+
+class Arguments(dict[str, str]):
+    """What was given, by the names of the flags without their dashes; those of a List have lines."""
+
+    def integer(self, name: str) -> int | None:
+        """A number that was checked to be one."""
+        return int(self[name]) if name in self else None
+
+
+def parse(
+    program: str,
+    page: str,
+    known: Mapping[str, Argument],
+    arguments: Sequence[str],
+    *,
+    until: Sequence[str] = (),
+) -> tuple[Arguments, list[str]]:
+    """What flags gave, and what is left from the first word on that is none of them: one of `until`. `page`
+    is the file of the help. Ends the program for --help and for what is wrong.
+    """
+    found = Arguments()
+    rest = list(reversed(arguments))
+    while rest:
+        word = rest.pop()
+        name, equals, value = word.removeprefix("--").partition("=")
+        if word in ("-h", "--help"):
+            print("\n".join(_lines(page)))
+            sys.exit(1)
+        if not word.startswith("-") or len(word) == 1:
+            command = _meant(word, until)
+            if command is not None:
+                return found, [command, *reversed(rest)]
+            if until:
+                choices = ", ".join(f"'{one}'" for one in until)
+                fail(program, page, f"invalid choice: '{word}' (choose from {choices})")
+            fail(program, page, f"unrecognized arguments: '{word}'")
+        full = _meant(name, tuple(known))
+        if not word.startswith("--") or full is None:
+            fail(program, page, f"unrecognized arguments: '{word}'")
+        name = full
+        kind = known[name].kind
+        if kind == "True":
+            found[name] = "true"
+            continue
+        values = [value] if equals else _values(rest, kind == "List")
+        if not values:
+            how_many = "1 argument(s)" if kind == "List" else "one argument"
+            fail(program, page, f"argument --{name}: expected {how_many}")
+        for text in values:
+            _check(program, page, name, kind, text)
+        found[name] = "\n".join(values)
+    return found, []
+
+
+def check_required(program: str, page: str, known: Mapping[str, Argument], found: Arguments) -> None:
+    """End where a flag is missing."""
+    for name, argument in reversed(list(known.items())):
+        if argument.is_required and name not in found:
+            fail(program, page, f"argument --{name} is required")
+
+
+def _meant(word: str, names: Sequence[str]) -> str | None:
+    """The one name that the word is, or begins."""
+    if word in names:
+        return word
+    found = [name for name in names if name.startswith(word)]
+    return found[0] if len(found) == 1 else None
+
+
+def _values(rest: list[str], several: bool) -> list[str]:
+    found: list[str] = []
+    while rest and (several or not found) and (not rest[-1].startswith("-") or _is_number(rest[-1])):
+        found.append(rest.pop())
+    return found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _check(program: str, page: str, name: str, kind: str, text: str) -> None:
+    if kind == "Double":
+        is_one = _is_number(text)
+    elif kind in _BITS:
+        bound = 1 << (_BITS[kind] - 1)
+        is_one = text.lstrip("+-").isdecimal() and -bound <= int(text) < bound
+    else:
+        return
+    if not is_one:
+        why = f'For input string: "{text}"'
+        if kind != "Double" and text.lstrip("+-").isdecimal() and kind == "Short":
+            why = f'Value out of range. Value:"{text}" Radix:10'
+        fail(program, page, f"argument --{name}: could not convert '{text}' to {kind} ({why})")
+
+
+def fail(program: str, page: str, message: str) -> NoReturn:
+    """End with how the command is used, and what is wrong."""
+    lines = _lines(page)
+    end = lines.index("") if "" in lines else len(lines)
+    usage = lines[:end]
+    print("\n".join([*usage, justified(f"{program}: error: {message}")]), file=sys.stderr)
+    sys.exit(1)
+
+
+def help_of(page: str) -> str:
+    """The whole help."""
+    return "\n".join(_lines(page))
+
+
+def _lines(page: str) -> list[str]:
+    with open(os.path.join(_HELP, f"{page}.txt"), encoding="utf-8") as file:
+        return file.read().rstrip("\n").split("\n")
+
+
+def justified(text: str) -> str:
+    """Lines of 75 letters, filled with blanks from their middle on, save the last."""
+    lines: list[list[str]] = [[]]
+    for word in text.split(" "):
+        if lines[-1] and len(" ".join([*lines[-1], word])) >= _WIDTH:
+            lines.append([])
+        lines[-1].append(word)
+    return "\n".join([*map(_filled, lines[:-1]), " ".join(lines[-1])])
+
+
+def _filled(words: list[str]) -> str:
+    gaps = len(words) - 1
+    if not gaps:
+        return words[0]
+    each, more = divmod(_WIDTH - sum(map(len, words)), gaps)
+    first = (gaps - more + 1) // 2
+    found = words[0]
+    for gap, word in enumerate(words[1:]):
+        found += " " * (each + (first <= gap < first + more)) + word
+    return found

@@ -1,0 +1,59 @@
+"""Which groups and partitions a command of kafka-consumer-groups is about, and how its failures are told."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_compat.tools.failure import Failure, executed, illegal_argument, of_client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_compat.client.cluster import Cluster
+    from kafka_compat.client.partitions import TopicPartition
+    from kafka_compat.tools.options import Options
+
+SCENARIOS: Final = (
+    "to-offset",
+    "to-current",
+    "to-datetime",
+    "from-file",
+    "by-duration",
+    "to-earliest",
+    "to-latest",
+    "shift-by",
+)
+"""The flags that say where --reset-offsets goes."""
+
+
+def wrapped(error: Exception, *, runtime: bool = True) -> Failure:
+    """What a call of the admin client comes to in Kafka's command, which waits for it in a future."""
+    cause = of_client(error)
+    found = executed(cause)
+    return Failure("java.lang.RuntimeException", str(found), found) if runtime else found
+
+
+def groups_meant(cluster: Cluster, options: Options) -> list[str]:
+    """Those of --group, or all. Raises Failure."""
+    from kafka_compat.client.groups import list_groups as listed
+
+    if not options.has("all-groups"):
+        return list(dict.fromkeys(options.values("group")))
+    try:
+        return [group.group_id for group in listed(cluster)]
+    except Exception as error:
+        raise wrapped(error) from error
+
+
+def partitions_in(argument: str) -> list[TopicPartition]:
+    """Of TOPIC:0,1,2. Raises Failure."""
+    parts = argument.split(":")
+    if len(parts) != 2:
+        raise illegal_argument(f"Invalid topic arg '{argument}', expected topic name and partitions")
+    found = []
+    for text in parts[1].split(","):
+        try:
+            found.append((parts[0], int(text)))
+        except ValueError:
+            message = f"Invalid partition '{text}' specified in topic arg '{argument}''"
+            raise illegal_argument(message) from None
+    return found

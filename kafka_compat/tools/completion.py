@@ -1,0 +1,77 @@
+"""kafka-compat completion SHELL: what a shell has to know to complete the flags of Kafka's commands."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Final
+
+from kafka_compat.tools.options import JSON, WITHOUT_JSON, Flag, flags_of
+from kafka_compat.tools.registry import TOOLS
+
+SHELLS: Final = ("bash", "zsh", "fish")
+_TEXT_MAX: Final = 70
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `completion` to the command line."""
+    parser = subparsers.add_parser(
+        "completion",
+        help="complete the flags of Kafka's commands in a shell",
+        description='Print what the shell has to run: eval "$(kafka-compat completion bash)" in ~/.bashrc, '
+        "the same with zsh in ~/.zshrc, or kafka-compat completion fish | source in config.fish.",
+    )
+    parser.add_argument("shell", choices=SHELLS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns the exit code."""
+    made = {"bash": _bash, "zsh": _zsh, "fish": _fish}[args.shell]
+    print(made({tool: _flags(tool) for tool in sorted(TOOLS)}))
+    return 0
+
+
+def _flags(tool: str) -> list[Flag]:
+    own = [] if tool in WITHOUT_JSON else [Flag(JSON, "none", False, "Print JSON.")]
+    return [*flags_of(tool), *own]
+
+
+def _bash(flags: dict[str, list[Flag]]) -> str:
+    words = {tool: " ".join(f"--{flag.name}" for flag in found) for tool, found in flags.items()}
+    cases = "\n".join(f"    {tool}) words='{found}';;" for tool, found in words.items())
+    names = " ".join(f"kafka-{tool} kafka-{tool}.sh" for tool in flags)
+    return f"""\
+_kafka_compat() {{
+  local tool=${{COMP_WORDS[0]##*/}} words=
+  tool=${{tool%.sh}}
+  tool=${{tool#kafka-}}
+  if [ "$tool" = compat ]; then
+    if [ "$COMP_CWORD" = 1 ]; then
+      COMPREPLY=($(compgen -W '{" ".join(flags)}' -- "$2"))
+      return
+    fi
+    tool=${{COMP_WORDS[1]}}
+  fi
+  case $tool in
+{cases}
+  esac
+  case $2 in
+    -*) COMPREPLY=($(compgen -W "$words" -- "$2"));;
+    *) COMPREPLY=();;
+  esac
+}}
+complete -o default -F _kafka_compat kafka-compat {names}"""
+
+
+def _zsh(flags: dict[str, list[Flag]]) -> str:
+    return f"autoload -U +X bashcompinit && bashcompinit\n{_bash(flags)}"
+
+
+def _fish(flags: dict[str, list[Flag]]) -> str:
+    lines = [f"complete -c kafka-compat -n __fish_use_subcommand -a {tool}" for tool in flags]
+    for tool, found in flags.items():
+        for flag in found:
+            text = flag.text[:_TEXT_MAX].replace("\\", "").replace("'", "")
+            rest = f"-l {flag.name}{'' if flag.argument == 'none' else ' -r'} -d '{text}'"
+            lines.append(f"complete -c kafka-compat -n '__fish_seen_subcommand_from {tool}' {rest}")
+            lines += [f"complete -c {name} {rest}" for name in (f"kafka-{tool}", f"kafka-{tool}.sh")]
+    return "\n".join(lines)

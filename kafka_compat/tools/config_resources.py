@@ -1,0 +1,173 @@
+"""kafka-configs of what has settings: topics, brokers, loggers, client metrics, groups."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kafka_compat.errors import KafkaError
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.tools import show
+from kafka_compat.tools.failure import (
+    Failure,
+    executed,
+    failure_of,
+    illegal_argument,
+    invalid_configuration,
+    of_client,
+)
+from kafka_compat.tools.options import Options
+
+_RESOURCES: Final = {
+    "topics": 2,
+    "brokers": 4,
+    "broker-loggers": 8,
+    "client-metrics": 16,
+    "groups": 32,
+}
+_SOURCES: Final = {
+    0: "UNKNOWN",
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
+    7: "DYNAMIC_CLIENT_METRICS_CONFIG",
+    8: "DYNAMIC_GROUP_CONFIG",
+}
+_OWN_SOURCE: Final = {"topics": 1, "client-metrics": 7, "groups": 8}
+_SET: Final = 0
+_DELETE: Final = 1
+
+
+def describe_resources(cluster: Any, options: Options, kind: str, names: list[str]) -> None:
+    """--describe. Raises Failure."""
+    everything = options.has("all")
+    told = []
+    for name in names[:1] or _all_names(cluster, kind):
+        if not options.as_json and name:
+            print(f"{'All' if everything else 'Dynamic'} configs for {kind[:-1]} {name} are:")
+        elif not options.as_json:
+            print(f"Default configs for {kind} in the cluster are:")
+        found = _configs(cluster, kind, name, everything, with_synonyms=True)
+        if options.as_json:
+            told.append({"type": kind, "name": name, "configs": [_as_json(each) for each in found]})
+            continue
+        for each in found:
+            synonyms = ", ".join(
+                f"{_SOURCES.get(one.source)}:{one.name}={_text(one.value)}" for one in each.synonyms
+            )
+            sensitive = "true" if each.is_sensitive else "false"
+            print(f"  {each.name}={_text(each.value)} sensitive={sensitive} synonyms={{{synonyms}}}")
+    if options.as_json:
+        show.as_json(told)
+
+
+def _text(value: str | None) -> str:
+    return "null" if value is None else value
+
+
+def _as_json(config: Any) -> dict[str, Any]:
+    return {
+        "name": config.name,
+        "value": config.value,
+        "source": _SOURCES.get(config.config_source, "UNKNOWN"),
+        "sensitive": config.is_sensitive,
+        "read_only": config.read_only,
+        "synonyms": [
+            {"name": one.name, "value": one.value, "source": _SOURCES.get(one.source, "UNKNOWN")}
+            for one in config.synonyms
+        ],
+    }
+
+
+def _all_names(cluster: Any, kind: str) -> list[str]:
+    if kind == "topics":
+        return [topic.name for topic in cluster.metadata(None, "listTopics").topics]
+    if kind in ("brokers", "broker-loggers"):
+        return [*(str(node.node_id) for node in cluster.brokers()), ""]
+    try:
+        answer = cluster.ask(
+            ApiKey.LIST_CONFIG_RESOURCES, "listConfigResources", resource_types=[_RESOURCES[kind]]
+        )
+    except KafkaError as error:
+        raise executed(of_client(error)) from None
+    if answer.error_code:
+        raise executed(failure_of(answer.error_code))
+    return [each.resource_name for each in answer.config_resources]
+
+
+def _configs(cluster: Any, kind: str, name: str, everything: bool, *, with_synonyms: bool) -> list[Any]:
+    from kafka_compat.protocol.messages.describe_configs import DescribeConfigsResource
+
+    _check_name(kind, name)
+    resource = DescribeConfigsResource(
+        resource_type=_RESOURCES[kind], resource_name=name, configuration_keys=None
+    )
+    answer = _ask(
+        cluster,
+        kind,
+        name,
+        ApiKey.DESCRIBE_CONFIGS,
+        "describeConfigs",
+        {"resources": [resource], "include_synonyms": with_synonyms},
+    )
+    (result,) = answer.results
+    if result.error_code:
+        raise executed(failure_of(result.error_code, result.error_message))
+    own = _OWN_SOURCE.get(kind)
+    if kind == "brokers":
+        own = 2 if name else 3
+    found = [each for each in result.configs if everything or own is None or each.config_source == own]
+    return sorted(found, key=lambda each: str(each.name))
+
+
+def _check_name(kind: str, name: str) -> None:
+    if kind == "topics" and name:
+        from kafka_compat.metadata.topic_names import check_topic_name
+
+        try:
+            check_topic_name(name)
+        except KafkaError as error:
+            reason = error.message.removeprefix("Topic name is invalid: ")
+            text = f"Topic name is invalid: {reason}"
+            raise Failure("org.apache.kafka.common.errors.InvalidTopicException", text) from None
+    elif kind in ("brokers", "broker-loggers") and name and not name.removeprefix("-").isdecimal():
+        raise illegal_argument(f"The entity name for {kind} must be a valid integer broker id, found: {name}")
+
+
+def _ask(cluster: Any, kind: str, name: str, key: ApiKey, call: str, request: dict[str, Any]) -> Any:
+    try:
+        if kind in ("brokers", "broker-loggers") and name:
+            return cluster.ask_broker(int(name), key, call, **request)
+        return cluster.ask(key, call, **request)
+    except KafkaError as error:
+        raise executed(of_client(error)) from None
+
+
+def alter_resource(cluster: Any, kind: str, name: str, added: dict[str, str], deleted: list[str]) -> None:
+    """--alter. Raises Failure."""
+    from kafka_compat.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
+
+    old = {each.name for each in _configs(cluster, kind, name, False, with_synonyms=False)}
+    missing = [each for each in deleted if each not in old]
+    if kind == "broker-loggers":
+        missing += [each for each in added if each not in old]
+        if missing:
+            raise invalid_configuration(f"Invalid broker logger(s): {','.join(missing)}")
+    elif missing:
+        raise invalid_configuration(f"Invalid config(s): {','.join(missing)}")
+    changes = [AlterableConfig(name=key, config_operation=_SET, value=value) for key, value in added.items()]
+    changes += [AlterableConfig(name=key, config_operation=_DELETE, value="") for key in deleted]
+    resource = AlterConfigsResource(resource_type=_RESOURCES[kind], resource_name=name, configs=changes)
+    answer = _ask(
+        cluster,
+        kind,
+        name,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        "incrementalAlterConfigs",
+        {"resources": [resource]},
+    )
+    (result,) = answer.responses
+    if result.error_code:
+        raise executed(failure_of(result.error_code, result.error_message))

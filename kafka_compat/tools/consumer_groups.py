@@ -1,0 +1,274 @@
+"""kafka-consumer-groups: groups are listed, described, deleted, and their offsets moved."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from kafka_compat.tools import show
+from kafka_compat.tools.admin import cluster_of
+from kafka_compat.tools.chosen_groups import SCENARIOS, groups_meant, partitions_in, wrapped
+from kafka_compat.tools.failure import Failure, failure_of, illegal_argument, of_client
+from kafka_compat.tools.options import Options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_compat.client.cluster import Cluster
+    from kafka_compat.client.partitions import TopicPartition
+
+TIMEOUT_MS: Final = 5000
+STATES: Final = (
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Stable",
+    "Dead",
+    "Empty",
+    "Assigning",
+    "Reconciling",
+)
+TYPES: Final = ("Consumer", "Classic")
+_WIDTH_MIN: Final = 15
+_ACTIONS: Final = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
+_ONLY_WITH: Final = {
+    "members": ("describe",),
+    "verbose": ("describe",),
+    "offsets": ("describe",),
+    "state": ("describe", "list"),
+    "type": ("list",),
+}
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code. Raises Failure."""
+    options = Options("consumer-groups", arguments, also="command-property=")
+    _check(options)
+    cluster = cluster_of(options)
+    cluster.timeout_s = (options.integer("timeout", 64) or TIMEOUT_MS) / 1000
+    try:
+        _act(cluster, options)
+    except Exception as error:
+        failure = of_client(error)
+        if failure.kind == "java.lang.IllegalArgumentException":
+            options.usage_error(failure.message or "")
+        print(f"\nError: Executing consumer group command failed due to {failure.message}")
+        sys.stdout.flush()
+        print(failure.trace, end="", file=sys.stderr)
+    finally:
+        cluster.close()
+    return 0
+
+
+def _act(cluster: Cluster, options: Options) -> None:
+    if options.has("list"):
+        list_groups(cluster, options)
+    elif options.has("describe"):
+        from kafka_compat.tools.described_groups import describe
+
+        describe(cluster, options)
+    elif options.has("delete"):
+        delete_groups(cluster, options)
+    elif options.has("reset-offsets"):
+        from kafka_compat.tools.reset_offsets import reset_offsets
+
+        reset_offsets(cluster, options)
+    else:
+        delete_offsets(cluster, options)
+
+
+def _check(options: Options) -> None:
+    for name, actions in _ONLY_WITH.items():
+        if options.has(name) and not any(map(options.has, actions)) and not options.has("help"):
+            text = f"Option(s) [{name}] are unavailable given other options on the command line"
+            raise Failure("joptsimple.UnavailableOptionException", text)
+    options.exit_for_help()
+    options.require("bootstrap-server")
+    if options.has("describe"):
+        _needs_groups(options, "describe")
+        one_of = ("members", "offsets", "state")
+        if sum(map(options.has, one_of)) > 1:
+            listed = ", ".join(f"[{name}]" for name in one_of)
+            options.usage_error(f"Option [describe] takes at most one of these options: {listed}")
+        if options.value("state") is not None:
+            options.usage_error("Option [describe] does not take a value for [state]")
+    if options.has("delete"):
+        _needs_groups(options, "delete")
+        if options.has("topic"):
+            options.usage_error(
+                "The consumer does not support topic-specific offset deletion from a consumer group."
+            )
+    if options.has("delete-offsets") and not (options.has("group") and options.has("topic")):
+        options.usage_error("Option [delete-offsets] takes the following options: [topic], [group]")
+    if options.has("reset-offsets"):
+        _check_reset(options)
+    options.forbid("group", "all-groups")
+    options.forbid("group", "list")
+    options.forbid("topic", "list", "describe")
+    if sum(map(options.has, _ACTIONS)) != 1:
+        options.usage_error(
+            "Command must include exactly one action: --list, --describe, --delete, --reset-offsets, "
+            "--delete-offsets"
+        )
+
+
+def _check_reset(options: Options) -> None:
+    if options.has("dry-run") and options.has("execute"):
+        options.usage_error("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+    if not options.has("dry-run") and not options.has("execute"):
+        print(
+            "WARN: No action will be performed as the --execute option is missing.In a future major release, "
+            "the default behavior of this command will be to prompt the user before executing the reset "
+            "rather than doing a dry run. You should add the --dry-run option explicitly if you are "
+            "scripting this command and want to keep the current default behavior without prompting.",
+            file=sys.stderr,
+        )
+    _needs_groups(options, "reset-offsets")
+    for name in (
+        "to-offset",
+        "to-datetime",
+        "by-duration",
+        "to-earliest",
+        "to-latest",
+        "to-current",
+        "shift-by",
+        "from-file",
+    ):
+        options.forbid(name, *(other for other in SCENARIOS if other != name))
+
+
+def _needs_groups(options: Options, action: str) -> None:
+    if not options.has("group") and not options.has("all-groups"):
+        options.usage_error(f"Option [{action}] takes one of these options: [group], [all-groups]")
+
+
+# --- the actions
+
+
+def list_groups(cluster: Cluster, options: Options) -> None:
+    """Raises Failure."""
+    from kafka_compat.client.groups import list_groups as listed
+
+    with_type, with_state = options.has("type"), options.has("state")
+    types = _chosen(options.value("type"), TYPES, "types", "types") if with_type else set()
+    states = _chosen(options.value("state"), STATES, "state", "states") if with_state else set()
+    try:
+        groups = listed(cluster)
+    except Exception as error:
+        raise wrapped(error, runtime=not (with_type or with_state)) from error
+    groups = [
+        group
+        for group in groups
+        if (not types or group.type in types) and (not states or group.state in states)
+    ]
+    if options.as_json:
+        show.as_json(
+            [{"group": group.group_id, "type": group.type, "state": group.state} for group in groups]
+        )
+        return
+    if not with_type and not with_state:
+        for group in groups:
+            print(group.group_id)
+        return
+    width = max([_WIDTH_MIN, *(len(group.group_id) for group in groups)]) + 10
+    rows = [("GROUP", "TYPE", "STATE")]
+    rows += [(group.group_id, group.type or "Unknown", group.state or "Unknown") for group in groups]
+    for name, kind, state in rows:
+        line = f"{name:<{width}}"
+        line += f" {kind:<20}" if with_type else ""
+        print(line + (f" {state:<20}" if with_state else ""))
+
+
+def _chosen(text: str | None, known: tuple[str, ...], what: str, many: str) -> set[str]:
+    """The names in a list, in whatever case. Raises Failure."""
+    by_name = {name.lower(): name for name in known}
+    wanted = [item.strip().lower() for item in text.split(",")] if text else []
+    if any(item not in by_name for item in wanted):
+        raise illegal_argument(f"Invalid {what} list '{text}'. Valid {many} are: {', '.join(known)}")
+    return {by_name[item] for item in wanted}
+
+
+def delete_groups(cluster: Cluster, options: Options) -> None:
+    """Raises Failure."""
+    from kafka_compat.client.groups import delete_group
+
+    deleted: list[str] = []
+    failed: dict[str, Failure] = {}
+    for group_id in groups_meant(cluster, options):
+        try:
+            delete_group(cluster, group_id)
+            deleted.append(group_id)
+        except Exception as error:
+            failed[group_id] = wrapped(error, runtime=False)
+    if options.as_json:
+        errors = {group_id: failure.message for group_id, failure in failed.items()}
+        show.as_json([{"group": group_id, "error": errors.get(group_id)} for group_id in [*deleted, *failed]])
+        return
+    if not failed:
+        print(f"Deletion of requested consumer groups ('{', '.join(deleted)}') was successful.")
+        return
+    print("\nError: Deletion of some consumer groups failed:")
+    for group_id, failure in failed.items():
+        print(f"* Group '{group_id}' could not be deleted due to: {failure}")
+    if deleted:
+        # So it stands in Kafka's command, quotes and all.
+        names = "'".join(deleted)
+        print(f"\nThese consumer groups were deleted successfully: '{names}', '")
+
+
+_SAID: Final = {
+    24: "'{0}' is not valid.",
+    69: "'{0}' does not exist.",
+    30: "Access to '{0}' is not authorized.",
+    68: "Deleting offsets of a consumer group '{0}' is forbidden if the group is not empty.",
+    86: "Encounter some partition level error, see the follow-up details:",
+    29: "Encounter some partition level error, see the follow-up details:",
+    3: "Encounter some partition level error, see the follow-up details:",
+}
+"""What is said of an error code; {0} is the group."""
+
+
+def delete_offsets(cluster: Cluster, options: Options) -> None:
+    """Raises Failure."""
+    from kafka_compat.client.groups import delete_offsets as delete
+    from kafka_compat.client.partition_offsets import partitions_of
+    from kafka_compat.errors import ErrorCode, KafkaError
+
+    group_id, topics = options.given("group"), options.values("topic")
+    partitions = {place for topic in topics if ":" in topic for place in partitions_in(topic)}
+    outcome: dict[TopicPartition, int] = {}
+    for topic in topics:
+        if ":" not in topic:
+            try:
+                found = partitions_of(cluster, [topic], "describeTopics")[topic]
+                partitions |= {(topic, number) for number in found}
+            except KafkaError as error:
+                outcome[topic, -1] = error.code
+    overall = 0
+    try:
+        codes = delete(cluster, group_id, partitions)
+    except KafkaError as error:
+        overall = error.code
+        codes = dict.fromkeys(partitions, overall)
+    outcome |= codes
+    overall = overall or next((code for code in codes.values() if code), 0)
+    if options.as_json:
+        show.as_json(
+            [
+                {"topic": topic, "partition": number if number >= 0 else None, "error": _error_text(code)}
+                for (topic, number), code in sorted(outcome.items())
+            ]
+        )
+        return
+    if not overall:
+        print(f"Request succeed for deleting offsets with topic {', '.join(topics)} group {group_id}")
+    else:
+        unknown = f"Encounter some unknown error: {ErrorCode(overall).name}"
+        print(f"\nError: {_SAID.get(overall, unknown).format(group_id)}")
+    rows = [("TOPIC", "PARTITION", "STATUS")]
+    for (topic, number), code in sorted(outcome.items(), key=lambda item: f"{item[0][0]}{item[0][1]}"):
+        where = str(number) if number >= 0 else "Not Provided"
+        rows.append((topic, where, f"Error: :{_error_text(code)}" if code else "Successful"))
+    print("".join(f"\n{topic:<30} {where:<15} {status:<15}" for topic, where, status in rows))
+
+
+def _error_text(code: int) -> str | None:
+    return str(failure_of(code)) if code else None

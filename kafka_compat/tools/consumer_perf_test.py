@@ -1,0 +1,206 @@
+"""kafka-consumer-perf-test: how fast records are read."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from random import Random
+from typing import Any, Final
+
+from kafka_compat.tools import show
+from kafka_compat.tools.admin import settings_of
+from kafka_compat.tools.failure import Failure, illegal_argument, log, of_client
+from kafka_compat.tools.options import Options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_compat.client.fetcher import Fetcher
+    from kafka_compat.client.group_consumer import GroupConsumer
+
+_CLIENT_ID: Final = "perf-consumer-client"
+_ALSO: Final = "command-property= command-config= include="
+_MEBIBYTE: Final = 1024 * 1024
+_POLL_S: Final = 0.1
+_DATE_FORMAT: Final = "yyyy-MM-dd HH:mm:ss:SSS"
+_LAST: Final = "rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
+_FIELDS: Final = {"y": "%Y", "M": "%m", "d": "%d", "H": "%H", "m": "%M", "s": "%S"}
+_NAMES: Final = (
+    "start_time",
+    "end_time",
+    "mebibytes",
+    "mebibytes_per_s",
+    "messages",
+    "messages_per_s",
+    "rebalance_ms",
+    "fetch_ms",
+    "fetch_mebibytes_per_s",
+    "fetch_messages_per_s",
+)
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code. Raises Failure."""
+    options = _options(arguments)
+    settings = _settings(options)
+    interval_ms = options.integer("reporting-interval", 64)
+    if interval_ms is not None and interval_ms <= 0:
+        raise illegal_argument("Reporting interval must be greater than 0.")
+    from kafka_compat.client.cluster import Cluster
+    from kafka_compat.client.fetcher import Fetcher, fetch_settings
+    from kafka_compat.client.group_consumer import GroupConsumer, group_settings
+
+    detailed = options.has("show-detailed-stats")
+    if not options.has("hide-header") and not options.as_json:
+        first = "time, threadId" if detailed else "start.time, end.time"
+        print(f"{first}, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, {_LAST}")
+    try:
+        fetching = fetch_settings(settings)
+    except ValueError as error:
+        raise Failure("org.apache.kafka.common.config.ConfigException", str(error)) from error
+    who = f"[Consumer clientId={settings['client.id']}, groupId={settings['group.id']}]"
+    given = {"request.timeout.ms": "305000", "default.api.timeout.ms": "310000"} | settings
+    cluster = Cluster(
+        options.value("bootstrap-server") or options.given("broker-list"),
+        given,
+        client_id=settings["client.id"],
+        warn=lambda text: log("WARN", f"{who} {text}", "org.apache.kafka.clients.NetworkClient"),
+    )
+    fetcher = Fetcher(cluster, fetching)
+    topics = [options.given("topic")]
+    consumer = GroupConsumer(cluster, fetcher, group_settings(settings), lambda: topics)
+    test = _Test(options, fetcher, consumer, detailed, (interval_ms or 5000) / 1000)
+    try:
+        row = test.run(
+            options.integer("messages", 64) or 0, (options.integer("timeout", 64) or 10_000) / 1000
+        )
+        consumer.close()
+    except Exception as error:
+        failure = of_client(error)
+        print(f"{failure.message}\n{failure.trace}", file=sys.stderr)
+        return 1
+    finally:
+        cluster.close()
+    if options.as_json:
+        show.as_json(dict(zip(_NAMES, row, strict=True)))
+    elif not detailed:
+        print(_line(row))
+    return 0
+
+
+class _Test:
+    def __init__(
+        self,
+        options: Options,
+        fetcher: Fetcher,
+        consumer: GroupConsumer,
+        detailed: bool,
+        interval_s: float,
+    ) -> None:
+        self._fetcher = fetcher
+        self._consumer = consumer
+        self._format = options.value("date-format") or _DATE_FORMAT
+        self._is_json = options.as_json
+        self._detailed = detailed
+        self._interval_s = interval_s
+        self._messages = 0
+        self._bytes = 0
+
+    def run(self, wanted: int, timeout_s: float) -> list[Any]:
+        """The numbers of the last line. Raises as `GroupConsumer.poll`."""
+        began_s = reported_s = heard_s = now_s = time.time()
+        last_messages = last_bytes = 0
+        last_joining_s = 0.0
+        while self._messages < wanted and now_s - heard_s <= timeout_s:
+            self._consumer.poll(_POLL_S)
+            now_s = time.time()
+            if self._take():
+                heard_s = now_s
+            if self._detailed and now_s - reported_s >= self._interval_s and heard_s == now_s:
+                joining_s = self._consumer.joining_s - last_joining_s
+                row = self._row(reported_s, now_s, joining_s, last_messages, last_bytes)
+                if not self._is_json:
+                    print(_line([row[1], 0, *row[2:]]), flush=True)
+                reported_s, last_messages, last_bytes = now_s, self._messages, self._bytes
+                last_joining_s = self._consumer.joining_s
+        if self._messages < wanted:
+            print(
+                "WARNING: Exiting before consuming the expected number of messages: timeout "
+                f"({int(timeout_s * 1000)} ms) exceeded. You can use the --timeout option to increase the "
+                "timeout.",
+                file=sys.stderr if self._is_json else sys.stdout,
+            )
+        return self._row(began_s, time.time(), self._consumer.joining_s, 0, 0)
+
+    def _take(self) -> bool:
+        count = 0
+        while (record := self._fetcher.take()) is not None:
+            count += 1
+            self._bytes += len(record.key or b"") + len(record.value or b"")
+        self._messages += count
+        return count > 0
+
+    def _row(
+        self, start_s: float, end_s: float, joining_s: float, last_messages: int, last_bytes: int
+    ) -> list[Any]:
+        """In the order of the columns; rates are of what came since."""
+        elapsed_s = max(end_s - start_s, 0.001)
+        joining_ms = int(joining_s * 1000)
+        fetch_ms = int(elapsed_s * 1000) - joining_ms
+        messages = self._messages - last_messages
+        mebibytes = (self._bytes - last_bytes) / _MEBIBYTE
+        fetch_s = fetch_ms / 1000
+        return [
+            _date(self._format, start_s),
+            _date(self._format, end_s),
+            self._bytes / _MEBIBYTE,
+            mebibytes / elapsed_s,
+            self._messages,
+            messages / elapsed_s,
+            joining_ms,
+            fetch_ms,
+            mebibytes / fetch_s if fetch_ms > 0 else 0.0,
+            messages / fetch_s if fetch_ms > 0 else 0.0,
+        ]
+
+
+def _line(row: list[Any]) -> str:
+    return ", ".join(f"{item:.4f}" if isinstance(item, float) else str(item) for item in row)
+
+
+def _date(pattern: str, moment_s: float) -> str:
+    """As SimpleDateFormat, of years to milliseconds in numbers."""
+    local = time.localtime(moment_s)
+
+    def field(found: re.Match[str]) -> str:
+        if found[1] == "S":
+            return f"{int(moment_s * 1000) % 1000:0{len(found[0])}d}"
+        if found[1] == "y" and len(found[0]) == 2:
+            return time.strftime("%y", local)
+        return time.strftime(_FIELDS[found[1]], local)
+
+    return re.sub(r"([yMdHmsS])\1*", field, pattern)
+
+
+def _options(arguments: list[str]) -> Options:
+    try:
+        options = Options("consumer-perf-test", arguments, also=_ALSO)
+    except Failure as failure:
+        if not failure.kind.startswith("joptsimple"):
+            raise
+        Options("consumer-perf-test", ["--help"]).usage_error(failure.message or "")
+    if not any(map(options.has, ("bootstrap-server", "broker-list", "help", "version"))):
+        options.usage_error("Missing required option(s) [bootstrap-server]")
+    options.exit_for_help()
+    options.require("topic", "messages")
+    return options
+
+
+def _settings(options: Options) -> dict[str, str]:
+    config = "command-config" if options.has("command-config") else "consumer.config"
+    settings = settings_of(options, config, "command-property")
+    settings["group.id"] = options.value("group") or f"perf-consumer-{Random().randrange(100_000)}"
+    settings["max.partition.fetch.bytes"] = options.value("fetch-size") or str(_MEBIBYTE)
+    settings["auto.offset.reset"] = "latest" if options.has("from-latest") else "earliest"
+    settings.setdefault("client.id", _CLIENT_ID)
+    return settings

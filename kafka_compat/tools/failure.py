@@ -1,0 +1,90 @@
+"""What fails in a command, told in the words of Kafka's own: the names of Java's exceptions are part of
+what its users look for and its scripts match."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Final
+
+_ERRORS: Final = os.path.join(os.path.dirname(__file__), "errors.txt")
+"""Per line: an error code, the exception that Kafka's clients make of it, and its text."""
+
+
+class Failure(Exception):
+    """`kind` is the exception's class with its package."""
+
+    def __init__(self, kind: str, message: str | None, cause: Failure | None = None) -> None:
+        super().__init__(kind if message is None else f"{kind}: {message}")
+        self.kind = kind
+        self.message = message
+        self.cause = cause
+        self.suppressed: list[Failure] = []
+
+    @property
+    def trace(self) -> str:
+        """As a stack trace, without the places in Java's files."""
+        first = "".join([f"{self}\n", *(f"\tSuppressed: {each}\n" for each in self.suppressed)])
+        return first if self.cause is None else f"{first}Caused by: {self.cause.trace}"
+
+
+def illegal_argument(message: str) -> Failure:
+    return Failure("java.lang.IllegalArgumentException", message)
+
+
+def invalid_configuration(message: str) -> Failure:
+    return Failure("org.apache.kafka.common.errors.InvalidConfigurationException", message)
+
+
+def executed(failure: Failure) -> Failure:
+    """What fails in the background of Kafka's clients comes with this around it."""
+    return Failure("java.util.concurrent.ExecutionException", str(failure), failure)
+
+
+def told(failure: Failure) -> int:
+    """What many of Kafka's commands say before they end, on stderr; their exit code."""
+    print(f"{failure.message}\n{failure.trace}", file=sys.stderr)
+    return 1
+
+
+def failure_of(code: int, message: str | None = None) -> Failure:
+    """Of an error code in an answer; with Kafka's own text for it unless the broker gave another."""
+    with open(_ERRORS, encoding="utf-8") as file:
+        for line in file:
+            number, name, text = line.rstrip("\n").split(" ", 2)
+            if int(number) == code:
+                package = "org.apache.kafka.common" + ("" if name == "InvalidRecordException" else ".errors")
+                return Failure(f"{package}.{name}", text if message is None else message)
+    return failure_of(-1, message)
+
+
+def of_client(error: Exception) -> Failure:
+    """Of what `kafka_compat.client` raises; the error itself when it is none of these."""
+    from kafka_compat.client.cluster import TimedOut
+    from kafka_compat.client.way import HandshakeFailed, WrongSettings
+    from kafka_compat.errors import KafkaError
+    from kafka_compat.security.sasl.client import Untrusted
+
+    if isinstance(error, Failure):
+        return error
+    if isinstance(error, TimedOut):
+        return Failure("org.apache.kafka.common.errors.TimeoutException", str(error))
+    if isinstance(error, KafkaError):
+        return failure_of(error.code, error.message or None)
+    if isinstance(error, WrongSettings):
+        return Failure("org.apache.kafka.common.config.ConfigException", str(error))
+    if isinstance(error, HandshakeFailed):
+        return Failure("org.apache.kafka.common.errors.SslAuthenticationException", str(error))
+    if isinstance(error, Untrusted):
+        return Failure("org.apache.kafka.common.errors.SaslAuthenticationException", str(error))
+    if isinstance(error, OSError):
+        return Failure("java.io.IOException", str(error))
+    raise error
+
+
+def log(level: str, text: str, logger: str) -> None:
+    """A line as Kafka's commands log it, to stderr."""
+    now = time.time()
+    stamp = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))},{int(now * 1000) % 1000:03}"
+    print(f"[{stamp}] {level} {text} ({logger})", file=sys.stderr)

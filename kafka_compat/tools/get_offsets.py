@@ -1,0 +1,168 @@
+"""kafka-get-offsets: offsets of partitions by time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from kafka_compat.client.leaders import ask_leaders
+from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.tools import show
+from kafka_compat.tools.admin import connected, settings_of, valid_addresses
+from kafka_compat.tools.failure import Failure, executed, of_client
+from kafka_compat.tools.options import Options
+from kafka_compat.tools.topic_names import INTERNAL
+
+_TIMES: Final = {
+    "latest": -1,
+    "earliest": -2,
+    "max-timestamp": -3,
+    "earliest-local": -4,
+    "latest-tiered": -5,
+    "earliest-pending-upload": -6,
+}
+_INT_MAX: Final = (1 << 31) - 1
+_NONE: Final = -1
+
+
+class _Terse(Exception):
+    """An error that is told without its kind."""
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code."""
+    try:
+        _run(arguments)
+        return 0
+    except _Terse as error:
+        print(f"Error occurred: {error}", file=sys.stderr)
+    except Exception as error:
+        failure = of_client(error)
+        print(f"Error occurred: {failure.message}\n{failure.trace}", file=sys.stderr)
+    return 1
+
+
+def _run(arguments: list[str]) -> None:
+    options = _options(arguments)
+    if options.has("topic-partitions") and (options.has("topic") or options.has("partitions")):
+        raise _Terse("--topic-partitions cannot be used with --topic or --partitions")
+    time_ms = _time(options.value("time", "latest") or "")
+    is_wanted = _filter(options)
+    where = "bootstrap-server" if options.has("bootstrap-server") else "broker-list"
+    cluster = connected(options.given(where), settings_of(options) | {"client.id": "GetOffsetShell"})
+    try:
+        hidden = INTERNAL if options.has("exclude-internal-topics") else ()
+        wanted = [
+            (topic.name, partition.partition_index)
+            for topic in cluster.metadata(None, "listTopics").topics
+            for partition in topic.partitions
+            if topic.name not in hidden and is_wanted(topic.name, partition.partition_index)
+        ]
+        if not wanted:
+            raise _Terse("Could not match any topic-partitions with the specified filters")
+        found = _offsets(cluster, wanted, time_ms)
+    finally:
+        cluster.close()
+    rows = []
+    for topic, partition in wanted:
+        offset = found[topic, partition]
+        if isinstance(offset, Exception):
+            text = f"Skip getting offsets for topic-partition {topic}-{partition} due to error: "
+            print(text + str(executed(of_client(offset)).message), file=sys.stderr)
+        elif offset != _NONE:
+            rows.append((topic, partition, offset))
+    rows.sort(key=lambda row: f"{row[0]}-{row[1]}")
+    if options.as_json:
+        show.as_json(
+            [{"topic": topic, "partition": index, "offset": offset} for topic, index, offset in rows]
+        )
+        return
+    for topic, partition, offset in rows:
+        print(f"{topic}:{partition}:{offset}")
+
+
+def _options(arguments: list[str]) -> Options:
+    try:
+        options = Options("get-offsets", arguments, also="command-property=")
+        needs = ("bootstrap-server", "broker-list", "help", "version")
+        if arguments and not any(map(options.has, needs)):
+            raise _Terse("Missing required option(s) [bootstrap-server]")
+    except Failure as failure:
+        raise _Terse(failure.message) from None
+    options.exit_for_help()
+    where = "bootstrap-server" if options.has("bootstrap-server") else "broker-list"
+    if not valid_addresses(options.given(where)):
+        options.usage_error("Please provide valid host:port like host1:9091,host2:9092\n")
+    return options
+
+
+def _time(text: str) -> int:
+    if text in _TIMES:
+        return _TIMES[text]
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if digits.isdecimal():
+        return int(text)
+    raise _Terse(
+        f"Malformed time argument {text}. Please use -1 or latest / -2 or earliest / -3 or max-timestamp / "
+        "-4 or earliest-local / -5 or latest-tiered, or a specified long format timestamp"
+    )
+
+
+def _filter(options: Options) -> Callable[[str, int], bool]:
+    if options.has("topic-partitions"):
+        rules = [_rule(text) for text in options.given("topic-partitions").split(",")]
+        return lambda topic, partition: any(rule(topic, partition) for rule in rules)
+    text = options.value("partitions") or ""
+    try:
+        numbers = {int(item) for item in text.split(",")} if text else set()
+    except ValueError:
+        raise _Terse(
+            f"--partitions expects a comma separated list of numeric partition ids, but received: {text}"
+        ) from None
+    matches = show.topic_filter(options.value("topic", ".*") or ".*").fullmatch
+    return lambda topic, partition: bool(matches(topic)) and (not numbers or partition in numbers)
+
+
+def _rule(text: str) -> Callable[[str, int], bool]:
+    import re
+
+    match = re.fullmatch(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?", text)
+    if match is None:
+        terse = Failure("org.apache.kafka.tools.TerseException", f"Invalid rule specification: {text}")
+        raise Failure("java.lang.RuntimeException", str(terse), terse)
+    matches = show.topic_filter(match[1] or ".*").fullmatch
+    if match[2]:
+        low, high = int(match[2]), int(match[2]) + 1
+    else:
+        low, high = int(match[3] or 0), int(match[4] or _INT_MAX)
+    return lambda topic, partition: bool(matches(topic)) and low <= partition < high
+
+
+def _offsets(cluster: Any, wanted: list[TopicPartition], time_ms: int) -> dict[TopicPartition, Any]:
+    from kafka_compat.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
+
+    return ask_leaders(
+        cluster,
+        ApiKey.LIST_OFFSETS,
+        "listOffsets",
+        wanted,
+        lambda topics: {
+            "replica_id": -1,
+            "topics": [
+                ListOffsetsTopic(
+                    name=name,
+                    partitions=[
+                        ListOffsetsPartition(partition_index=index, timestamp=time_ms) for index in indexes
+                    ],
+                )
+                for name, indexes in topics.items()
+            ],
+        },
+        lambda answer: (
+            ((topic.name, each.partition_index), each.error_code, each.offset)
+            for topic in answer.topics
+            for each in topic.partitions
+        ),
+    )

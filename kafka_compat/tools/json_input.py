@@ -1,0 +1,61 @@
+"""JSON that users give to commands, with Kafka's words for what is wrong in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from kafka_compat.tools.failure import Failure
+
+_MAPPING: Final = "com.fasterxml.jackson.databind.JsonMappingException"
+_NAMES: Final = {str: "String", int: "Integer"}
+
+
+def admin_error(message: str) -> Failure:
+    """Kafka's error for what its administrator asks wrongly."""
+    return Failure("org.apache.kafka.server.common.AdminOperationException", message)
+
+
+def read_text(path: str) -> str:
+    """The file's text. Raises Failure."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        missing = isinstance(error, FileNotFoundError)
+        kind = "java.nio.file.NoSuchFileException" if missing else "java.io.IOException"
+        cause = Failure(kind, path if missing else str(error))
+        raise Failure("java.io.IOException", f"Unable to read file {path}", cause) from None
+
+
+def parsed(text: str) -> Any:
+    """The value of a JSON text; None where it is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def fields(value: Any) -> dict[str, Any]:
+    """Raises Failure unless it is an object."""
+    if not isinstance(value, dict):
+        raise Failure(_MAPPING, f"Expected JSON object, received {json.dumps(value)}")
+    return value
+
+
+def items(value: Any) -> list[Any]:
+    """Raises Failure unless it is an array."""
+    if not isinstance(value, list):
+        raise Failure(_MAPPING, f"Expected JSON array, received {json.dumps(value)}")
+    return value
+
+
+def field(value: dict[str, Any], name: str, kind: type, kind_name: str = "") -> Any:
+    """Raises Failure unless the object has it and it is of that kind."""
+    if name not in value:
+        raise Failure(_MAPPING, f"No such field exists: `{name}`")
+    found = value[name]
+    if not isinstance(found, kind) or isinstance(found, bool):
+        text = f"Expected `{kind_name or _NAMES[kind]}` value, received {json.dumps(found)}"
+        raise Failure(_MAPPING, text)
+    return found

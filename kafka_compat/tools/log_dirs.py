@@ -1,0 +1,99 @@
+"""kafka-log-dirs: the log directories of brokers, and the sizes of the replicas in them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from kafka_compat.errors import KafkaError, known_code
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.tools import show
+from kafka_compat.tools.admin import connected, settings_of
+from kafka_compat.tools.failure import Failure, executed, failure_of, of_client, told
+from kafka_compat.tools.options import Options
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code."""
+    try:
+        options = Options("log-dirs", arguments, also="command-property=")
+        options.exit_for_help()
+        options.require("bootstrap-server", "describe")
+        settings = {"client.id": "log-dirs-tool"} | settings_of(options)
+        cluster = connected(options.given("bootstrap-server"), settings)
+        try:
+            return _run(cluster, options)
+        finally:
+            cluster.close()
+    except Exception as error:
+        return told(of_client(error))
+
+
+def _run(cluster: Any, options: Options) -> int:
+    topics = set(filter(None, options.given("topic-list").split(",")))
+    alive = [node.node_id for node in _brokers(cluster)]
+    wanted = [_number(item) for item in options.given("broker-list").split(",") if item]
+    missing = sorted(set(wanted) - set(alive))
+    if missing:
+        print(
+            f"ERROR: The given brokers do not exist from --broker-list: {show.joined(missing)}. "
+            f"Current existent brokers: {show.joined(alive)}",
+            file=sys.stderr,
+        )
+        return 1
+    asked = sorted(set(wanted)) or alive
+    if not options.as_json:
+        print("Querying brokers for log directories information")
+    report = {"brokers": [_broker(cluster, broker, topics) for broker in asked], "version": 1}
+    if options.as_json:
+        show.as_json(report)
+        return 0
+    print(f"Received log directory information from brokers {show.joined(asked)}")
+    print(json.dumps(report, separators=(",", ":"), ensure_ascii=False))
+    return 0
+
+
+def _brokers(cluster: Any) -> Any:
+    try:
+        return cluster.brokers()
+    except KafkaError as error:
+        raise executed(of_client(error)) from None
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise Failure("java.lang.NumberFormatException", f'For input string: "{text}"') from None
+
+
+def _broker(cluster: Any, broker: int, topics: set[str]) -> dict[str, Any]:
+    answer = cluster.ask_broker(broker, ApiKey.DESCRIBE_LOG_DIRS, "describeLogDirs", topics=None)
+    if answer.error_code:
+        raise executed(failure_of(known_code(answer.error_code)))
+    folders = {each.log_dir: each for each in answer.results}
+    order = show.java_order(folders, show.java_hash)
+    return {"broker": broker, "logDirs": [_folder(folders[name], topics) for name in order]}
+
+
+def _folder(folder: Any, topics: set[str]) -> dict[str, Any]:
+    replicas = {
+        (topic.name, each.partition_index): each
+        for topic in folder.topics
+        for each in topic.partitions
+        if not topics or topic.name in topics
+    }
+    return {
+        "partitions": [
+            {
+                "partition": f"{name}-{index}",
+                "size": replicas[name, index].partition_size,
+                "offsetLag": replicas[name, index].offset_lag,
+                "isFuture": replicas[name, index].is_future_key,
+            }
+            for name, index in show.java_order(replicas, show.partition_hash)
+        ],
+        "error": failure_of(folder.error_code).kind if folder.error_code else None,
+        "logDir": folder.log_dir,
+    }

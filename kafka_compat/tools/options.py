@@ -1,0 +1,209 @@
+"""The flags of a command, as Kafka's own commands take them (joptsimple's rules).
+
+The help of a command, a file of `help/`, is also the definition of its flags: `--flag <Type: what>` has an
+argument, `[Type: what]` may have one, a `*` before it makes it required. Its first line says what the
+command does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final, NamedTuple, NoReturn
+
+from kafka_compat.tools.failure import Failure
+
+KAFKA_VERSION: Final = "3.9.1"
+"""What `--version` says: the Kafka whose commands these are as."""
+
+JSON: Final = "json"
+"""The flag that commands have besides Kafka's: machine-readable output."""
+
+WITHOUT_JSON: Final = frozenset({"console-producer", "dump-log"})
+"""They print no table."""
+
+_HELP: Final = os.path.join(os.path.dirname(__file__), "help")
+
+
+class Flag(NamedTuple):
+    """One flag. `argument` is "none", "required" or "optional"."""
+
+    name: str
+    argument: str
+    is_required: bool = False
+    text: str = ""
+
+
+class Options:
+    """What a command line gave. Values stay text until they are asked for as something else."""
+
+    def __init__(self, command: str, arguments: list[str], also: str = "", lists: Sequence[str] = ()) -> None:
+        """Of `kafka-COMMAND`. `also` are flags of newer Kafkas that the help does not tell: names separated
+        by blanks, with "=" at the end of those that have an argument. `lists` are flags of which one argument
+        may be several, between commas. Raises Failure as joptsimple would.
+        """
+        self.command = command
+        self.arguments = arguments
+        self.others: list[str] = []
+        """What is no flag, nor the argument of one."""
+        self._flags = {flag.name: flag for flag in flags_of(command)}
+        for name in [*([] if command in WITHOUT_JSON else [JSON]), *also.split()]:
+            flag = Flag(name.rstrip("="), "required" if name.endswith("=") else "none")
+            self._flags.setdefault(flag.name, flag)
+        self._given: dict[str, list[str]] = {}
+        self.order: list[str] = []
+        """The flags, as often as they were given, in their order."""
+        self._parse()
+        for name in lists:
+            if name in self._given:
+                self._given[name] = ",".join(self._given[name]).split(",")
+
+    def has(self, name: str) -> bool:
+        """Whether the flag was given, with or without an argument."""
+        return name in self._given
+
+    def values(self, name: str) -> list[str]:
+        """All arguments of a flag, in their order."""
+        return self._given.get(name, [])
+
+    def value(self, name: str, default: str | None = None) -> str | None:
+        """The one argument of a flag. Raises Failure when it was given several times."""
+        found = self.values(name)
+        if len(found) > 1:
+            text = f"Found multiple arguments for option {name}, but you asked for only one"
+            raise _wrong("MultipleArgumentsForOption", text)
+        return found[0] if found else default
+
+    def pairs(self, name: str) -> dict[str, str]:
+        """The arguments of a flag that are NAME=VALUE."""
+        return {key: value for key, _, value in (item.partition("=") for item in self.values(name))}
+
+    def given(self, name: str) -> str:
+        """As `value`, of a flag that is known to be there; "" otherwise."""
+        return self.value(name) or ""
+
+    def integer(self, name: str, bits: int = 32) -> int | None:
+        """The one argument of a flag as Java's Integer, or Long. Raises Failure when it is none."""
+        text = self.value(name)
+        return None if text is None else java_integer(text, name, bits)
+
+    @property
+    def as_json(self) -> bool:
+        return JSON in self._given
+
+    def exit_for_help(self, without_arguments: str | None = None) -> None:
+        """End with the help when it is asked for, or when nothing is; with the version when that is.
+
+        `without_arguments` is said before the help instead of its own first line, for --help too.
+        """
+        if not self.arguments or self.has("help"):
+            self.usage_error(without_arguments or help_of(self.command)[0])
+        if self.has("version"):
+            print(KAFKA_VERSION)
+            sys.exit(0)
+
+    def usage_error(self, message: str) -> NoReturn:
+        """End with a message and the help, exit code 1."""
+        table = "\n".join(help_of(self.command)[1:])
+        print(f"{message}\n{table}", file=sys.stderr)
+        sys.exit(1)
+
+    def require(self, *names: str) -> None:
+        """End with the help unless all of these are given."""
+        for name in names:
+            if not self.has(name):
+                self.usage_error(f'Missing required argument "[{name}]"')
+
+    def forbid(self, used: str, *names: str) -> None:
+        """End with the help where any of these is given together with `used`."""
+        if self.has(used):
+            for name in names:
+                if self.has(name):
+                    self.usage_error(f'Option "[{used}]" can\'t be used with option "[{name}]"')
+
+    def _parse(self) -> None:
+        rest = list(reversed(self.arguments))
+        while rest:
+            word = rest.pop()
+            if word == "--":
+                self.others += reversed(rest)
+                break
+            if word.startswith("--"):
+                name, equals, argument = word[2:].partition("=")
+                if name not in self._flags:
+                    raise _wrong("UnrecognizedOption", f"{name} is not a recognized option")
+                self._take(name, argument if equals else "", rest)
+            elif word.startswith("-") and word != "-":
+                name, equals, argument = word[1:].partition("=")
+                if name not in self._flags:
+                    raise _wrong("UnrecognizedOption", f"{name[:1]} is not a recognized option")
+                self._take(name, argument if equals else "", rest)
+            else:
+                self.others.append(word)
+        missing = [flag.name for flag in self._flags.values() if flag.is_required and not self.has(flag.name)]
+        if missing and not (self.has("help") or self.has("version")):
+            text = f"Missing required option(s) [{', '.join(missing)}]"
+            raise _wrong("MissingRequiredOptions", text)
+
+    def _take(self, name: str, argument: str, rest: list[str]) -> None:
+        kind = self._flags[name].argument
+        self.order.append(name)
+        values = self._given.setdefault(name, [])
+        if kind == "none":
+            return
+        if argument:
+            values.append(argument)
+        elif kind == "required":
+            if not rest:
+                raise _wrong("OptionMissingRequiredArgument", f"Option {name} requires an argument")
+            values.append(rest.pop())
+        elif rest and not rest[-1].startswith("-"):
+            values.append(rest.pop())
+
+
+def java_integer(text: str, option: str, bits: int = 32) -> int:
+    """The number that Java's Integer.valueOf or Long.valueOf makes of the argument of an option; raises
+    Failure.
+    """
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if digits.isdecimal() and -(1 << (bits - 1)) <= int(text) < 1 << (bits - 1):
+        return int(text)
+    cause = Failure("java.lang.NumberFormatException", f'For input string: "{text}"')
+    cause = Failure("joptsimple.internal.ReflectionException", str(cause), cause)
+    raise _wrong("OptionArgumentConversion", f"Cannot parse argument '{text}' of option {option}", cause)
+
+
+def help_of(command: str) -> list[str]:
+    """The lines of a command's help."""
+    with open(os.path.join(_HELP, f"{command}.txt"), encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
+def flags_of(command: str) -> list[Flag]:
+    """The flags that a command's help tells, with what it says of each."""
+    found: list[Flag] = []
+    left = right = ""
+    column = 0
+    for line in [*help_of(command)[1:], "--"]:
+        if line.startswith("Option"):
+            column = line.index("Description")
+        elif line.startswith(("--", "* --")):
+            if left.startswith(("--", "* --")) and not left.startswith("---"):
+                found.append(_flag(left, right.strip()))
+            left, right = line[:column].strip(), line[column:].strip()
+        else:
+            left += " " + line[:column].strip()
+            right += " " + line[column:].strip()
+    return found
+
+
+def _flag(left: str, text: str) -> Flag:
+    words = left.removeprefix("* ").split()
+    second = words[1][0] if len(words) > 1 else ""
+    kind = {"<": "required", "[": "optional"}.get(second, "none")
+    return Flag(words[0].rstrip(",")[2:], kind, left.startswith("*"), text)
+
+
+def _wrong(kind: str, text: str, cause: Failure | None = None) -> Failure:
+    return Failure(f"joptsimple.{kind}Exception", text, cause)

@@ -1,0 +1,287 @@
+"""kafka-reassign-partitions: replicas move between brokers, and between the log directories of a broker."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from kafka_compat.tools import json_input, show
+from kafka_compat.tools import reassign_plan as plans
+from kafka_compat.tools import reassign_requests as requests
+from kafka_compat.tools.admin import connected, settings_of
+from kafka_compat.tools.failure import of_client
+from kafka_compat.tools.options import Options
+from kafka_compat.tools.reassign_plan import Plan, Replica, name_of
+
+_FILE: Final = "reassignment-json-file"
+_NEEDED: Final = {
+    "generate": ("topics-to-move-json-file", "broker-list"),
+    "execute": (_FILE,),
+    "verify": (_FILE,),
+    "cancel": (_FILE,),
+    "list": (),
+}
+_ALWAYS: Final = ("bootstrap-server", "command-config", "command-property", "json")
+_ALSO: Final = {
+    "generate": ("disable-rack-aware",),
+    "execute": ("additional", "throttle", "replica-alter-log-dirs-throttle", "timeout"),
+    "verify": ("preserve-throttles",),
+    "cancel": ("preserve-throttles", "timeout"),
+    "list": (),
+}
+_BROKER_THROTTLES: Final = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
+_TOPIC_THROTTLES: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+_TIMEOUT_MS: Final = 10_000
+_PAUSE_S: Final = 0.1
+
+
+class _Terse(Exception):
+    """An error that is told without its kind."""
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code."""
+    options = Options("reassign-partitions", arguments, also="command-property= bootstrap-controller=")
+    action = _check(options)
+    try:
+        settings = {"client.id": "reassign-partitions-tool"} | settings_of(options)
+        cluster = connected(options.given("bootstrap-server"), settings)
+        try:
+            {
+                "generate": _generate,
+                "execute": _execute,
+                "verify": _verify,
+                "cancel": _cancel,
+                "list": _list,
+            }[action](cluster, options)
+        finally:
+            cluster.close()
+        return 0
+    except _Terse as error:
+        print(error)
+    except Exception as error:
+        failure = of_client(error)
+        print(f"Error: {failure.message}\n{failure.trace}")
+    return 1
+
+
+def _check(options: Options) -> str:
+    options.exit_for_help()
+    found = [action for action in _NEEDED if options.has(action)]
+    if len(found) != 1:
+        actions = ", ".join(f"--{action}" for action in _NEEDED)
+        options.usage_error(f"Command must include exactly one action: {actions}")
+    (action,) = found
+    if not options.has("bootstrap-server"):
+        options.usage_error("Please specify --bootstrap-server")
+    options.require(*_NEEDED[action])
+    for flag in options.order:
+        if flag not in (action, *_ALWAYS, *_NEEDED[action], *_ALSO[action]):
+            options.usage_error(f'Option "[{flag}]" can\'t be used with action "[{action}]"')
+    return action
+
+
+def _plan(options: Options) -> Plan:
+    return plans.read_plan(json_input.read_text(options.given(_FILE)))
+
+
+# --- the actions
+
+
+def _list(cluster: Any, options: Options) -> None:
+    found = sorted(requests.ongoing(cluster).items())
+    if options.as_json:
+        show.as_json(
+            [
+                {
+                    "topic": topic,
+                    "partition": index,
+                    "replicas": each.replicas,
+                    "adding": each.adding_replicas,
+                    "removing": each.removing_replicas,
+                }
+                for (topic, index), each in found
+            ]
+        )
+        return
+    if not found:
+        print("No partition reassignments found.")
+        return
+    print("Current partition reassignments:")
+    for partition, each in found:
+        adding = f" adding: {show.joined(each.adding_replicas)}." if each.adding_replicas else ""
+        removing = f" removing: {show.joined(each.removing_replicas)}." if each.removing_replicas else ""
+        print(f"{name_of(partition)}: replicas: {show.joined(each.replicas)}.{adding}{removing}")
+
+
+def _generate(cluster: Any, options: Options) -> None:
+    text = json_input.read_text(options.given("topics-to-move-json-file"))
+    brokers = plans.read_brokers(options.given("broker-list"))
+    topics = plans.read_topics(text)
+    current = requests.current_replicas(cluster, topics)
+    racks = {node.node_id: node.rack for node in cluster.brokers() if node.node_id in brokers}
+    proposed = plans.proposal(current, racks, by_racks=not options.has("disable-rack-aware"))
+    if options.as_json:
+        print(f'{{"current": {plans.as_json(current)}, "proposed": {plans.as_json(proposed)}}}')
+        return
+    print(f"Current partition replica assignment\n{plans.as_json(current)}\n")
+    print(f"Proposed partition reassignment configuration\n{plans.as_json(proposed)}")
+
+
+def _execute(cluster: Any, options: Options) -> None:
+    text = json_input.read_text(options.given(_FILE))
+    throttle = options.integer("throttle", 64)
+    folder_throttle = options.integer("replica-alter-log-dirs-throttle", 64)
+    timeout_ms = options.integer("timeout", 64)
+    plan = plans.read_plan(text)
+    proposed = plans.check_plan(plan)
+    ongoing = requests.ongoing(cluster)
+    if ongoing and not options.has("additional"):
+        raise _Terse(
+            "Cannot execute because there is an existing partition assignment.  Use --additional to override "
+            "this and create a new partition assignment in addition to the existing one. The --additional "
+            "flag can also be used to change the throttle by resubmitting the current reassignment."
+        )
+    alive = {node.node_id for node in cluster.brokers()}
+    unknown = sorted({broker for replicas in proposed.values() for broker in replicas} - alive)
+    if unknown:
+        raise plans.failed(f"Unknown broker id {unknown[0]}")
+    current = requests.current_of(cluster, proposed)
+    print(f"Current partition replica assignment\n\n{plans.as_json(current)}\n")
+    print("Save this to use as the --reassignment-json-file option during rollback")
+    if throttle is not None or folder_throttle is not None:
+        print(
+            "Warning: You must run --verify periodically, until the reassignment completes, to ensure the "
+            "throttle is removed."
+        )
+    if throttle is not None and throttle >= 0:
+        found = plans.moves(ongoing, proposed, current)
+        requests.set_topics(
+            cluster,
+            {
+                topic: dict(zip(_TOPIC_THROTTLES, plans.throttled(found, topic), strict=True))
+                for topic in dict.fromkeys(topic for topic, _ in found)
+            },
+        )
+        rates = dict.fromkeys(_BROKER_THROTTLES[:2], str(throttle))
+        requests.set_brokers(cluster, plans.brokers_of(found.values()), rates)
+        print(f"The inter-broker throttle limit was set to {throttle} B/s")
+    if folder_throttle is not None and folder_throttle >= 0:
+        moving = sorted({replica.broker for replica in plan.folders})
+        requests.set_brokers(cluster, moving, {_BROKER_THROTTLES[2]: str(folder_throttle)})
+        print(f"The replica-alter-dir throttle limit was set to {folder_throttle} B/s")
+    errors = requests.alter(cluster, dict(proposed))
+    if errors:
+        lines = [f"{name_of(partition)}: {errors[partition].message}" for partition in sorted(errors)]
+        raise _Terse("\n".join(["Error reassigning partition(s):", *lines]))
+    names = ",".join(map(name_of, sorted(proposed)))
+    print(f"Successfully started partition reassignment{'s' if len(proposed) > 1 else ''} for {names}")
+    _move_folders(cluster, plan.folders, _TIMEOUT_MS if timeout_ms is None else timeout_ms)
+
+
+def _move_folders(cluster: Any, wanted: dict[Replica, str], timeout_ms: int) -> None:
+    """Again and again: a broker knows of a replica when it has begun to follow."""
+    deadline = time.monotonic() + timeout_ms / 1000
+    left = dict(wanted)
+    while left:
+        for replica in requests.move_folders(cluster, left):
+            place = f"replica {replica.topic}-{replica.partition} with broker {replica.broker} "
+            print(f"Successfully started moving log directory to {left.pop(replica)} for {place}")
+        if left and time.monotonic() >= deadline:
+            moves = f"log directory move{'s' if len(left) > 1 else ''}"
+            raise _Terse(f"Timed out before {moves} could be started for: {','.join(map(str, sorted(left)))}")
+        if left:
+            time.sleep(_PAUSE_S)
+
+
+def _verify(cluster: Any, options: Options) -> None:
+    plan = _plan(options)
+    ongoing = requests.ongoing(cluster)
+    topics = requests.replicas_of(cluster, (topic for (topic, _), _ in plan.partitions))
+    print("Status of partition reassignment:")
+    for partition, target in sorted(dict(plan.partitions).items()):
+        if partition in ongoing:
+            print(f"Reassignment of partition {name_of(partition)} is still in progress.")
+            continue
+        current = (topics.get(partition[0]) or {}).get(partition, [])
+        if current == target:
+            print(f"Reassignment of partition {name_of(partition)} is completed.")
+        else:
+            print(
+                f"There is no active reassignment of partition {name_of(partition)}, but replica set is "
+                f"{show.joined(current)} rather than {show.joined(target)}."
+            )
+    found = requests.folders_of(cluster, plan.folders)
+    lines = [_told(replica, plan.folders[replica], *found[replica]) for replica in sorted(plan.folders)]
+    print("\n".join(lines))
+    moving = any(future is not None for _, future in found.values())
+    if not ongoing and not moving and not options.has("preserve-throttles"):
+        _clear_throttles(cluster, plan)
+
+
+def _told(replica: Replica, target: str, current: str | None, future: str | None) -> str:
+    partition = f"{replica.topic}-{replica.partition}"
+    if current is None:
+        return (
+            f"Partition {partition} is not found in any live log dir on broker {replica.broker}. There is "
+            "likely an offline log directory on the broker."
+        )
+    if future is None and current == target:
+        return f"Reassignment of replica {replica} completed successfully."
+    if future is None:
+        return (
+            f"Partition {partition} on broker {replica.broker} is not being moved from log dir {current} to "
+            f"{target}."
+        )
+    if future == target:
+        return f"Reassignment of replica {replica} is still in progress."
+    return (
+        f"Partition {partition} on broker {replica.broker} is being moved to log dir {future} instead of "
+        f"{target}."
+    )
+
+
+def _clear_throttles(cluster: Any, plan: Plan) -> None:
+    brokers = {node.node_id for node in cluster.brokers()}
+    brokers |= {broker for _, replicas in plan.partitions for broker in replicas}
+    listed = sorted(brokers)
+    print(f"Clearing broker-level throttles on broker{'s' if len(listed) != 1 else ''} {show.joined(listed)}")
+    requests.set_brokers(cluster, listed, dict.fromkeys(_BROKER_THROTTLES))
+    topics = show.java_order({topic for (topic, _), _ in plan.partitions}, show.java_hash)
+    print(f"Clearing topic-level throttles on topic{'s' if len(topics) != 1 else ''} {','.join(topics)}")
+    requests.set_topics(cluster, {topic: dict.fromkeys(_TOPIC_THROTTLES) for topic in topics})
+
+
+def _cancel(cluster: Any, options: Options) -> None:
+    plan = _plan(options)
+    timeout_ms = options.integer("timeout", 64)
+    found = requests.ongoing(cluster, [partition for partition, _ in plan.partitions])
+    active = sorted(
+        partition for partition, each in found.items() if not each.adding_replicas or each.removing_replicas
+    )
+    plural = "s" if len(active) > 1 else ""
+    if active:
+        errors = requests.alter(cluster, dict.fromkeys(active))
+        if errors:
+            lines = [f"{name_of(partition)}: {errors[partition].message}" for partition in sorted(errors)]
+            many = "s" if len(errors) > 1 else ""
+            raise _Terse("\n".join([f"Error cancelling partition reassignment{many} for:", *lines]))
+        print(f"Successfully cancelled partition reassignment{plural} for: {','.join(map(name_of, active))}")
+    else:
+        print("None of the specified partition reassignments are active.")
+    folders = requests.folders_of(cluster, plan.folders)
+    moving = {
+        replica: current
+        for replica, (current, future) in folders.items()
+        if current is not None and future is not None
+    }
+    if moving:
+        _move_folders(cluster, moving, _TIMEOUT_MS if timeout_ms is None else timeout_ms)
+    else:
+        print("None of the specified partition moves are active.", end="")
+    if not options.has("preserve-throttles"):
+        _clear_throttles(cluster, plan)

@@ -1,0 +1,206 @@
+"""Plans of kafka-reassign-partitions: read, checked, made, written; no I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from kafka_compat.tools import json_input
+from kafka_compat.tools.failure import Failure
+from kafka_compat.tools.json_input import admin_error
+
+Partition = tuple[str, int]
+Replicas = dict[Partition, list[int]]
+_ANY: Final = "any"
+
+
+class Replica(NamedTuple):
+    """Of one broker; sorts as Kafka tells them."""
+
+    broker: int
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}-{self.broker}"
+
+
+class Plan(NamedTuple):
+    """Where replicas should be, as it was written, and in which log directories."""
+
+    partitions: list[tuple[Partition, list[int]]]
+    folders: dict[Replica, str]
+
+
+def failed(message: str) -> Failure:
+    """Kafka's error for what it does not do."""
+    return Failure("org.apache.kafka.server.common.AdminCommandFailedException", message)
+
+
+def name_of(partition: Partition) -> str:
+    return f"{partition[0]}-{partition[1]}"
+
+
+def read_plan(text: str) -> Plan:
+    """Of the file of --reassignment-json-file. Raises Failure."""
+    value = json_input.parsed(text)
+    if value is None:
+        cause = Failure("com.fasterxml.jackson.core.JsonParseException", "the file is no JSON")
+        raise Failure("org.apache.kafka.server.common.AdminOperationException", str(cause), cause)
+    top = _checked_version(value)
+    plan = Plan([], {})
+    for item in map(json_input.fields, json_input.items(top.get("partitions", []))):
+        topic, index = json_input.field(item, "topic", str), json_input.field(item, "partition", int)
+        replicas = [_integer(each) for each in json_input.field(item, "replicas", list, "JSON array")]
+        folders = item.get("log_dirs", [_ANY] * len(replicas))
+        if len(folders) != len(replicas):
+            raise failed(
+                f"Size of replicas list {replicas} is different from size of log dirs list "
+                f"[{', '.join(folders)}] for partition {topic}-{index}"
+            )
+        plan.partitions.append(((topic, index), replicas))
+        for broker, folder in zip(replicas, folders, strict=True):
+            if folder != _ANY:
+                plan.folders[Replica(broker, topic, index)] = folder
+    return plan
+
+
+def _checked_version(value: Any) -> dict[str, Any]:
+    top = json_input.fields(value)
+    version = json_input.field(top, "version", int) if "version" in top else 1
+    if version != 1:
+        raise admin_error(f"Not supported version field value {version}")
+    return top
+
+
+def _integer(value: Any) -> int:
+    return int(json_input.field({"it": value}, "it", int))
+
+
+def _twice(items: Sequence[Any]) -> list[Any]:
+    return list(dict.fromkeys(each for each in items if items.count(each) > 1))
+
+
+def check_plan(plan: Plan) -> Replicas:
+    """What to execute. Raises Failure."""
+    if not plan.partitions:
+        raise failed("Partition reassignment list cannot be empty")
+    if not all(replicas for _, replicas in plan.partitions):
+        raise failed("Partition replica list cannot be empty")
+    twice = _twice([partition for partition, _ in plan.partitions])
+    if twice:
+        names = ",".join(map(name_of, twice))
+        raise failed(f"Partition reassignment contains duplicate topic partitions: {names}")
+    doubled = [
+        f"{name_of(partition)} contains multiple entries for {','.join(map(str, _twice(replicas)))}"
+        for partition, replicas in plan.partitions
+        if _twice(replicas)
+    ]
+    if doubled:
+        raise failed(f"Partition replica lists may not contain duplicate entries: {'. '.join(doubled)}")
+    return dict(plan.partitions)
+
+
+def read_topics(text: str) -> list[str]:
+    """Of the file of --topics-to-move-json-file. Raises Failure."""
+    value = json_input.parsed(text)
+    if value is None:
+        raise admin_error("The input string is not a valid JSON")
+    top = _checked_version(value)
+    items = map(json_input.fields, json_input.items(top.get("topics", [])))
+    topics = [json_input.field(item, "topic", str) for item in items]
+    twice = _twice(topics)
+    if twice:
+        raise failed(f"List of topics to reassign contains duplicate entries: [{', '.join(twice)}]")
+    return topics
+
+
+def read_brokers(text: str) -> list[int]:
+    """Of --broker-list. Raises Failure."""
+    found = []
+    for item in text.split(","):
+        if not item.removeprefix("-").isdecimal():
+            raise Failure("java.lang.NumberFormatException", f'For input string: "{item}"')
+        found.append(int(item))
+    twice = _twice(found)
+    if twice:
+        raise failed(f"Broker list contains duplicate entries: [{', '.join(map(str, twice))}]")
+    return found
+
+
+def proposal(current: Replicas, racks: Mapping[int, str | None], *, by_racks: bool) -> Replicas:
+    """The replicas of the same topics, over these brokers. Raises Failure."""
+    from kafka_compat.metadata.assignment import assign_replicas
+
+    kept = {broker: rack if by_racks else None for broker, rack in racks.items()}
+    known = [rack for rack in kept.values() if rack is not None]
+    if known and len(known) < len(kept):
+        raise admin_error(
+            "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "
+            "assignment without rack information."
+        )
+    found: Replicas = {}
+    for topic in dict.fromkeys(topic for topic, _ in current):
+        mine = [replicas for (name, _), replicas in current.items() if name == topic]
+        factor = len(mine[0])
+        if factor > len(kept):
+            raise Failure(
+                "org.apache.kafka.common.errors.InvalidReplicationFactorException",
+                f"Replication factor: {factor} larger than available brokers: {len(kept)}.",
+            )
+        for index, replicas in enumerate(assign_replicas(kept, len(mine), factor)):
+            found[topic, index] = list(replicas)
+    return found
+
+
+def as_json(replicas: Replicas) -> str:
+    """As the file that --execute takes."""
+    partitions = [
+        {"topic": topic, "partition": index, "replicas": list(found), "log_dirs": [_ANY] * len(found)}
+        for (topic, index), found in sorted(replicas.items())
+    ]
+    value = {"version": 1, "partitions": partitions}
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+class Move(NamedTuple):
+    """Between which brokers the bytes of a partition go."""
+
+    sources: set[int]
+    destinations: set[int]
+
+
+def moves(ongoing: Mapping[Partition, Any], proposed: Replicas, current: Replicas) -> dict[Partition, Move]:
+    """Those that are under way, and those that are to begin."""
+    found = {}
+    for partition, one in ongoing.items():
+        sources = set(one.replicas) - set(one.adding_replicas)
+        found[partition] = Move(sources, set(one.adding_replicas))
+    for partition, replicas in proposed.items():
+        sources = found[partition].sources if partition in found else set(current[partition])
+        found[partition] = Move(sources, set(replicas) - sources)
+    return found
+
+
+def throttled(found: Mapping[Partition, Move], topic: str) -> tuple[str, str]:
+    """The values of leader. and follower.replication.throttled.replicas of a topic."""
+    mine = {index: move for (name, index), move in found.items() if name == topic}
+    return (
+        _listed((index, broker) for index, move in mine.items() for broker in move.sources),
+        _listed(
+            (index, broker)
+            for index, move in mine.items()
+            for broker in move.destinations
+            if broker not in move.sources
+        ),
+    )
+
+
+def _listed(pairs: Iterable[tuple[int, int]]) -> str:
+    return ",".join(sorted({f"{index}:{broker}" for index, broker in pairs}))
+
+
+def brokers_of(found: Collection[Move]) -> list[int]:
+    """All that take part."""
+    return sorted({broker for move in found for broker in move.sources | move.destinations})

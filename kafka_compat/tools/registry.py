@@ -1,0 +1,80 @@
+"""The table of commands, and how one is run: `kafka-compat topics …`, or by a name as Kafka's own have it
+(`kafka-topics`, `kafka-topics.sh`)."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+TOOLS: Final = {
+    "acls": "kafka_compat.tools.acls",
+    "broker-api-versions": "kafka_compat.tools.broker_api_versions",
+    "configs": "kafka_compat.tools.configs",
+    "console-consumer": "kafka_compat.tools.console_consumer",
+    "console-producer": "kafka_compat.tools.console_producer",
+    "consumer-groups": "kafka_compat.tools.consumer_groups",
+    "consumer-perf-test": "kafka_compat.tools.consumer_perf_test",
+    "delete-records": "kafka_compat.tools.delete_records",
+    "dump-log": "kafka_compat.tools.dump_log",
+    "features": "kafka_compat.tools.features",
+    "get-offsets": "kafka_compat.tools.get_offsets",
+    "leader-election": "kafka_compat.tools.leader_election",
+    "log-dirs": "kafka_compat.tools.log_dirs",
+    "producer-perf-test": "kafka_compat.tools.producer_perf_test",
+    "reassign-partitions": "kafka_compat.tools.reassign_partitions",
+    "topics": "kafka_compat.tools.topics",
+    "transactions": "kafka_compat.tools.transactions",
+}
+"""Name without "kafka-" -> module with `run(arguments) -> exit code`; Failure and SystemExit may come
+out of it."""
+
+_INTERRUPTED: Final = 130
+_BROKEN_PIPE: Final = 141
+
+
+def tool_named(program: str) -> str | None:
+    """The command that a program's name means, as `/opt/kafka/bin/kafka-topics.sh` does; None for others."""
+    name = os.path.basename(program)
+    return tool_of(name) if name.startswith("kafka-") else None
+
+
+def tool_of(word: str) -> str | None:
+    """The command of that name, which may have "kafka-" before it and ".sh" after it; None for others."""
+    tool = word.removesuffix(".sh").removeprefix("kafka-")
+    return tool if tool in TOOLS else None
+
+
+def run(tool: str, arguments: Sequence[str]) -> int:
+    """Run the command to its end; its exit code."""
+    from kafka_compat.tools.failure import Failure
+
+    try:
+        code = int(importlib.import_module(TOOLS[tool]).run(list(arguments)))
+        sys.stdout.flush()
+    except Failure as failure:
+        print(f'Exception in thread "main" {failure.trace}', end="", file=sys.stderr)
+        code = 1
+    except SystemExit as end:
+        code = int(end.code or 0)
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever reads has had enough; the interpreter must not try again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        code = _BROKEN_PIPE
+    return code
+
+
+def main(tool: str) -> None:
+    """The whole life of a process that is a command: without the time that an interpreter takes to clean
+    up."""
+    code = run(tool, sys.argv[1:])
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        pass
+    os._exit(code)

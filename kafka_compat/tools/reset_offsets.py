@@ -1,0 +1,268 @@
+"""kafka-consumer-groups --reset-offsets: where groups shall go on, and making it so."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Final
+
+from kafka_compat.client.groups import (
+    DEAD,
+    EMPTY,
+    Committed,
+    commit_offsets,
+    committed_offsets,
+    describe_group,
+)
+from kafka_compat.client.partition_offsets import EARLIEST, LATEST, list_offsets, partitions_of
+from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.tools import show
+from kafka_compat.tools.chosen_groups import SCENARIOS, groups_meant, partitions_in, wrapped
+from kafka_compat.tools.failure import Failure, illegal_argument, log
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_compat.client.cluster import Cluster
+    from kafka_compat.tools.options import Options
+
+_LOGGER: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+_TIMESTAMP: Final = re.compile(r"(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+)\.(\d+)(Z|[+-]\d\d(?::?\d\d)?)", re.ASCII)
+_DURATION: Final = re.compile(
+    r"([-+]?)P(?:([-+]?\d+)D)?(T(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+)(?:[.,](\d{0,9}))?S)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+_DAY_MS: Final = 86_400_000
+
+Offsets = dict[TopicPartition, int]
+
+
+def reset_offsets(cluster: Cluster, options: Options) -> None:
+    """Raises Failure."""
+    plan: dict[str, Offsets] = {}
+    for group_id in groups_meant(cluster, options):
+        try:
+            state = describe_group(cluster, group_id).state
+        except Exception as error:
+            raise wrapped(error) from error
+        if state not in (EMPTY, DEAD):
+            print(
+                f"\nError: Assignments can only be reset if the group '{group_id}' is inactive, but the "
+                f"current state is {state}."
+            )
+            plan[group_id] = {}
+            continue
+        plan[group_id] = _Planner(cluster, options, group_id).offsets()
+        if options.has("execute"):
+            try:
+                new = {place: Committed(offset) for place, offset in plan[group_id].items()}
+                commit_offsets(cluster, group_id, new)
+            except Exception as error:
+                raise wrapped(error) from error
+    _print(plan, options)
+
+
+def _print(plan: Mapping[str, Offsets], options: Options) -> None:
+    rows = [
+        (group_id, topic, number, offset)
+        for group_id, offsets in plan.items()
+        for (topic, number), offset in sorted(offsets.items())
+    ]
+    if options.as_json:
+        names = ("group", "topic", "partition", "new_offset")
+        show.as_json([dict(zip(names, row, strict=True)) for row in rows])
+    elif options.has("export"):
+        first = int(len(options.values("group")) == 1)
+        print("".join(",".join(map(_csv, row[first:])) + "\n" for row in rows))
+    else:
+        table = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), *rows]
+        print("".join("\n{:<30} {:<30} {:<10} {:<15}".format(*row) for row in table))
+
+
+def _csv(cell: object) -> str:
+    text = str(cell)
+    return f'"{text}"' if re.search(r'[,"\s]', text) else text
+
+
+class _Planner:
+    """For one group."""
+
+    def __init__(self, cluster: Cluster, options: Options, group_id: str) -> None:
+        self._cluster = cluster
+        self._options = options
+        self._group_id = group_id
+
+    def offsets(self) -> Offsets:
+        """Raises Failure."""
+        partitions = self._partitions()
+        options = self._options
+        scenario = next((name for name in SCENARIOS if options.has(name)), None)
+        if scenario is None:
+            listed = ", ".join(f"[{name}]" for name in SCENARIOS)
+            options.usage_error(
+                f"Option '[reset-offsets]' requires one of the following scenarios: [{listed}]"
+            )
+        match scenario:
+            case "to-offset":
+                offset = options.integer("to-offset", 64) or 0
+                return self._in_range(dict.fromkeys(partitions, offset))
+            case "to-earliest":
+                return self._listed(partitions, EARLIEST)
+            case "to-latest":
+                return self._listed(partitions, LATEST)
+            case "shift-by":
+                return self._in_range(self._shifted(partitions, options.integer("shift-by", 64) or 0))
+            case "to-datetime":
+                return self._at_time(partitions, milliseconds_at(options.given("to-datetime")))
+            case "by-duration":
+                length_ms = milliseconds_in(options.given("by-duration"))
+                return self._at_time(partitions, int(time.time() * 1000) - length_ms)
+            case "from-file":
+                return self._from_file(options.given("from-file"))
+            case _:
+                committed = self._committed()
+                known = {place: committed[place].offset for place in partitions if place in committed}
+                return known | self._listed([place for place in partitions if place not in known], LATEST)
+
+    def _partitions(self) -> list[TopicPartition]:
+        options = self._options
+        if options.has("all-topics"):
+            return sorted(self._committed())
+        if not options.has("topic"):
+            if not options.has("from-file"):
+                options.usage_error("One of the reset scopes should be defined: --all-topics, --topic.")
+            return []
+        topics = options.values("topic")
+        named = [place for topic in topics if ":" in topic for place in partitions_in(topic)]
+        try:
+            found = partitions_of(
+                self._cluster, [topic for topic in topics if ":" not in topic], "describeTopics"
+            )
+        except Exception as error:
+            raise wrapped(error) from error
+        return named + [(topic, number) for topic, numbers in found.items() for number in numbers]
+
+    def _committed(self) -> dict[TopicPartition, Committed]:
+        try:
+            return committed_offsets(self._cluster, self._group_id)
+        except Exception as error:
+            raise wrapped(error) from error
+
+    def _listed(self, partitions: Iterable[TopicPartition], when: int) -> Offsets:
+        try:
+            found = list_offsets(self._cluster, dict.fromkeys(partitions, when))
+        except Exception as error:
+            raise wrapped(error) from error
+        return {place: one.offset for place, one in found.items()}
+
+    def _shifted(self, partitions: Iterable[TopicPartition], by: int) -> Offsets:
+        committed = self._committed()
+        found = {}
+        for place in partitions:
+            if place not in committed:
+                topic, number = place
+                raise illegal_argument(
+                    f"Cannot shift offset for partition {topic}-{number} since there is no current committed "
+                    "offset"
+                )
+            found[place] = committed[place].offset + by
+        return found
+
+    def _at_time(self, partitions: Iterable[TopicPartition], when_ms: int) -> Offsets:
+        found = self._listed(partitions, when_ms)
+        late = [place for place, offset in found.items() if offset < 0]
+        for topic, number in late:
+            print(
+                f"\nWarn: Partition {number} from topic {topic} is empty. Falling back to latest known "
+                "offset."
+            )
+        return found | self._listed(late, LATEST)
+
+    def _in_range(self, wanted: Offsets) -> Offsets:
+        starts, ends = self._listed(wanted, EARLIEST), self._listed(wanted, LATEST)
+        found = {}
+        for (topic, number), offset in wanted.items():
+            start, end = starts[topic, number], ends[topic, number]
+            found[topic, number] = min(max(offset, start), end)
+            if not start <= offset <= end:
+                compared = "higher than latest" if offset > end else "lower than earliest"
+                text = f"New offset ({offset}) is {compared} offset for topic partition {topic}-{number}. "
+                log("WARN", f"{text}Value will be set to {found[topic, number]}", _LOGGER)
+        return found
+
+    def _from_file(self, path: str) -> Offsets:
+        plan = _plan_in(path, self._options.values("group"))
+        if self._group_id not in plan:
+            print(f"\nError: No reset plan for group {self._group_id} found")
+            return {}
+        return self._in_range(plan[self._group_id])
+
+
+def _plan_in(path: str, groups: list[str]) -> dict[str, Offsets]:
+    """The offsets of each group in a file of `group,topic,partition,offset`, or without the group when one is
+    named. Raises Failure.
+    """
+    import csv
+
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = [row for row in csv.reader(file) if row]
+    except OSError as error:
+        missing = Failure("java.nio.file.NoSuchFileException", path)
+        cause = Failure("java.io.IOException", f"Unable to read file {path}", missing)
+        raise Failure("java.lang.RuntimeException", str(cause), cause) from error
+    plan: dict[str, Offsets] = {}
+    for row in rows:
+        cells = [groups[0], *row] if len(row) == 3 and len(groups) == 1 else row
+        try:
+            group_id, topic, number, offset = cells
+            plan.setdefault(group_id, {})[topic, int(number)] = int(offset)
+        except ValueError:
+            text = f"{path}: {','.join(row)} is no row; expected [GROUP,]TOPIC,PARTITION,OFFSET"
+            cause = Failure("java.io.IOException", text)
+            raise Failure("java.lang.RuntimeException", text, cause) from None
+    return plan
+
+
+def milliseconds_at(text: str) -> int:
+    """Of YYYY-MM-DDTHH:mm:SS.sss, in UTC unless it names an offset. Raises Failure."""
+    if "T" not in text.rstrip("T"):
+        raise _no_time("Error parsing timestamp. It does not contain a 'T' according to ISO8601 format")
+    second = text.split("T")[1]
+    whole = text if any(sign in second for sign in "+-Z") else f"{text}Z"
+    found = _TIMESTAMP.match(whole)
+    if found is None:
+        raise _no_time(f'Unparseable date: "{whole}"')
+    *fields, zone = found.groups()
+    year, month, day, hour, minute, second_of, milliseconds = map(int, fields)
+    try:
+        moment = datetime(year, month, day, hour, minute, second_of, tzinfo=_zone(zone))
+    except ValueError:
+        raise _no_time(f'Unparseable date: "{whole}"') from None
+    return int(moment.timestamp()) * 1000 + milliseconds
+
+
+def _zone(text: str) -> timezone:
+    if text == "Z":
+        return UTC
+    digits = text[1:].replace(":", "").ljust(4, "0")
+    return timezone((1 if text[0] == "+" else -1) * timedelta(hours=int(digits[:2]), minutes=int(digits[2:])))
+
+
+def _no_time(message: str) -> Failure:
+    cause = Failure("java.text.ParseException", message)
+    return Failure("java.lang.RuntimeException", str(cause), cause)
+
+
+def milliseconds_in(text: str) -> int:
+    """Of a duration PnDTnHnMn.nS. Raises Failure."""
+    found = _DURATION.fullmatch(text)
+    if found is None or found[3] == "T" or not any(found.group(2, 4, 5, 6)):
+        raise Failure("java.time.format.DateTimeParseException", "Text cannot be parsed to a Duration")
+    days, hours, minutes, seconds = (int(part or 0) for part in found.group(2, 4, 5, 6))
+    fraction_ms = int((found[7] or "").ljust(3, "0")[:3])
+    if (found[6] or "").startswith("-"):
+        fraction_ms = -fraction_ms
+    total = days * _DAY_MS + hours * 3_600_000 + minutes * 60_000 + seconds * 1000 + fraction_ms
+    return -total if found[1] == "-" else total

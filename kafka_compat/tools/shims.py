@@ -1,0 +1,64 @@
+"""kafka-compat tools: Kafka's commands under their own names, and their flags in the user's shell."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from kafka_compat.tools.registry import TOOLS
+
+_SCRIPT: Final = """\
+#!{python} -IS
+import sys
+sys.path[:0] = {path!r}
+from kafka_compat.tools.registry import main
+main({tool!r})
+"""
+"""Without the `site` module: looking for packages takes longer than most commands."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `tools` to the command line."""
+    parser = subparsers.add_parser(
+        "tools",
+        help="Kafka's commands under their own names",
+        description="List Kafka's commands that are here, or put them into a folder as kafka-topics, "
+        "kafka-topics.sh and so on.",
+    )
+    parser.add_argument("--install", type=Path, metavar="DIR", help="the folder to put them into")
+    parser.add_argument("--json", action="store_true", help="print the list as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns the exit code."""
+    if args.install is not None:
+        try:
+            install(args.install)
+        except OSError as error:
+            print(f"kafka-compat: cannot write to {args.install}: {error.strerror}", file=sys.stderr)
+            return 2
+        return 0
+    if args.json:
+        from kafka_compat.tools import show
+
+        show.as_json([f"kafka-{tool}" for tool in sorted(TOOLS)])
+    else:
+        print("\n".join(f"kafka-{tool}" for tool in sorted(TOOLS)))
+    return 0
+
+
+def install(folder: Path) -> None:
+    """Put each command there under both of its names, over what is there. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    root = str(Path(__file__).resolve().parents[2])
+    path = [root, *(item for item in sys.path if item.endswith("-packages") and item != root)]
+    for tool in TOOLS:
+        script = _SCRIPT.format(python=sys.executable, path=path, tool=tool)
+        for name in (f"kafka-{tool}", f"kafka-{tool}.sh"):
+            partial = folder / f".{name}.{os.getpid()}"
+            partial.write_text(script)
+            partial.chmod(0o755)
+            partial.replace(folder / name)

@@ -1,0 +1,100 @@
+"""What several commands print alike."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+from uuid import UUID
+
+from kafka_compat.coordinators.shards import java_hash_code
+from kafka_compat.tools.failure import Failure, illegal_argument
+
+T = TypeVar("T")
+
+_UUID_BYTES = 16
+_UUID_TEXT_MAX = 24
+
+
+def as_json(value: Any) -> None:
+    """Print a value for programs."""
+    import json
+
+    json.dump(value, sys.stdout, indent=2)
+    print()
+
+
+def joined(numbers: list[int], separator: str = ",") -> str:
+    return separator.join(map(str, numbers))
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode of Java, without a sign."""
+    return java_hash_code(text) & 0xFFFFFFFF
+
+
+def partition_hash(partition: tuple[str, int]) -> int:
+    """TopicPartition.hashCode of Kafka's clients, without a sign."""
+    return (31 * (31 + partition[1]) + java_hash(partition[0])) & 0xFFFFFFFF
+
+
+def java_order(keys: Iterable[T], code: Callable[[T], int], *, sized: bool = False) -> list[T]:
+    """In the order that Java's HashMap has for its keys, in which Kafka's commands tell some things. `sized`:
+    it was made for as many as it got.
+    """
+    found = list(keys)
+    capacity = 1 << (len(found) - 1).bit_length() if sized and found else 16
+    while len(found) > capacity * 3 // 4:
+        capacity *= 2
+
+    def bucket(key: T) -> int:
+        hashed = code(key)
+        return (hashed ^ hashed >> 16) & capacity - 1
+
+    return sorted(found, key=bucket)
+
+
+def java_double(value: float) -> str:
+    """Double.toString of Java."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(float(value)) if abs(value) >= 1e-4 or value == 0 else f"{value:f}"
+    if value != value or value in (float("inf"), float("-inf")):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    from decimal import Decimal
+
+    sign, digits, exponent = Decimal(repr(float(value))).as_tuple()
+    number = "".join(map(str, digits)).rstrip("0") or "0"
+    power = int(exponent) + len(digits) - 1
+    return f"{'-' if sign else ''}{number[0]}.{number[1:] or '0'}E{power}"
+
+
+def uuid_of(text: str) -> UUID:
+    """The id that Kafka shows as this. Raises Failure."""
+    import base64
+
+    if len(text) > _UUID_TEXT_MAX:
+        start = text[:_UUID_TEXT_MAX]
+        raise illegal_argument(
+            f"Input string with prefix `{start}` is too long to be decoded as a base64 UUID"
+        )
+    if len(text) == 1:
+        raise illegal_argument("Input byte[] should at least have 2 bytes for base64 bytes")
+    try:
+        found = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except ValueError:
+        raise illegal_argument("Last unit does not have enough valid bits") from None
+    if len(found) != _UUID_BYTES:
+        size = f"decoded as {len(found)} bytes, which is not equal to the expected 16 bytes"
+        raise illegal_argument(f"Input string `{text}` {size} of a base64-encoded UUID")
+    return UUID(bytes=found)
+
+
+def topic_filter(raw: str) -> Any:
+    """The compiled expression of a list of topics as Kafka's TopicFilter makes it; use its fullmatch."""
+    import re
+
+    text = raw.strip().replace(",", "|").replace(" ", "").lstrip("\"'").rstrip("\"'")
+    try:
+        return re.compile(text)
+    except re.error:
+        raise Failure("java.lang.RuntimeException", f"{text} is an invalid regex.") from None

@@ -1,0 +1,303 @@
+"""kafka-transactions: transactions are listed, described, and ended where nobody else ends them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Final, NoReturn
+
+from kafka_compat.tools import show
+from kafka_compat.tools.admin import connected
+from kafka_compat.tools.arguments import Argument, Arguments, check_required, parse
+from kafka_compat.tools.failure import of_client
+from kafka_compat.tools.options import KAFKA_VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_compat.client.cluster import Cluster
+    from kafka_compat.client.partitions import TopicPartition
+
+_PROGRAM: Final = "kafka-transactions.sh"
+_PAGE: Final = "transactions"
+_COMMIT: Final = "Commit:f745dfdcee2b9851"
+"""Of Kafka's sources, which those of its commands that use argparse4j tell with their version."""
+_TOPIC: Final = {"topic": Argument("String", True), "partition": Argument("Integer", True)}
+_COMMANDS: Final[dict[str, dict[str, Argument]]] = {
+    "list": {"duration-filter": Argument("Long")},
+    "describe": {"transactional-id": Argument("String", True)},
+    "describe-producers": {"broker-id": Argument("Integer"), **_TOPIC},
+    "abort": {
+        **_TOPIC,
+        "start-offset": Argument("Long"),
+        "producer-id": Argument("Long"),
+        "producer-epoch": Argument("Short"),
+        "coordinator-epoch": Argument("Integer"),
+    },
+    "find-hanging": {
+        "broker-id": Argument("Integer"),
+        "max-transaction-timeout": Argument("Integer"),
+        "topic": Argument("String"),
+        "partition": Argument("Integer"),
+    },
+}
+_BASE: Final = {
+    "version": Argument("True"),
+    "json": Argument("True"),
+    "command-config": Argument("String"),
+    "bootstrap-server": Argument("String", True),
+}
+_MINUTE_MS: Final = 60_000
+_TIMEOUT_MINUTES: Final = 15
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code. Raises Failure."""
+    if arguments[:1] == ["-v"] or "--version" in arguments or arguments[2:3] == ["-v"]:
+        print(f"{KAFKA_VERSION} ({_COMMIT})")
+        return 0
+    base, rest = parse(_PROGRAM, _PAGE, _BASE, arguments, until=tuple(_COMMANDS))
+    if not rest:
+        from kafka_compat.tools.arguments import fail
+
+        fail(_PROGRAM, _PAGE, "too few arguments")
+    command, *more = rest
+    page = f"{_PAGE}-{command}"
+    known = {**_COMMANDS[command], "json": Argument("True")}
+    given, _ = parse(_PROGRAM, page, known, more)
+    check_required(_PROGRAM, page, known, given)
+    check_required(_PROGRAM, _PAGE, _BASE, base)
+    given |= {name: value for name, value in base.items() if name == "json"}
+    cluster = connected(base["bootstrap-server"], _settings(base))
+    try:
+        _ACTIONS[command](cluster, Arguments(given))
+    finally:
+        cluster.close()
+    return 0
+
+
+def _settings(base: Arguments) -> dict[str, str]:
+    from kafka_compat.client.way import WrongSettings, read_settings
+
+    if "command-config" not in base:
+        return {}
+    try:
+        return read_settings(base["command-config"])
+    except (OSError, WrongSettings) as error:
+        reason = base["command-config"] if isinstance(error, FileNotFoundError) else str(error)
+        _end(f"Failed to load admin client properties: {reason}. Enable debug logging for additional detail.")
+
+
+def _end(message: str) -> NoReturn:
+    print(message, file=sys.stderr)
+    sys.exit(1)
+
+
+def _failed(what: str, error: Exception) -> NoReturn:
+    message = of_client(error).message
+    _end(f"{what}: {message}. Enable debug logging for additional detail.")
+
+
+def _table(headers: list[str], rows: list[list[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+    for row in [headers, *rows]:
+        print("".join(f"{cell:<{width}}\t" for cell, width in zip(row, widths, strict=True)))
+
+
+def _list(cluster: Cluster, given: Arguments) -> None:
+    from kafka_compat.client.transactions import list_transactions
+
+    duration_ms = given.integer("duration-filter")
+    try:
+        found = list_transactions(cluster, duration_ms=-1 if duration_ms is None else duration_ms)
+    except Exception as error:
+        _failed("Failed to list transactions", error)
+    if "json" in given:
+        show.as_json([one._asdict() for one in found])
+        return
+    rows = [[one.transactional_id, str(one.coordinator_id), str(one.producer_id), one.state] for one in found]
+    _table(["TransactionalId", "Coordinator", "ProducerId", "TransactionState"], rows)
+
+
+def _describe(cluster: Cluster, given: Arguments) -> None:
+    from kafka_compat.client.transactions import describe_transaction
+
+    transactional_id = given["transactional-id"]
+    try:
+        found = describe_transaction(cluster, transactional_id)
+    except Exception as error:
+        _failed(f"Failed to describe transaction state of transactional-id `{transactional_id}`", error)
+    start_ms = found.start_ms
+    duration_ms = None if start_ms is None else int(time.time() * 1000) - start_ms
+    if "json" in given:
+        places = [{"topic": topic, "partition": number} for topic, number in found.partitions]
+        show.as_json(found._asdict() | {"duration_ms": duration_ms, "partitions": places})
+        return
+    row = [
+        str(found.coordinator_id),
+        transactional_id,
+        str(found.producer_id),
+        str(found.producer_epoch),
+        found.state,
+        str(found.timeout_ms),
+        "None" if start_ms is None else str(start_ms),
+        "None" if duration_ms is None else str(duration_ms),
+        ",".join(f"{topic}-{number}" for topic, number in found.partitions),
+    ]
+    headers = [
+        "CoordinatorId",
+        "TransactionalId",
+        "ProducerId",
+        "ProducerEpoch",
+        "TransactionState",
+        "TransactionTimeoutMs",
+        "CurrentTransactionStartTimeMs",
+        "TransactionDurationMs",
+        "TopicPartitions",
+    ]
+    _table(headers, [row])
+
+
+def _describe_producers(cluster: Cluster, given: Arguments) -> None:
+    from kafka_compat.client.transactions import describe_producers
+
+    place, broker_id = _place(given), given.integer("broker-id")
+    try:
+        found = describe_producers(cluster, [place], broker_id)[place]
+    except Exception as error:
+        where = "leader" if broker_id is None else f"broker {broker_id}"
+        _failed(f"Failed to describe producers for partition {place[0]}-{place[1]} on {where}", error)
+    if "json" in given:
+        show.as_json([one._asdict() for one in found])
+        return
+    rows = [
+        [
+            str(one.producer_id),
+            str(one.producer_epoch),
+            str(one.coordinator_epoch),
+            str(one.last_sequence),
+            str(one.last_timestamp_ms),
+            "None" if one.start_offset < 0 else str(one.start_offset),
+        ]
+        for one in found
+    ]
+    headers = [
+        "ProducerId",
+        "ProducerEpoch",
+        "LatestCoordinatorEpoch",
+        "LastSequence",
+        "LastTimestamp",
+        "CurrentTransactionStartOffset",
+    ]
+    _table(headers, rows)
+
+
+def _place(given: Arguments) -> TopicPartition:
+    return given["topic"], int(given["partition"])
+
+
+def _abort(cluster: Cluster, given: Arguments) -> None:
+    from kafka_compat.client.transactions import abort_transaction
+
+    place = _place(given)
+    if "start-offset" not in given and "producer-id" not in given:
+        _end(
+            "The transaction to abort must be identified either with --start-offset (for brokers on 3.0 or "
+            "above) or with --producer-id, --producer-epoch, and --coordinator-epoch (for older brokers)"
+        )
+    if "start-offset" in given:
+        producer = _producer_at(cluster, place, int(given["start-offset"]))
+    else:
+        for name in ("producer-epoch", "coordinator-epoch"):
+            if name not in given:
+                _end(f"Missing required argument --{name}")
+        # One that hangs since its producer's first transaction has seen no coordinator yet.
+        coordinator_epoch = max(int(given["coordinator-epoch"]), 0)
+        producer = int(given["producer-id"]), int(given["producer-epoch"]), coordinator_epoch
+    try:
+        abort_transaction(cluster, place, *producer)
+    except Exception as error:
+        producer_id, producer_epoch, coordinator_epoch = producer
+        spec = (
+            f"AbortTransactionSpec(topicPartition={place[0]}-{place[1]}, producerId={producer_id}, "
+            f"producerEpoch={producer_epoch}, coordinatorEpoch={coordinator_epoch})"
+        )
+        _failed(f"Failed to abort transaction {spec}", error)
+
+
+def _producer_at(cluster: Cluster, place: TopicPartition, start_offset: int) -> tuple[int, int, int]:
+    """Id and epoch of the producer whose transaction begins there, and its coordinator's epoch."""
+    from kafka_compat.client.transactions import describe_producers
+
+    where = f"{place[0]}-{place[1]}"
+    try:
+        found = describe_producers(cluster, [place])[place]
+    except Exception as error:
+        _failed(f"Failed to validate producer state for partition {where}", error)
+    for one in found:
+        if one.start_offset == start_offset >= 0:
+            return one.producer_id, one.producer_epoch, max(one.coordinator_epoch, 0)
+    _end(f"Could not find any open transactions starting at offset {start_offset} on partition {where}")
+
+
+def _find_hanging(cluster: Cluster, given: Arguments) -> None:
+    from kafka_compat.tools.hanging_transactions import Hanging, find_hanging
+
+    if "topic" not in given and "broker-id" not in given:
+        _end(
+            "The `find-hanging` command requires either --topic or --broker-id to limit the scope of the "
+            "search"
+        )
+    if "partition" in given and "topic" not in given:
+        _end("The --partition argument requires --topic to be provided")
+    minutes = given.integer("max-transaction-timeout")
+    longest_ms = (_TIMEOUT_MINUTES if minutes is None else minutes) * _MINUTE_MS
+    hanging: list[Hanging] = find_hanging(
+        cluster,
+        given.get("topic"),
+        given.integer("partition"),
+        given.integer("broker-id"),
+        longest_ms,
+        _failed,
+    )
+    now_ms = int(time.time() * 1000)
+    if "json" in given:
+        show.as_json(
+            [
+                {"topic": topic, "partition": number, **producer._asdict()}
+                for (topic, number), producer in hanging
+            ]
+        )
+        return
+    rows = [
+        [
+            topic,
+            str(number),
+            str(producer.producer_id),
+            str(producer.producer_epoch),
+            str(producer.coordinator_epoch),
+            str(producer.start_offset),
+            str(producer.last_timestamp_ms),
+            str((now_ms - producer.last_timestamp_ms) // _MINUTE_MS),
+        ]
+        for (topic, number), producer in hanging
+    ]
+    headers = [
+        "Topic",
+        "Partition",
+        "ProducerId",
+        "ProducerEpoch",
+        "CoordinatorEpoch",
+        "StartOffset",
+        "LastTimestamp",
+        "Duration(min)",
+    ]
+    _table(headers, rows)
+
+
+_ACTIONS: Final = {
+    "list": _list,
+    "describe": _describe,
+    "describe-producers": _describe_producers,
+    "abort": _abort,
+    "find-hanging": _find_hanging,
+}

@@ -1,0 +1,150 @@
+"""A guest who may do some things is answered as genuine Kafka 3.9.1 with its AclAuthorizer answers.
+
+Every API is asked about resources that the guest may, may partly and may not use, by policies that chance
+makes; the answers are compared field for field.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from kafka_compat.handlers.served import CLUSTER_SERVED
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.security.authorizer import Operation, ResourceType
+from tests.authorization.asking import Ask, codes_in, everything, prepare
+from tests.authorization.fetching import Session
+from tests.authorization.policies import Policy, Resource
+from tests.authorization.servers import Denials, World
+from tests.conformance.batches import batch
+from tests.conformance.differential import differences, neutral
+from tests.support import campaign
+
+_DENIED = {29, 30, 31, 53}
+_ASKS_NOBODY = {
+    ApiKey.API_VERSIONS,
+    ApiKey.SASL_HANDSHAKE,
+    ApiKey.SASL_AUTHENTICATE,
+    ApiKey.CREATE_DELEGATION_TOKEN,
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN,
+}
+"""Whoever comes by PLAINTEXT gets no delegation token, whatever else it may do."""
+_LEAVES_OUT = {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_CLUSTER}
+"""What is denied there is not told of."""
+_ELSEWHERE = {
+    ApiKey.DESCRIBE_ACLS,
+    ApiKey.CREATE_ACLS,
+    ApiKey.DELETE_ACLS,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+}
+"""The store of ACLs is another matter, and ZooKeeper mode has no DescribeTopicPartitions."""
+_SHARES = (0.0, 1.0, 0.25, 0.5, 0.1, 0.6)
+
+
+def test_every_answer_is_genuine_kafkas(brokers: World) -> None:
+    chance = random.Random(39)
+    refused: set[ApiKey] = set()
+    served: set[ApiKey] = set()
+    found: list[str] = []
+    for number in range(campaign.rounds(6, 60)):
+        names = prepare(brokers.admin)
+        share = _SHARES[number % len(_SHARES)]
+        policy = Policy.random(names.resources(), chance, share)
+        brokers.set_policy(policy)
+        brokers.denied_aloud()
+        aloud: Denials = {}
+        for ask in everything(names):
+            versions = _versions(brokers, ask)
+            # Old versions cannot tell all that happens, so all and nothing are for the newest.
+            version = versions[-1] if share in (0, 1) else chance.choice(versions)
+            brokers.authorizer.denied_aloud.clear()
+            lines, codes = _compare(brokers, ask, version)
+            (refused if codes & _DENIED else served).add(ask.api_key)
+            found += [f"round {number} {line}" for line in lines]
+            if brokers.authorizer.denied_aloud:
+                name = ask.api_key.name.replace("_", "").lower()
+                aloud.setdefault(name, set()).update(brokers.authorizer.denied_aloud)
+        found += [f"round {number} {line}" for line in _audited(aloud, brokers.denied_aloud())]
+        if found:
+            found.append(f"with {policy}")
+            break
+    assert not found, "\n".join(found[:80])
+    asked = CLUSTER_SERVED.keys() - _ASKS_NOBODY - _ELSEWHERE
+    assert served >= asked, "never allowed"
+    assert refused >= asked - _LEAVES_OUT, "never denied"
+
+
+def _versions(brokers: World, ask: Ask) -> range:
+    versions = brokers.guest.versions(ask.api_key, ask.low, ask.high)
+    assert versions, f"{ask.api_key.name} {ask.low}-{ask.high}: genuine Kafka has none of them"
+    return versions
+
+
+def _compare(brokers: World, ask: Ask, version: int) -> tuple[list[str], set[int]]:
+    """What differs, and the error codes of our answer."""
+    ours, genuine = brokers.guest.both(ask.api_key, version, ask.request)
+    codes = set(codes_in(ours))
+    shown = differences(neutral(ask.neutral(ours)), neutral(ask.neutral(genuine)))
+    return [f"{ask.api_key.name} {ask.what} v{version}{line}" for line in shown], codes
+
+
+def _audited(ours: Denials, genuine: Denials) -> Iterator[str]:
+    """Where the audit logs of a round differ."""
+    for api in sorted(ours.keys() | genuine.keys()):
+        mine, theirs = ours.get(api, set()), genuine.get(api, set())
+        if mine != theirs:
+            yield f"{api}: only we tell of {sorted(mine - theirs)}, only Kafka of {sorted(theirs - mine)}"
+
+
+def reading(*topics: str) -> Policy:
+    return Policy({Resource(ResourceType.TOPIC, topic): [Operation.READ] for topic in topics})
+
+
+@pytest.mark.parametrize("version", [7, 11, 12, 13, 16])
+def test_what_is_denied_stays_in_the_session(brokers: World, version: int) -> None:
+    guest, admin = brokers.guest, brokers.admin
+    kept, lost = admin.topic(), admin.topic()
+    brokers.set_policy(reading(kept, lost))
+    records = [{"name": lost, "partition_data": [{"index": 0, "records": batch(1)}]}]
+    produced = {"acks": -1, "timeout_ms": 9000, "topic_data": records}
+    admin.same(ApiKey.PRODUCE, produced, (8,))
+    session = Session(guest, version, {kept: 0, lost: 1})
+    assert session.told == {kept: 0, lost: 0}
+    assert session.again() == {}, "nothing is new"
+    brokers.set_policy(reading(kept))
+    assert session.again() == {lost: 29}
+    assert session.again() == {lost: 29}, "as often as it asks"
+    admin.same(ApiKey.PRODUCE, produced, (8,))
+    assert session.again() == {lost: 29}
+    brokers.set_policy(reading(kept, lost))
+    assert session.again() == {lost: 0}, "with the record that came meanwhile"
+    brokers.set_policy(Policy())
+    assert session.again() == {kept: 29, lost: 29}
+
+
+@pytest.mark.parametrize("version", [4, 11, 13])
+def test_what_is_denied_does_not_hurry_the_rest(brokers: World, version: int) -> None:
+    """Otherwise a consumer of both would ask again and again, as fast as it can."""
+    may, must_not = brokers.admin.topic(), brokers.admin.topic()
+    brokers.set_policy(reading(may))
+    partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 9999}
+    request = {"replica_id": -1, "max_wait_ms": 300, "min_bytes": 1, "max_bytes": 9999, "session_epoch": -1}
+    for side, connection in brokers.guest.sides.items():
+        took_s = {}
+        for topics in ((may, must_not), (must_not,)):
+            wanted = [
+                {"topic": name, "topic_id": brokers.admin.ids(name)[side], "partitions": [partition]}
+                for name in topics
+            ]
+            began_s = time.monotonic()
+            answer = connection.ask(ApiKey.FETCH, version, {**request, "topics": wanted})
+            took_s[topics] = time.monotonic() - began_s
+            codes = sorted(item["partitions"][0]["error_code"] for item in answer["responses"])
+            assert codes == [0, 29][-len(topics) :], (side, answer)
+        assert took_s[may, must_not] >= 0.3, side
+        assert took_s[must_not,] < 0.3, side

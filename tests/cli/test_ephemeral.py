@@ -1,0 +1,117 @@
+"""`serve --ephemeral`, `--stop-at-eof` and `--json`: for whoever starts a broker for a while."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.cli.ephemeral import PREFIX, EphemeralFolder, remove_left_over
+from tests.conformance.wire import Connection
+from tests.support.process import wait_until
+from tests.testing.left_over import put_temporary_files_in
+
+PROJECT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    put_temporary_files_in(tmp_path, monkeypatch)
+    return tmp_path
+
+
+def serve(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "kafka_compat", "serve", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=PROJECT,
+    )
+
+
+def told(process: subprocess.Popen[str]) -> list[dict[str, object]]:
+    """What its line of JSON says of its brokers."""
+    assert process.stdout is not None
+    found: list[dict[str, object]] = json.loads(process.stdout.readline())["brokers"]
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_data_go_when_it_stops(temporary: Path, number: int) -> None:
+    with serve("--port", "0", "--ephemeral", "--json") as process:
+        (broker,) = told(process)
+        (folder,) = temporary.iterdir()
+        assert folder.name.startswith(PREFIX)
+        assert broker["log_dirs"] == [str(folder)]
+        process.send_signal(number)
+        assert process.communicate(timeout=20) == ("", "")
+    assert process.returncode == 0
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [(), ("--brokers", "3"), ("--processes", "2")])
+def test_the_end_of_its_input_is_its_end(temporary: Path, arguments: tuple[str, ...]) -> None:
+    as_json = [] if "--processes" in arguments else ["--json"]
+    with serve("--port", "0", "--ephemeral", "--stop-at-eof", *arguments, *as_json) as process:
+        assert process.stdout is not None and process.stdin is not None
+        process.stdout.readline()
+        process.stdin.close()
+        assert process.wait(20) == 0
+    # The processes of --processes end by themselves, and may yet write.
+    wait_until(lambda: list(temporary.iterdir()) == [], 20, "the folder is gone")
+
+
+def test_with_both_the_data_stay_for_another_start(temporary: Path) -> None:
+    with serve("--port", "0", "--ephemeral", "--stop-at-eof", "--json") as process:
+        (broker,) = told(process)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    (folder,) = temporary.iterdir()
+    again = ("--override", f"log.dirs={folder}", "--port", "0", "--ephemeral", "--json")
+    with serve(*again) as process:
+        assert told(process)[0]["log_dirs"] == broker["log_dirs"]
+        process.send_signal(signal.SIGTERM)
+    assert list(temporary.iterdir()) == []
+
+
+def test_each_broker_is_told_of() -> None:
+    with serve("--port", "0", "--ephemeral", "--brokers", "3", "--json") as process:
+        brokers = told(process)
+        assert [broker["broker_id"] for broker in brokers] == [1, 2, 3]
+        for broker in brokers:
+            at = broker["listeners"]["PLAINTEXT"]  # type: ignore[index]
+            Connection(f"{at['host']}:{at['port']}").close()
+        process.send_signal(signal.SIGTERM)
+
+
+def test_data_of_somebody_are_not_removed(tmp_path: Path) -> None:
+    with serve("--ephemeral", "--override", f"log.dirs={tmp_path}/data") as process:
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert f"--ephemeral removes its data, and log.dirs={tmp_path}/data is no folder of its own" in errors
+
+
+def test_json_is_for_one_process() -> None:
+    with serve("--processes", "2", "--json") as process:
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert "take --brokers in the place of --processes" in errors
+
+
+def test_only_what_nobody_holds_is_removed(temporary: Path) -> None:
+    held, left = EphemeralFolder(), EphemeralFolder()
+    Path(left.path, "file").touch()
+    left.let_go()
+    (temporary / "other").mkdir()
+    (temporary / f"{PREFIX}link").symlink_to(temporary / "other")
+    remove_left_over()
+    names = {path.name for path in temporary.iterdir()}
+    assert names == {Path(held.path).name, "other", f"{PREFIX}link"}
+    held.remove()
+    assert not Path(held.path).exists()

@@ -1,0 +1,176 @@
+"""kafka-compat security init: what it makes, for whom, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import ssl
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.config import load
+from kafka_compat.config.properties import parse_properties
+from kafka_compat.security import first_users
+from kafka_compat.security.tls_context import TlsContext
+from kafka_compat.security.tls_settings import TlsSettings
+from tests.support.servers import run_kafka_compat
+
+CLIENT_FILES = {
+    "aiokafka_settings.py",
+    "ca.pem",
+    "client.properties",
+    "franz.go",
+    "kafka_python_settings.py",
+    "kafkajs.js",
+    "librdkafka.conf",
+    "spark_options.py",
+}
+
+
+def init(folder: Path, *arguments: str, code: int = 0) -> str:
+    """What it says, on stdout or, where it refuses, on stderr."""
+    ran = run_kafka_compat("security", "init", str(folder), *arguments)
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    return ran.stderr if code else ran.stdout
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def certificate_names(file: Path) -> set[str]:
+    text = subprocess.run(
+        ["openssl", "x509", "-noout", "-ext", "subjectAltName", "-in", file],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return {item.strip() for item in text.splitlines()[1].split(",")}
+
+
+def test_everything_is_there_for_its_owner_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder" / "ü"
+    told = init(folder, "--user", "alice", "--user", "bob")
+    assert "kafka-compat serve" in told
+    for path in (folder, *folder.rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+    assert {path.name for path in (folder / "clients").iterdir()} == {"admin", "alice", "bob"}
+    for user in ("admin", "alice", "bob"):
+        assert {path.name for path in (folder / "clients" / user).iterdir()} == CLIENT_FILES
+    users = first_users.decode((folder / "users.json").read_bytes())
+    assert set(users) == {"admin", "alice", "bob", "broker"}
+    passwords = [
+        runpy.run_path(str(folder / "clients" / user / "kafka_python_settings.py"))["SETTINGS"]
+        for user in ("admin", "alice", "bob")
+    ]
+    assert len({item["sasl_plain_password"] for item in passwords}) == 3
+    for settings in passwords:
+        assert settings["sasl_plain_password"] not in told
+
+
+def test_the_settings_of_the_broker_can_be(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    init(folder, "--port", "19093")
+    config = load([str(folder / "server.properties")])
+    assert set(config.unknown) <= {"super.users"}, "that one is the authorizer's"
+    (listener,) = config.listeners
+    assert (listener.security_protocol, listener.host, listener.port) == ("SASL_SSL", "127.0.0.1", 19093)
+    assert config.advertised_listeners == {"SASL_SSL": ("localhost", 19093)}
+    assert config.log_dirs == [str(folder / "data")]
+    TlsContext(TlsSettings.of(config, listener), between_brokers=True)
+
+
+def test_the_certificate_has_the_names_by_which_clients_come(tmp_path: Path) -> None:
+    init(tmp_path / "a", "--host", "kafka.example.com", "--host", "10.1.2.3", "--host", "köln.example")
+    names = certificate_names(tmp_path / "a/server.pem")
+    assert {
+        "DNS:kafka.example.com",
+        "IP Address:10.1.2.3",
+        "DNS:xn--kln-sna.example",
+        "DNS:localhost",
+    } <= names
+    config = load([str(tmp_path / "a/server.properties")])
+    assert config.listeners[0].host == ""
+    assert config.advertised_listeners == {"SASL_SSL": ("kafka.example.com", 9093)}
+    checked = ["openssl", "verify", "-x509_strict", "-purpose", "sslserver", "-verify_hostname"]
+    subprocess.run(
+        [*checked, "kafka.example.com", "-CAfile", tmp_path / "a/ca.pem", tmp_path / "a/server.pem"],
+        check=True,
+        capture_output=True,
+    )
+    strict = ssl.create_default_context(cafile=str(tmp_path / "a/ca.pem"))
+    assert strict.cert_store_stats()["x509_ca"] == 1
+
+
+def test_several_brokers_have_a_certificate_and_settings_each(tmp_path: Path) -> None:
+    addresses = ["--advertised", "one.example:9093", "--advertised", "[fd00::2]:9094"]
+    told = json.loads(init(tmp_path / "a", *addresses, "--zookeeper", "zk:2181/kafka", "--json"))
+    assert told["bootstrap_servers"] == "one.example:9093,[fd00::2]:9094"
+    assert len(told["server_properties"]) == 2
+    first, second = (load([path]) for path in told["server_properties"])
+    assert (first.broker_id, second.broker_id) == (1, 2)
+    assert first.log_dirs != second.log_dirs
+    assert second.advertised_listeners == {"SASL_SSL": ("fd00::2", 9094)}
+    assert second.str("zookeeper.connect") == "zk:2181/kafka"
+    assert "DNS:one.example" in certificate_names(tmp_path / "a/server-1.pem")
+    assert "DNS:one.example" not in certificate_names(tmp_path / "a/server-2.pem")
+    assert [TlsContext(TlsSettings.of(each, each.listeners[0])) for each in (first, second)]
+
+
+def test_what_is_there_stays_unless_it_is_to_be_replaced(tmp_path: Path) -> None:
+    init(tmp_path, "--user", "alice")
+    before = contents(tmp_path)
+    assert "already; choose another folder, or --force" in init(tmp_path, "--user", "bob", code=2)
+    assert contents(tmp_path) == before
+    (tmp_path / "own").write_text("mine")
+    init(tmp_path, "--user", "alice", "--force")
+    after = contents(tmp_path)
+    assert after.pop("own") == b"mine"
+    assert after.keys() == before.keys()
+    # What does not differ has nothing in it that was made anew.
+    assert {name for name in before if before[name] == after[name]} == set()
+
+
+def test_json_tells_what_was_made_and_no_password(tmp_path: Path) -> None:
+    told = json.loads(init(tmp_path, "--user", "alice", "--json"))
+    assert set(told["files"]) == {str(tmp_path / name) for name in contents(tmp_path)}
+    assert told["clients"]["alice"] == str(tmp_path / "clients/alice")
+    assert "password" not in json.dumps(told)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--host", "a b"], "'a b' is neither the name nor the address of a host"),
+        (["--advertised", "host"], "expected HOST:PORT"),
+        (["--advertised", "host:70000"], "expected HOST:PORT"),
+        (["--advertised", "a:1", "--advertised", "b:1"], "several brokers need a ZooKeeper"),
+        (["--advertised", "a:1", "--advertised", "a:1", "--zookeeper", "z"], "cannot have the same address"),
+        (["--user", 'a"b'], "cannot be a user here"),
+        (["--user", "../x"], "cannot be a user here"),
+        (["--user", "broker"], "as which brokers log in"),
+        (["--days", "0"], "expected 1 to 36500"),
+    ],
+)
+def test_what_cannot_be_is_said_and_nothing_is_made(
+    tmp_path: Path, arguments: list[str], problem: str
+) -> None:
+    folder = tmp_path / "new"
+    assert problem in init(folder, *arguments, code=2)
+    assert not folder.exists()
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert "cannot be written" in init(tmp_path / "file/folder", code=1)
+
+
+def test_java_reads_the_settings_of_its_client(tmp_path: Path) -> None:
+    init(tmp_path, "--user", "alice")
+    properties = parse_properties((tmp_path / "clients/alice/client.properties").read_bytes())
+    assert properties["ssl.truststore.certificates"].value == (tmp_path / "ca.pem").read_text()
+    spark = runpy.run_path(str(tmp_path / "clients/alice/spark_options.py"))["OPTIONS"]
+    assert spark == {f"kafka.{name}": item.value for name, item in properties.items()}

@@ -1,0 +1,27 @@
+"""librdkafka at a broker under test."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from confluent_kafka import Producer
+
+
+class Serving(Protocol):
+    """A broker, wherever it runs."""
+
+    @property
+    def bootstrap_servers(self) -> str: ...
+
+
+def producer(broker: Serving, **settings: object) -> Producer:
+    given: dict[str, object] = {"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0, "log_level": 0}
+    return Producer({**given, **settings})
+
+
+def produce(broker: Serving, topic: str, count: int = 1) -> None:
+    """So many records, whose values are their numbers."""
+    client = producer(broker)
+    for number in range(count):
+        client.produce(topic, b"%d" % number)
+    assert client.flush(20) == 0

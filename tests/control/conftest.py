@@ -1,0 +1,35 @@
+"""Brokers of a module, clean for each test.
+
+running   KafkaBroker, or what a module says by `pytest.mark.parametrize("running", …, indirect=True)`
+broker    the same, which a test leaves without faults and tracebacks
+killed    a broker of one test, which may kill it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kafka_compat.testing import KafkaBroker
+
+
+@pytest.fixture(scope="module")
+def running(request: pytest.FixtureRequest) -> Iterator[KafkaBroker]:
+    kind: type[KafkaBroker] = getattr(request, "param", KafkaBroker)
+    with kind() as broker:
+        yield broker
+
+
+@pytest.fixture
+def broker(running: KafkaBroker) -> Iterator[KafkaBroker]:
+    yield running
+    running.reset()
+    assert running.control.ask("GET", "/faults") == []
+    assert "Traceback" not in running.log
+
+
+@pytest.fixture
+def killed() -> Iterator[KafkaBroker]:
+    with KafkaBroker() as broker:
+        yield broker

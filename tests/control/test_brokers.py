@@ -1,0 +1,163 @@
+"""Brokers that stand still, that do not reach each other, and that lose what coordinates them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.testing import ControlFailed, KafkaBroker, KafkaCluster
+from tests.conformance.wire import Connection
+from tests.control.clients import produce, producer
+from tests.control.test_faults import sent, stored
+from tests.support.process import wait_until
+
+PATIENCE_S = 20
+LAG_MS = 1000
+
+
+class Seen(NamedTuple):
+    """A partition as clients see it."""
+
+    leader: int
+    isr: list[int]
+    controller: int
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[KafkaCluster]:
+    with KafkaCluster(3, {"replica.lag.time.max.ms": LAG_MS}) as cluster:
+        yield cluster
+
+
+def seen(broker: KafkaBroker, by: int | None = None) -> Seen:
+    connection = Connection(addresses(broker)[one_that_reaches_all(broker) if by is None else by])
+    answer = connection.ask(ApiKey.METADATA, 4, {"topics": [{"name": "t"}]})
+    connection.close()
+    (topic,) = answer["topics"]
+    (partition,) = topic["partitions"]
+    return Seen(partition["leader_id"], sorted(partition["isr_nodes"]), answer["controller_id"])
+
+
+def addresses(broker: KafkaBroker) -> dict[int, str]:
+    return dict(enumerate(broker.bootstrap_servers.split(","), 1))
+
+
+def one_that_reaches_all(broker: KafkaBroker) -> int:
+    """A broker that reaches everybody."""
+    return next(
+        int(each["broker"])
+        for each in reversed(broker.control.brokers())
+        if not (each["is_paused"] or each["cut_from"] or each["is_cut_from_coordination"])
+    )
+
+
+def another_than(broker_id: int) -> int:
+    return next(each for each in (1, 2, 3) if each != broker_id)
+
+
+def ready(broker: KafkaBroker) -> int:
+    """Who leads the topic, of which all replicas are in sync."""
+    broker.create_topic("t", config={"min.insync.replicas": 2})
+    wait_until(lambda: len(seen(broker).isr) == 3, PATIENCE_S, "all are in sync")
+    produce(broker, "t")
+    return seen(broker).leader
+
+
+def test_a_broker_that_is_paused_answers_nobody_and_then_everybody(broker: KafkaBroker) -> None:
+    leader = ready(broker)
+    before = Connection(addresses(broker)[leader])
+    broker.control.pause(leader)
+    assert [each["broker"] for each in broker.control.brokers() if each["is_paused"]] == [leader]
+    after = Connection(addresses(broker)[leader])
+    for connection in (before, after):
+        connection.begin(ApiKey.METADATA, 4, {"topics": []})
+        assert connection.hears_nothing()
+    client = producer(broker)
+    client.produce("t", b"1")
+    assert client.flush(0.5) == 1
+    broker.control.resume(leader)
+    for connection in (before, after):
+        assert connection.finish(ApiKey.METADATA, 4)["topics"] == []
+        connection.close()
+    assert client.flush(PATIENCE_S) == 0
+    assert stored(broker, "t") == [b"0", b"1"]
+
+
+def test_others_lead_when_a_broker_stood_still_for_too_long(broker: KafkaBroker) -> None:
+    leader = ready(broker)
+    broker.control.pause(leader)
+    broker.control.advance(20)
+    wait_until(lambda: seen(broker).leader != leader, PATIENCE_S, "another leads")
+    client = producer(broker)
+    assert sent(client, "t", b"1") == [None]
+    broker.control.resume(leader)
+    by = another_than(leader)
+    wait_until(lambda: len(seen(broker, by).isr) == 3, PATIENCE_S, "it is in sync again")
+    assert stored(broker, "t") == [b"0", b"1"]
+
+
+def test_a_follower_that_does_not_reach_its_leader_falls_out_of_sync(broker: KafkaBroker) -> None:
+    leader = ready(broker)
+    # Without a way to the controller the leader could not have it removed.
+    follower = next(each for each in (1, 2, 3) if each not in (leader, seen(broker).controller))
+    broker.control.cut(leader, follower)
+    assert sent(producer(broker), "t", b"1") == [None], "acknowledged once it has fallen out"
+    assert seen(broker).isr == sorted({1, 2, 3} - {follower})
+    broker.control.mend(follower)
+    wait_until(lambda: len(seen(broker).isr) == 3, PATIENCE_S, "it is in sync again")
+
+
+def test_a_leader_that_reaches_nothing_loses_its_part_and_what_it_could_not_commit(
+    broker: KafkaBroker,
+) -> None:
+    leader = ready(broker)
+    for other in {1, 2, 3} - {leader}:
+        broker.control.cut(leader, other)
+    broker.control.cut_coordination(leader)
+    broker.control.advance(20)
+    by = another_than(leader)
+    wait_until(lambda: seen(broker, by).leader != leader, PATIENCE_S, "another leads")
+    assert seen(broker, leader).leader == leader, "it has heard of nothing"
+    broker.control.mend(leader)
+    wait_until(lambda: len(seen(broker, by).isr) == 3, PATIENCE_S, "it is in sync again")
+    assert sent(producer(broker), "t", b"1") == [None]
+    assert stored(broker, "t") == [b"0", b"1"]
+
+
+def test_a_session_that_expires_is_followed_by_another(broker: KafkaBroker) -> None:
+    leader = ready(broker)
+    broker.control.expire_session(leader)
+    anew = f"the session with the metadata store expired: broker {leader} registers anew"
+    wait_until(lambda: anew in broker.log, PATIENCE_S, "it registers anew")
+    wait_until(lambda: len(seen(broker).isr) == 3, PATIENCE_S, "it is in sync again")
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    wait_until(lambda: len(admin.list_topics("t", PATIENCE_S).brokers) == 3, PATIENCE_S, "all are there")
+    assert sent(producer(broker), "t", b"1") == [None]
+
+
+def test_a_process_that_stands_still() -> None:
+    with KafkaBroker() as broker:
+        broker.create_topic("t")
+        client = producer(broker)
+        broker.pause()
+        client.produce("t", b"1")
+        assert client.flush(0.5) == 1
+        broker.resume()
+        assert client.flush(PATIENCE_S) == 0
+        broker.pause()
+    assert not broker.running
+
+
+def test_what_there_is_not_is_told(broker: KafkaBroker) -> None:
+    with pytest.raises(ControlFailed, match="there is no broker 9 here: expected one of 1, 2, 3"):
+        broker.control.pause(9)
+    with pytest.raises(ControlFailed, match="from=1: expected another of 1, 2, 3"):
+        broker.control.cut(1, 1)
+    with pytest.raises(ControlFailed, match="expected one of from, the id of another broker, and coord"):
+        broker.control.ask("POST", "/brokers/1/cut")
+    with KafkaBroker() as lone, pytest.raises(ControlFailed, match="has no session that can be ended"):
+        lone.control.expire_session(lone.control.brokers()[0]["broker"])

@@ -1,0 +1,81 @@
+"""Disks that are full, fail or are slow because a test says so, and what real clients do then."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from kafka_compat.testing import BrokerFailed, ControlFailed, KafkaBroker, KafkaCluster
+from tests.control.clients import produce, producer
+from tests.control.test_faults import sent, stored
+from tests.support.process import wait_until
+
+
+def test_a_disk_that_is_full_takes_records_when_it_has_space_again(broker: KafkaBroker) -> None:
+    broker.create_topic("t")
+    client = producer(broker, **{"message.timeout.ms": 20_000})
+    assert sent(client, "t", b"1") == [None]
+    (disk,) = broker.control.break_disks(full=True)
+    assert disk["full"] and not disk["is_offline"]
+    client.produce("t", b"2")
+    assert client.flush(0.5) == 1, "it is tried again and again"
+    (disk,) = broker.control.mend_disks()
+    assert not disk["full"]
+    assert client.flush(20) == 0
+    assert stored(broker, "t") == [b"1", b"2"]
+    assert broker.running
+
+
+def test_a_disk_that_is_slow(broker: KafkaBroker) -> None:
+    broker.create_topic("t")
+    client = producer(broker)
+    assert sent(client, "t", b"1") == [None]
+    broker.control.break_disks(slow_ms=300)
+    began_s = time.monotonic()
+    assert sent(client, "t", b"2") == [None]
+    assert time.monotonic() - began_s >= 0.3
+    broker.control.mend_disks()
+    assert stored(broker, "t") == [b"1", b"2"]
+
+
+def test_a_disk_that_fails_ends_its_broker_and_the_others_lead() -> None:
+    with KafkaCluster(3, {"log.flush.interval.messages": 1}) as cluster:
+        cluster.create_topic("t", 3, config={"min.insync.replicas": 2})
+        produce(cluster, "t", 30)
+        cluster.control.break_disks(broker=2, failed=True)
+        produce(cluster, "t", 30)
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+
+        def leaders() -> set[int]:
+            return {each.leader for each in admin.list_topics("t").topics["t"].partitions.values()}
+
+        wait_until(lambda: leaders() == {1, 3}, 20, "others lead")
+        wait_until(lambda: len(cluster.control.disks()) == 2, 20, "it has stopped")
+        assert cluster.control.await_records("t", 60) == 60
+        with pytest.raises(BrokerFailed, match="exit code 1"):
+            cluster.stop()
+        cluster.start()
+        wait_until(lambda: len(admin.list_topics("t").brokers) == 3, 20, "all are back")
+        assert cluster.control.await_records("t", 60) == 60
+
+
+def test_a_broker_whose_only_disk_fails_ends_and_comes_back_with_what_it_had() -> None:
+    with KafkaBroker() as broker:
+        broker.create_topic("t")
+        produce(broker, "t", 3)
+        broker.control.break_disks(failed=True)
+        client = producer(broker, **{"message.timeout.ms": 1000})
+        assert sent(client, "t", b"lost") != [None]
+        wait_until(lambda: not broker.running, 20, "it has ended")
+        assert "every log directory is offline" in broker.log
+        broker.start()
+        assert stored(broker, "t") == [b"0", b"1", b"2"]
+
+
+def test_what_there_is_not_is_told(broker: KafkaBroker) -> None:
+    with pytest.raises(ControlFailed, match="expected one of full, failed, slow_ms, and not none"):
+        broker.control.break_disks()
+    with pytest.raises(ControlFailed, match="there is no such log directory: expected one of /"):
+        broker.control.break_disks(broker=77, full=True)

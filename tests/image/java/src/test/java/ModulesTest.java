@@ -1,0 +1,88 @@
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.StringDeserializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+import org.junit.jupiter.api.Test;
+import org.testcontainers.kafka.ConfluentKafkaContainer;
+import org.testcontainers.kafka.KafkaContainer;
+import org.testcontainers.utility.DockerImageName;
+
+/** Testcontainers' modules for Java with this image. */
+class ModulesTest {
+    @Test
+    void apache() throws Exception {
+        try (KafkaContainer kafka = new KafkaContainer(image("apache/kafka"))) {
+            kafka.start();
+            producedIsConsumed(kafka.getBootstrapServers());
+        }
+    }
+
+    @Test
+    void apacheNative() throws Exception {
+        try (KafkaContainer kafka = new KafkaContainer(image("apache/kafka-native"))) {
+            kafka.start();
+            producedIsConsumed(kafka.getBootstrapServers());
+        }
+    }
+
+    @Test
+    void confluent() throws Exception {
+        try (ConfluentKafkaContainer kafka = new ConfluentKafkaContainer(image("confluentinc/cp-kafka"))) {
+            kafka.start();
+            producedIsConsumed(kafka.getBootstrapServers());
+        }
+    }
+
+    @Test
+    @SuppressWarnings("deprecation")
+    void confluentOfOld() throws Exception {
+        DockerImageName name = image("confluentinc/cp-kafka");
+        try (var kafka = new org.testcontainers.containers.KafkaContainer(name)) {
+            kafka.start();
+            producedIsConsumed(kafka.getBootstrapServers());
+        }
+        try (var kafka = new org.testcontainers.containers.KafkaContainer(name).withKraft()) {
+            kafka.start();
+            producedIsConsumed(kafka.getBootstrapServers());
+        }
+    }
+
+    private static DockerImageName image(String replaced) {
+        return DockerImageName.parse(System.getenv("KAFKA_IMAGE")).asCompatibleSubstituteFor(replaced);
+    }
+
+    private static void producedIsConsumed(String bootstrapServers) throws Exception {
+        Map<String, Object> address = Map.of("bootstrap.servers", bootstrapServers);
+        try (Admin admin = Admin.create(address)) {
+            admin.createTopics(List.of(new NewTopic("flights", 3, (short) 1))).all().get();
+        }
+        try (var producer = new KafkaProducer<>(address, new StringSerializer(), new StringSerializer())) {
+            for (String airport : List.of("EWR", "JFK", "LGA")) {
+                producer.send(new ProducerRecord<>("flights", airport, airport)).get();
+            }
+        }
+        Map<String, Object> reading =
+                Map.of("bootstrap.servers", bootstrapServers, "group.id", "g", "auto.offset.reset", "earliest");
+        try (var consumer = new KafkaConsumer<>(reading, new StringDeserializer(), new StringDeserializer())) {
+            consumer.subscribe(List.of("flights"));
+            List<String> found = List.of();
+            for (int polls = 0; found.size() < 3 && polls < 100; polls++) {
+                ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(200));
+                found = Stream.concat(found.stream(), records.partitions().stream()
+                        .flatMap(partition -> records.records(partition).stream()).map(ConsumerRecord::value)).toList();
+            }
+            assertEquals(List.of("EWR", "JFK", "LGA"), found.stream().sorted().toList());
+        }
+    }
+}

@@ -1,0 +1,80 @@
+"""Testcontainers' own modules, unchanged, start this image, and what is produced is consumed."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import kafka_jars, node_modules
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent.parent / "docs" / "testing.md"
+PYTHON_MODULES = ("testcontainers==4.15.0", "confluent-kafka==2.16.1", "packaging")
+
+
+def run(*command: str | Path, image: str, folder: Path = HERE) -> str:
+    """What the program printed; its exit code is 0."""
+    # The helper that removes what a test leaves is an image that cannot be had everywhere.
+    environment = {**os.environ, "KAFKA_IMAGE": image, "TESTCONTAINERS_RYUK_DISABLED": "true"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=540)
+    assert done.returncode == 0, f"{done.stdout[-6000:]}{done.stderr[-6000:]}"
+    return done.stdout
+
+
+@functools.cache
+def python() -> Path:
+    """A Python with testcontainers, whose dependencies are none of this project's."""
+    place = kafka_jars.cache_directory() / "testcontainers" / "-".join(PYTHON_MODULES)
+    program = place / "bin" / "python"
+    done = place / "done"
+    if not done.exists():
+        shutil.rmtree(place, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", place], check=True)
+        subprocess.run([program, "-m", "pip", "install", "--quiet", *PYTHON_MODULES], check=True)
+        done.touch()
+    return program
+
+
+def needs(*programs: str) -> None:
+    """Skip the test where one of these is not on the PATH."""
+    for program in programs:
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+
+
+@pytest.mark.timeout(600)
+def test_python(image: str) -> None:
+    assert run(python(), "python/modules.py", image=image) == "zookeeper: EWR JFK LGA\nkraft: EWR JFK LGA\n"
+
+
+@pytest.mark.timeout(600)
+def test_node(image: str) -> None:
+    if (lacking := node_modules.missing()) is not None:
+        pytest.skip(lacking)
+    program = node_modules.command(HERE / "node" / "modules.js")
+    assert run(*program, image=image) == "zookeeper: EWR JFK LGA\nkraft: EWR JFK LGA\n"
+
+
+@pytest.mark.timeout(600)
+def test_go(image: str) -> None:
+    needs("go")
+    assert "PASS: TestProducedIsConsumed" in run(
+        "go", "test", "-count=1", "-v", "./...", image=image, folder=HERE / "go"
+    )
+
+
+@pytest.mark.timeout(600)
+def test_java(image: str, tmp_path: Path) -> None:
+    """And the JUnit 5 test of docs/testing.md."""
+    needs("java", "mvn")
+    shutil.copytree(HERE / "java", tmp_path, dirs_exist_ok=True)
+    example = PAGE.read_text().partition("```java\n")[2].partition("```")[0]
+    (tmp_path / "src" / "test" / "java" / "FlightsTest.java").write_text(example)
+    told = run("mvn", "-B", "test", image=image, folder=tmp_path)
+    assert "Tests run: 5, Failures: 0, Errors: 0, Skipped: 0" in told, told[-4000:]

@@ -1,0 +1,98 @@
+"""The examples of docs/image.md and docs/testing.md that need the image run as they stand."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.compose.docker import compose_command, docker
+from tests.support.process import wait_until
+
+DOCS = Path(__file__).parents[2] / "docs"
+NETWORK = Path(__file__).parent / "compose" / "network.yml"
+PROJECT = "kafka-compat-pages"
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The page's examples in that language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(autouse=True)
+def free(image: str) -> None:
+    """The examples publish Kafka's own port."""
+    try:
+        socket.create_server(("127.0.0.1", 9092)).close()
+    except OSError:
+        pytest.skip("something else listens on 127.0.0.1:9092")
+
+
+@pytest.fixture
+def compose(tmp_path: Path) -> list[str]:
+    """The command, for a compose.yml in a folder of the test's own."""
+    files = ["-f", f"{tmp_path}/compose.yml", "-f", str(NETWORK)]
+    return [*compose_command(), "-p", PROJECT, *files]
+
+
+def run(*command: str) -> str:
+    """What it printed; its exit code is 0."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def container(service: str) -> str:
+    """The id of the service's container."""
+    return run(
+        "docker", "ps", "--all", "--quiet", "--filter", f"name={PROJECT}.{service}", "--no-trunc"
+    ).strip()
+
+
+@pytest.mark.parametrize("page", ["image.md", "testing.md"])
+def test_commands(page: str) -> None:
+    (script,) = blocks(page, "bash")
+    try:
+        run("bash", "-euxc", script)
+    finally:
+        subprocess.run(["docker", "rm", "--force", "--volumes", "kafka"], capture_output=True)
+
+
+def test_compose_file(tmp_path: Path, compose: list[str]) -> None:
+    (file,) = blocks("image.md", "yaml")
+    (tmp_path / "compose.yml").write_text(f'version: "3.8"\n{file}')
+    try:
+        run(*compose, "up", "--detach")
+
+        def made() -> bool:
+            return "Created topic flights." in docker("logs", container("topics"))
+
+        wait_until(made, 60, "the topic is made", 0.2)
+    finally:
+        run(*compose, "down", "--volumes")
+
+
+def test_service_container_of_github_actions(tmp_path: Path, compose: list[str]) -> None:
+    """By what a runner makes of it: it starts the services, waits for their health, and runs the steps."""
+    (workflow,) = blocks("testing.md", "yaml")
+    services = dedent(workflow.partition("    services:\n")[2].partition("    steps:\n")[0])
+    steps = re.findall(r"^      - run: (.*)$", workflow, re.MULTILINE)
+    services = "".join(f"  {line}" for line in services.replace("env:", "environment:").splitlines(True))
+    (tmp_path / "compose.yml").write_text(f'version: "3.8"\nservices:\n{services}')
+    try:
+        run(*compose, "up", "--detach")
+        kafka = container("kafka")
+
+        def healthy() -> bool:
+            return docker("inspect", "--format", "{{.State.Health.Status}}", kafka).strip() == "healthy"
+
+        wait_until(healthy, 60, "the service is healthy", 0.2)
+        told = [run("bash", "-ec", step.replace("${{ job.services.kafka.id }}", kafka)) for step in steps]
+        assert "Topic: flights" in told[0]
+        assert len(told) == 2
+    finally:
+        run(*compose, "down", "--volumes")

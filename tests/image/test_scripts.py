@@ -1,0 +1,227 @@
+"""The scripts of the image, in a folder in the place of `/`, with a program in the place of kafka-compat that
+tells how it was called."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.tools.registry import TOOLS
+from tests.support.ports import free_port
+
+PROJECT = Path(__file__).parents[2]
+BROKER = """\
+#!/usr/bin/env bash
+echo "called: $*"
+echo "log.dirs=${KAFKA_LOG_DIRS-}"
+echo "zookeeper.connect=${KAFKA_ZOOKEEPER_CONNECT-}"
+echo "advertised=${KAFKA_ADVERTISED_LISTENERS-}"
+[ "$1" = serve ] && [ -n "${WAITS-}" ] || exit 0
+trap 'echo "stopped in order"; exit 0' TERM
+echo serves
+while :; do sleep 0.01; done
+"""
+
+
+class Root:
+    """The image's files in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {
+            "PATH": f"{folder}/programs:{folder}/opt/kafka/bin:{os.environ['PATH']}",
+            "KAFKA_COMPAT_ROOT": str(folder),
+            "KAFKA_COMPAT_PYTHON": sys.executable,
+            "PYTHONPATH": str(PROJECT),
+        }
+
+    def install(self) -> None:
+        """Do what the build of the image does."""
+        (self.folder / "programs").mkdir()
+        (self.folder / "proc" / "self").mkdir(parents=True)
+        broker = self.folder / "programs" / "kafka-compat"
+        broker.write_text(BROKER)
+        broker.chmod(0o755)
+        subprocess.run([PROJECT / "image" / "install"], env=self.environment, check=True)
+
+    def start(self, *command: str, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=self.environment | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, *command: str, **environment: str) -> str:
+        """What it printed."""
+        return self.start(*command, **environment).communicate(timeout=20)[0]
+
+    def container(self, *command: str, **environment: str) -> str:
+        """What a container prints that is started with that command."""
+        return self.run(f"{self.folder}/etc/kafka-compat/entrypoint", *command, **environment)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("root")
+    Root(folder).install()
+    return folder
+
+
+@pytest.fixture
+def root(installed: Path, tmp_path: Path) -> Root:
+    shutil.copytree(installed, tmp_path, symlinks=True, dirs_exist_ok=True)
+    return Root(tmp_path)
+
+
+def called(told: str) -> str:
+    """The arguments of kafka-compat."""
+    found = re.search(r"^called: (.*)$", told, re.MULTILINE)
+    assert found, told
+    return found[1]
+
+
+def test_a_container_without_arguments_is_a_broker(root: Root) -> None:
+    own = f"{root.folder}/etc/kafka-compat/server.properties"
+    assert called(root.container()) == f"serve --env --kafka-lines {own}"
+    assert called(root.container("--brokers", "3")) == f"serve --env --kafka-lines --brokers 3 {own}"
+
+
+def test_a_container_runs_other_programs(root: Root) -> None:
+    assert root.container("echo", "kafka") == "kafka\n"
+    assert root.container("sh", "-c", "echo $0 kafka", "in") == "in kafka\n"
+    assert called(root.container("kafka-compat", "doctor")) == "doctor"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "export KAFKA_ADVERTISED_LISTENERS=here; {root}/etc/kafka/docker/run",
+        ". {root}/etc/confluent/docker/bash-config; export KAFKA_ADVERTISED_LISTENERS=here; "
+        "{root}/etc/confluent/docker/configure; {root}/etc/confluent/docker/launch",
+        "echo '' > {root}/etc/confluent/docker/ensure; export KAFKA_ADVERTISED_LISTENERS=here; "
+        "{root}/etc/confluent/docker/run",
+    ],
+)
+def test_scripts_of_others_start_the_broker_and_what_they_export_counts(root: Root, script: str) -> None:
+    (root.folder / "etc" / "kafka" / "docker").resolve(strict=True)
+    told = root.container("sh", "-c", script.format(root=root.folder))
+    assert called(told).startswith("serve --env")
+    assert "advertised=here\n" in told
+
+
+def test_scripts_of_others_add_to_what_is_done_before_the_start(root: Root) -> None:
+    folder = f"{root.folder}/etc/confluent/docker"
+    script = (
+        f"sed -i '/KAFKA_ZOOKEEPER_CONNECT/d' {folder}/configure; "
+        f"echo 'kafka-storage format -t x -c /etc/kafka/kafka.properties' >> {folder}/configure; {folder}/run"
+    )
+    told = root.container("sh", "-c", script)
+    assert told.index("Nothing to format") < told.index("called: serve")
+
+
+def test_a_signal_reaches_the_broker_through_a_shell_that_waits_for_it(root: Root) -> None:
+    script = f"{root.folder}/etc/kafka/docker/run; true"
+    container = root.start(f"{root.folder}/etc/kafka-compat/entrypoint", "sh", "-c", script, WAITS="yes")
+    assert container.stdout is not None
+    while container.stdout.readline() != "serves\n":
+        assert container.poll() is None
+    container.send_signal(signal.SIGTERM)
+    told, _ = container.communicate(timeout=20)
+    assert told == "stopped in order\n"
+    assert container.returncode == 0
+
+
+def test_a_zookeeper_that_a_script_starts_in_the_container_is_done_without(root: Root) -> None:
+    port = free_port()
+    (root.folder / "zookeeper.properties").write_text(f"dataDir=/nowhere\nclientPort={port}\n")
+    script = (
+        f"{root.folder}/opt/kafka/bin/zookeeper-server-start.sh zookeeper.properties > /dev/null & "
+        f"KAFKA_ZOOKEEPER_CONNECT=localhost:{port} {root.folder}/etc/confluent/docker/launch; kill $!"
+    )
+    assert "zookeeper.connect=\n" in root.run("bash", "-c", script)
+
+
+def test_a_zookeeper_elsewhere_is_asked(root: Root) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        here = f"localhost:{server.getsockname()[1]}"
+        assert f"zookeeper.connect={here}\n" in root.container(KAFKA_ZOOKEEPER_CONNECT=here)
+    assert "zookeeper.connect=zookeeper:2181\n" in root.container(KAFKA_ZOOKEEPER_CONNECT="zookeeper:2181")
+
+
+@pytest.mark.parametrize(
+    ("mounted", "folder"),
+    [
+        ("/var/lib/kafka/data", "/var/lib/kafka/data"),
+        ("/tmp/kraft-combined-logs", "/tmp/kraft-combined-logs"),
+        ("/bitnami", "/bitnami/kafka/data"),
+        ("/bitnami/kafka", "/bitnami/kafka/data"),
+        ("/elsewhere", ""),
+    ],
+)
+def test_data_go_where_a_volume_is_mounted_for_them(root: Root, mounted: str, folder: str) -> None:
+    (root.folder / "proc" / "self" / "mounts").write_text(
+        f"proc /proc proc\n/dev/sda {mounted} ext4 rw 0 0\n"
+    )
+    assert f"log.dirs={folder}\n" in root.container()
+    assert "log.dirs=/mine\n" in root.container(KAFKA_LOG_DIRS="/mine")
+
+
+def test_a_mounted_file_of_settings_counts_over_the_images_own(root: Root) -> None:
+    mounted = root.folder / "mnt" / "shared" / "config" / "server.properties"
+    mounted.write_text("num.partitions=3\n")
+    own = f"{root.folder}/etc/kafka-compat/server.properties"
+    assert called(root.container()) == f"serve --env --kafka-lines {own} {mounted}"
+    health = root.run(f"{root.folder}/etc/kafka-compat/health")
+    assert called(health) == f"health --env {own} {mounted}"
+
+
+def test_a_server_is_started_with_a_file_and_overrides(root: Root) -> None:
+    given = root.folder / "given.properties"
+    given.touch()
+    start = f"{root.folder}/opt/kafka/bin/kafka-server-start.sh"
+    told = root.run(start, str(given), "--override", "broker.id=4")
+    assert called(told).startswith("serve --env --kafka-lines --override broker.id=4 ")
+    assert called(told).endswith(str(given))
+
+
+def test_a_controller_alone_waits_and_is_healthy(root: Root) -> None:
+    container = root.start(f"{root.folder}/etc/kafka-compat/entrypoint", KAFKA_PROCESS_ROLES="controller")
+    assert container.stdout is not None
+    assert "only waits" in container.stdout.readline()
+    assert root.run(f"{root.folder}/etc/kafka-compat/health", KAFKA_CFG_PROCESS_ROLES="controller") == ""
+    container.send_signal(signal.SIGTERM)
+    assert container.wait(20) == 0
+
+
+def test_who_asks_for_a_quorum_is_told_that_the_broker_is_alone(root: Root) -> None:
+    voters = "1@a:9093,2@b:9093,3@c:9093"
+    assert "is alone all the same" in root.container(KAFKA_CFG_CONTROLLER_QUORUM_VOTERS=voters)
+    assert "alone" not in root.container(KAFKA_CONTROLLER_QUORUM_VOTERS="1@a:9093")
+
+
+def test_ids_are_random_and_kafkas(root: Root) -> None:
+    found = {root.run("kafka-storage", "random-uuid").strip() for _ in range(20)}
+    assert len(found) == 20
+    assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", each) for each in found)
+
+
+def test_each_command_is_there_under_all_its_names(root: Root) -> None:
+    assert (root.folder / "opt" / "bitnami" / "kafka" / "bin").readlink() == Path("/opt/kafka/bin")
+    folder = root.folder / "opt" / "kafka" / "bin"
+    for tool in TOOLS:
+        assert f"main('{tool}')" in (folder / f"kafka-{tool}.sh").read_text()
+    for name in (*(f"kafka-{tool}" for tool in TOOLS), "kafka-storage", "kafka-server-start", "cub"):
+        assert os.access(folder / name, os.X_OK)
+        assert (root.folder / "usr" / "bin" / name).readlink() == Path(f"/opt/kafka/bin/{name}")

@@ -1,0 +1,134 @@
+"""Muted connections (KIP-219): what waits, what they hold, and when they end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+
+from kafka_compat.network.connection import Connection
+from kafka_compat.network.framing import FIRST_BYTES
+from kafka_compat.network.server import Server
+from tests.network.test_connection import GENEROUS, Dispatch, frame, read_frame, serving
+from tests.support.process import wait_until
+
+LONG_S = 600.0
+
+
+def muting(for_s: float) -> tuple[list[float], Dispatch]:
+    """A dispatcher that answers all, and mutes the connection for `for_s` after the first request."""
+    served: list[float] = []
+
+    def dispatch(connection: Connection, body: memoryview) -> bool:
+        served.append(asyncio.get_running_loop().time())
+        connection.respond([frame(bytes(body[:10]))])
+        if len(served) == 1:
+            connection.mute(for_s)
+        return True
+
+    return served, dispatch
+
+
+async def until(condition: Callable[[], object], timeout_s: float = 5) -> None:
+    await asyncio.to_thread(wait_until, condition, timeout_s, "what a muted connection comes to")
+
+
+def only(server: Server) -> Connection:
+    (connection,) = server.connections
+    return connection
+
+
+async def test_requests_wait_for_the_end_of_the_mute() -> None:
+    served, dispatch = muting(0.3)
+    async with serving(dispatch) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(frame(b"one") + frame(b"two"))
+        assert await read_frame(reader) == b"one", "the answer comes at once"
+        writer.write(frame(b"three"))
+        assert [await read_frame(reader) for _ in range(2)] == [b"two", b"three"]
+        assert served[1] - served[0] >= 0.3
+        writer.close()
+
+
+async def test_a_longer_mute_counts() -> None:
+    def dispatch(connection: Connection, body: memoryview) -> bool:
+        connection.respond([frame(bytes(body))])
+        if bytes(body) == b"one":
+            for for_s in (0.1, 0.4, 0.2):
+                connection.mute(for_s)
+        return True
+
+    async with serving(dispatch) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        began_s = asyncio.get_running_loop().time()
+        writer.write(frame(b"one") + frame(b"two"))
+        assert [await read_frame(reader) for _ in range(2)] == [b"one", b"two"]
+        assert 0.4 <= asyncio.get_running_loop().time() - began_s < 2
+        writer.close()
+
+
+async def test_a_client_that_goes_is_noticed_at_once() -> None:
+    _, dispatch = muting(LONG_S)
+    async with serving(dispatch) as (server, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(frame(b"one"))
+        await read_frame(reader)
+        writer.close()
+        await until(lambda: not server.connections)
+
+
+async def test_a_large_request_waits_in_the_kernel() -> None:
+    _, dispatch = muting(1.0)
+    large = os.urandom(5_000_000)
+    async with serving(dispatch) as (server, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(frame(b"one"))
+        await read_frame(reader)
+        writer.write(frame(large))
+        connection = only(server)
+        await until(lambda: connection._reader.held_bytes)
+        for _ in range(20):
+            await asyncio.sleep(0.02)
+            assert connection._reader.held_bytes <= FIRST_BYTES
+        assert await read_frame(reader) == large[:10], "it is read and served when the mute is over"
+        writer.close()
+
+
+async def test_a_frame_that_has_begun_grows_no_further() -> None:
+    _, dispatch = muting(1.0)
+    large = os.urandom(5_000_000)
+    async with serving(dispatch) as (server, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        # Its head comes together with the request before it.
+        writer.write(frame(b"one") + frame(large)[:100])
+        await read_frame(reader)
+        connection = only(server)
+        writer.write(frame(large)[100:])
+        for _ in range(20):
+            await asyncio.sleep(0.02)
+            assert connection._reader.held_bytes <= 2 * FIRST_BYTES
+        assert await read_frame(reader) == large[:10]
+        writer.close()
+
+
+async def test_a_mute_keeps_no_idle_connection_alive() -> None:
+    """Whether it has asked more meanwhile or not."""
+    for more in (b"", frame(b"two")):
+        _, dispatch = muting(LONG_S)
+        async with serving(dispatch, GENEROUS._replace(idle_max_ms=300)) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(frame(b"one") + more)
+            assert await read_frame(reader) == b"one"
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+
+
+async def test_a_server_stops_with_muted_connections() -> None:
+    _, dispatch = muting(LONG_S)
+    async with serving(dispatch) as (server, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(frame(b"one") + frame(b"two"))
+        await read_frame(reader)
+        server.stop()
+        assert await reader.read() == b""
+        writer.close()

@@ -1,0 +1,44 @@
+"""Asks Kafka's own classes of SASL (SaslOracle.java)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.oracle.jvm import OracleJvm
+
+PACKAGE = "org.apache.kafka.common.security.oauthbearer."
+SECURED = f"{PACKAGE}OAuthBearerValidatorCallbackHandler"
+UNSECURED = f"{PACKAGE}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+
+
+class SaslOracle(OracleJvm):
+    """Kafka `release`'s; a context manager that ends its JVM."""
+
+    def __init__(self, release: str, folder: Path) -> None:
+        super().__init__("SaslOracle", release, folder)
+
+    def exchange(
+        self, handler: str, settings: Mapping[str, str], options: Mapping[str, str], messages: Sequence[bytes]
+    ) -> list[str]:
+        """The answers to the messages of one OAUTHBEARER exchange: texts, "!CLASS: MESSAGE" for what throws,
+        and at the end of one that went well "=PRINCIPAL EXPIRES_MS".
+        """
+        return self._ask("exchange", handler, _lines(settings), _lines(options), *messages).split("\n")
+
+    def short_name(self, realm: str, rules: Sequence[str], principal: str) -> str:
+        """The local name of a Kerberos principal, or "!CLASS: MESSAGE"."""
+        return self._ask("short name", realm, "\n".join(rules), principal)
+
+    def _ask(self, *texts: str | bytes) -> str:
+        question = struct.pack(">i", len(texts))
+        for text in texts:
+            content = text.encode() if isinstance(text, str) else text
+            question += struct.pack(">i", len(content)) + content
+        self.say(question)
+        return self.read_sized().decode()
+
+
+def _lines(pairs: Mapping[str, str]) -> str:
+    return "\n".join(f"{name}={value}" for name, value in pairs.items())

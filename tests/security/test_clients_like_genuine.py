@@ -1,0 +1,207 @@
+"""Clients over every security protocol see of our broker what they see of genuine Kafka: the scenarios of
+tests/clients, and logins that fail.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.clients import group_scenarios, scenarios
+from tests.clients.conftest import Topics
+from tests.clients.lane import Lane, attempted
+from tests.clients.programs import CLIENTS, ClientKind, ClientProgram
+from tests.clients.scenarios import NEEDS
+from tests.security import kdc
+from tests.security.authority import Authority
+from tests.security.conftest import Secured, listeners, up
+from tests.security.no_right import no_right, outcome, settle_rights
+from tests.security.oauth.issuer import Issuer, SigningKey
+from tests.security.ways import WAYS, Files
+from tests.support import campaign
+from tests.support.servers import GenuineKafka, KafkaCompatBroker
+
+SCENARIOS = (
+    scenarios.produce_and_consume,
+    scenarios.acknowledgements,
+    scenarios.idempotent_producer,
+    scenarios.transactions,
+    scenarios.large_records,
+    scenarios.commits,
+    group_scenarios.group_life,
+    scenarios.topic_admin,
+    group_scenarios.group_admin,
+)
+EVERYDAY = {
+    ("confluent-kafka", "SSL"),
+    ("confluent-kafka", "SCRAM-SHA-256"),
+    ("kafka-python", "SCRAM-SHA-512"),
+    ("aiokafka", "PLAIN"),
+    ("kafkajs", "SCRAM-SHA-256"),
+    ("java-1.1.1", "SSL"),
+    ("java-3.9.1", "SCRAM-SHA-512"),
+    ("java-4.1.0", "OAUTHBEARER"),
+    ("aiokafka", "GSSAPI"),
+    ("franz-go", "SCRAM-SHA-512"),
+}
+UNENTITLED = {("java-3.9.1", "SCRAM-SHA-512")}
+IMPOSTORS = {("aiokafka", "SCRAM-SHA-512"), ("java-3.9.1", "SCRAM-SHA-512"), ("franz-go", "PLAIN")}
+
+
+@pytest.fixture(scope="module")
+def files(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
+    directory = tmp_path_factory.mktemp("stores")
+    tickets = None if kdc.missing() else kdc.Kdc(directory / "kdc")
+    with Issuer(SigningKey("k1")) as issuer:
+        try:
+            if tickets is not None:
+                tickets.start()
+            yield Files(authority, directory, issuer, tickets)
+        finally:
+            if tickets is not None:
+                tickets.stop()
+
+
+_RULES = {
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+"""Who comes over PLAINTEXT, as the broker itself does, may do everything."""
+
+
+def _settings(files: Files, name: str) -> tuple[dict[str, str], dict[str, int]]:
+    settings, ports = listeners(files.authority, name)
+    # Tickets are for the name of a host.
+    advertised = {**dict.fromkeys(ports, "127.0.0.1"), "SAFE": "localhost"}
+    addresses = ",".join(f"{listener}://{advertised[listener]}:{port}" for listener, port in ports.items())
+    return {**settings, **_RULES, **files.broker("SAFE"), "advertised.listeners": addresses}, ports
+
+
+def _ready(secured: Secured) -> Secured:
+    settle_rights(secured.addresses["PLAINTEXT"])
+    secured.addresses["SAFE"] = secured.addresses["SAFE"].replace("127.0.0.1", "localhost")
+    return secured
+
+
+@pytest.fixture(scope="module")
+def ours(files: Files, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    settings, ports = _settings(files, "ours")
+    environment = files.kdc.environment if files.kdc else {}
+    directory = tmp_path_factory.mktemp("ours")
+    server = KafkaCompatBroker(directory, settings, port=ports["PLAINTEXT"], environment=environment)
+    yield _ready(up(server, ports, files.authority))
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def theirs(files: Files, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    settings, ports = _settings(files, "theirs")
+    settings = {name: value.replace("\\", "\\\\") for name, value in settings.items()}
+    options = [f"-Djava.security.krb5.conf={files.kdc.configuration}"] if files.kdc else []
+    directory = tmp_path_factory.mktemp("theirs")
+    server = GenuineKafka(directory, settings, port=ports["PLAINTEXT"], jvm_options=options)
+    yield _ready(up(server, ports, files.authority))
+    server.stop()
+
+
+def _address(secured: Secured, way: str) -> str:
+    return secured.addresses["SSL" if way == "SSL" else "SAFE"]
+
+
+class Lanes:
+    """Both brokers, each with a program of one kind that goes one way."""
+
+    def __init__(
+        self, both: tuple[Secured, Secured], files: Files, kind: ClientKind, way: str, **who: Any
+    ) -> None:
+        """`who`: as Files.environment takes it."""
+        self._programs: list[ClientProgram] = []
+        self._environment = files.environment(way, **who)
+        run = f"{kind.name}-{way.lower()}-{secrets.token_hex(3)}"
+        self.all = [self._lane(secured, files, kind, way, run) for secured in both]
+
+    def _lane(self, secured: Secured, files: Files, kind: ClientKind, way: str, run: str) -> Lane:
+        address = _address(secured, way)
+
+        def new_program() -> ClientProgram:
+            log = files.directory / f"{run}-{len(self._programs)}.log"
+            self._programs.append(ClientProgram(kind, address, log, self._environment))
+            return self._programs[-1]
+
+        return Lane(address, new_program(), new_program, Topics(secured.server.address).make, run)
+
+    def close(self) -> None:
+        while self._programs:
+            self._programs.pop().close()
+
+
+@pytest.fixture
+def lanes(ours: Secured, theirs: Secured, files: Files) -> Iterator[Callable[..., list[Lane]]]:
+    opened: list[Lanes] = []
+
+    def open_them(name: str, way: str, **who: Any) -> list[Lane]:
+        if way == "GSSAPI" and files.kdc is None:
+            pytest.skip(str(kdc.missing()))
+        opened.append(Lanes((ours, theirs), files, CLIENTS[name], way, **who))
+        return opened[-1].all
+
+    yield open_them
+    for one in opened:
+        one.close()
+
+
+_LACKING = {
+    # SASL_SSL with SCRAM came with 0.10.2, and settings for JAAS with it.
+    "java-0.9.0.1": {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"},
+    # It came with 2.0.
+    "java-0.10.2.2": {"OAUTHBEARER"},
+    "java-1.1.1": {"OAUTHBEARER"},
+    # Its wheels are built without Cyrus SASL.
+    "confluent-kafka": {"GSSAPI"},
+    "kafkajs": {"GSSAPI"},
+}
+"""Ways that a client does not have."""
+CASES = [(name, way) for name in CLIENTS for way in WAYS if way not in _LACKING.get(name, ())]
+
+
+@pytest.mark.parametrize(("name", "way"), CASES)
+def test_the_same_is_seen_over_tls(lanes: Callable[..., list[Lane]], name: str, way: str) -> None:
+    if (name, way) not in EVERYDAY and not campaign.enabled():
+        pytest.skip("in campaigns")
+    wanted = SCENARIOS if campaign.enabled() else SCENARIOS[:1]
+    both = lanes(name, way)
+    for scenario in wanted:
+        if NEEDS[scenario] <= CLIENTS[name].features:
+            with ThreadPoolExecutor(2) as pool:
+                ours, theirs = pool.map(partial(attempted, scenario), both)
+            assert ours == theirs, scenario.__name__
+
+
+# What somebody may do depends on the name, which is that of the certificate or that of the user.
+@pytest.mark.parametrize(("name", "way"), [case for case in CASES if case[1] in ("SSL", "SCRAM-SHA-512")])
+def test_who_has_no_right_is_told_the_same(lanes: Callable[..., list[Lane]], name: str, way: str) -> None:
+    if (name, way) not in UNENTITLED and not campaign.enabled():
+        pytest.skip("in campaigns")
+    with ThreadPoolExecutor(2) as both:
+        ours, theirs = both.map(no_right, lanes(name, way, user="bob"))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize(("name", "way"), [case for case in CASES if case[1] not in ("SSL", "GSSAPI")])
+def test_a_wrong_password_is_told_the_same(lanes: Callable[..., list[Lane]], name: str, way: str) -> None:
+    if (name, way) not in IMPOSTORS and not campaign.enabled():
+        pytest.skip("in campaigns")
+    with ThreadPoolExecutor(2) as both:
+        ours, theirs = both.map(_refused, lanes(name, way, impostor=True))
+    assert ours == theirs
+    assert ours not in ([], [0])
+
+
+def _refused(lane: Lane) -> object:
+    """The code of the whole, or those of each record; None of a record that was given up."""
+    return outcome(lane.program.ask("produce", topic="t", records=[{"value": "v", "partition": 0}]))

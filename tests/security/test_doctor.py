@@ -1,0 +1,185 @@
+"""kafka-compat doctor finds the step that fails, the side on which it fails, and what to do there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.security.authority import Authority
+from tests.security.conftest import USERS, Secured
+from tests.support.ports import free_port
+from tests.support.servers import KafkaCompatBroker, run_kafka_compat
+
+_MODULES = {"PLAIN": "plain.PlainLoginModule"}
+Make = Callable[..., dict[str, str]]
+
+
+def _login(mechanism: str, password: str = USERS["alice"]) -> dict[str, str]:
+    module = "org.apache.kafka.common.security." + _MODULES.get(mechanism, "scram.ScramLoginModule")
+    return {
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": f'{module} required username="alice" password="{password}";',
+    }
+
+
+def _examined(
+    directory: Path, settings: Mapping[str, str], *arguments: str
+) -> tuple[int, list[dict[str, Any]]]:
+    file = directory / "client.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    done = run_kafka_compat("doctor", str(file), "--timeout", "5", "--json", *arguments)
+    assert USERS["alice"] not in done.stdout + done.stderr and "wrong" not in done.stdout
+    assert done.returncode in (0, 1), done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.fixture
+def trusting(authority: Authority) -> dict[str, str]:
+    return {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority.file)}
+
+
+def test_a_client_that_is_well_is_told_so(ours: Secured, tmp_path: Path, trusting: dict[str, str]) -> None:
+    settings = {
+        "bootstrap.servers": ours.addresses["SAFE"],
+        "security.protocol": "SASL_SSL",
+        **trusting,
+        **_login("SCRAM-SHA-512"),
+    }
+    code, findings = _examined(tmp_path, settings, "--group", "g")
+    assert code == 0 and all(finding["ok"] for finding in findings)
+    steps = ["name", "connection", "TLS", "protocol", "mechanism", "login", "metadata", "group g"]
+    assert [finding["step"] for finding in findings] == steps
+    assert ours.addresses["SAFE"] in findings[6]["text"]
+
+
+def test_a_client_with_a_certificate(ours: Secured, tmp_path: Path, trusting: dict[str, str]) -> None:
+    own = ours.authority.sign("somebody")
+    settings = {
+        "bootstrap.servers": ours.addresses["SSL"],
+        "security.protocol": "SSL",
+        **trusting,
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(own.store),
+    }
+    code, findings = _examined(tmp_path, settings)
+    assert code == 0 and findings[-1]["step"] == "metadata"
+
+
+ILLS: dict[str, tuple[str, dict[str, str], str, str, str]] = {
+    "plain text to TLS": ("SSL", {"security.protocol": "PLAINTEXT"}, "protocol", "client", "speaks TLS"),
+    "TLS to plain text": ("PLAINTEXT", {"security.protocol": "SSL"}, "TLS", "client", "speaks plain text"),
+    "no certificate": ("SSL", {"security.protocol": "SSL"}, "protocol", "client", "wants a certificate"),
+    "no login": (
+        "SASL",
+        {"security.protocol": "PLAINTEXT"},
+        "metadata",
+        "client",
+        "asks who its clients are",
+    ),
+    "a login where none is asked": (
+        "PLAINTEXT",
+        {"security.protocol": "SASL_PLAINTEXT", **_login("PLAIN")},
+        "mechanism",
+        "client",
+        "asks nobody",
+    ),
+    "another mechanism": (
+        "SASL",
+        {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"},
+        "mechanism",
+        "client",
+        "has no OAUTHBEARER, but PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+    ),
+    "a wrong password": (
+        "SASL",
+        {"security.protocol": "SASL_PLAINTEXT", **_login("PLAIN", "wrong")},
+        "login",
+        "client",
+        "Invalid username or password",
+    ),
+    "a wrong password, by SCRAM": (
+        "SAFE",
+        {"security.protocol": "SASL_SSL", **_login("SCRAM-SHA-256", "wrong")},
+        "login",
+        "client",
+        "invalid credentials",
+    ),
+}
+
+
+@pytest.mark.parametrize("ill", ILLS)
+def test_the_step_that_fails_is_the_last(
+    ours: Secured, tmp_path: Path, trusting: dict[str, str], ill: str
+) -> None:
+    listener, settings, step, side, text = ILLS[ill]
+    everything = {"bootstrap.servers": ours.addresses[listener], **trusting, **settings}
+    code, findings = _examined(tmp_path, everything)
+    last = findings[-1]
+    assert code == 1 and [finding["ok"] for finding in findings[:-1]] == [True] * (len(findings) - 1)
+    assert (last["ok"], last["step"], last["side"]) == (False, step, side)
+    assert text in last["text"] and last["remedy"]
+
+
+def test_an_authority_that_the_client_does_not_know(ours: Secured, tmp_path: Path) -> None:
+    other = Authority(tmp_path / "other", "Other CA").file
+    settings = {
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(other),
+        "security.protocol": "SSL",
+    }
+    code, findings = _examined(tmp_path, settings, "--bootstrap", ours.addresses["SSL"])
+    assert code == 1 and findings[-1]["side"] == "client" and "signed by none" in findings[-1]["text"]
+
+
+def test_a_name_that_the_certificate_does_not_have(
+    ours: Secured, tmp_path: Path, trusting: dict[str, str]
+) -> None:
+    port = ours.addresses["SSL"].rpartition(":")[2]
+    code, findings = _examined(
+        tmp_path, {"security.protocol": "SSL", **trusting}, "--bootstrap", f"127.1:{port}"
+    )
+    assert code == 1 and findings[-1]["side"] == "broker" and "other names than 127.1" in findings[-1]["text"]
+
+
+@pytest.mark.parametrize(
+    ("host", "step", "side"),
+    [("no.such.name.invalid", "name", "network"), ("127.0.0.1", "connection", "broker")],
+)
+def test_an_address_where_nobody_is(tmp_path: Path, host: str, step: str, side: str) -> None:
+    code, (*_, last) = _examined(tmp_path, {}, "--bootstrap", f"{host}:{free_port()}")
+    assert code == 1 and (last["step"], last["side"], last["ok"]) == (step, side, False)
+
+
+def test_a_client_without_the_right(tmp_path: Path) -> None:
+    settings = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
+    broker = KafkaCompatBroker(tmp_path, settings)
+    broker.start()
+    try:
+        code, findings = _examined(
+            tmp_path, {}, "--bootstrap", broker.address, "--topic", "t", "--group", "g"
+        )
+    finally:
+        broker.stop()
+    refused = {finding["step"]: finding["remedy"] for finding in findings if not finding["ok"]}
+    assert code == 1 and set(refused) == {"topic t", "group g"}
+    assert "kafka-acls --add" in refused["topic t"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ("security.protocol=TLS", "expected one of PLAINTEXT"),
+        ("bootstrap.servers=somewhere", "expected HOST:PORT"),
+        ("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN", "sasl.jaas.config is missing"),
+        ("security.protocol=SSL\nssl.truststore.location=/no/such", "ssl.truststore.location"),
+    ],
+)
+def test_settings_that_cannot_be(tmp_path: Path, settings: str, told: str) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(settings)
+    done = run_kafka_compat("doctor", str(file))
+    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,123 @@
+"""The users that a cluster begins with: in the store before anybody can log in, and taken over once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.metadata_store import MetadataStore
+from kafka_compat.errors import StartupError
+from kafka_compat.security import first_users, scram
+from kafka_compat.security.scram import Credential
+
+MECHANISM = "SCRAM-SHA-512"
+CHANGES = "/config/changes"
+
+credentials = st.builds(Credential, st.binary(), st.binary(), st.binary(), st.integers(4096, 16384))
+
+
+@given(
+    users=st.dictionaries(
+        st.text(min_size=1), st.dictionaries(st.sampled_from(sorted(scram.MECHANISMS)), credentials)
+    )
+)
+def test_a_file_of_users_is_read_as_it_was_written(users: dict[str, dict[str, Credential]]) -> None:
+    try:
+        content = first_users.encode(users)
+    except UnicodeEncodeError:
+        return
+    assert first_users.decode(content) == users
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[MetadataStore]:
+    embedded = EmbeddedMetadataStore(str(tmp_path / "metadata.journal"))
+    session = embedded.connect()
+    await session.ensure_all(znodes.PERSISTENT_PATHS)
+    yield session
+    await session.close()
+    await embedded.close()
+
+
+def write(path: Path, **passwords: str) -> str:
+    path.write_bytes(
+        first_users.encode(
+            {
+                user: {MECHANISM: scram.from_password(password, b"salt", 4096, MECHANISM)}
+                for user, password in passwords.items()
+            }
+        )
+    )
+    return str(path)
+
+
+async def stored(store: MetadataStore, user: str) -> dict[str, str]:
+    path = f"/config/users/{user}"
+    return znodes.decode_config(path, (await store.get(path))[0])
+
+
+async def test_users_are_stored_as_kafka_stores_them(store: MetadataStore, tmp_path: Path) -> None:
+    await store.put("/config/users/alice", znodes.encode_config({"producer_byte_rate": "1024"}))
+    await first_users.take_over(write(tmp_path / "users", alice="secret", **{"b o": "other"}), store)
+    expected = scram.encode(scram.from_password("secret", b"salt", 4096, MECHANISM))
+    assert await stored(store, "alice") == {"producer_byte_rate": "1024", MECHANISM: expected}
+    assert MECHANISM in await stored(store, "b%20o")
+    assert await store.children(CHANGES) == [], "nobody else runs who would have to hear of it"
+
+
+async def test_brokers_that_run_hear_of_it(store: MetadataStore, tmp_path: Path) -> None:
+    await store.ensure(znodes.broker_path(7))
+    await first_users.take_over(write(tmp_path / "users", alice="secret"), store)
+    (change,) = await store.children(CHANGES)
+    data, _ = await store.get(f"{CHANGES}/{change}")
+    assert znodes.decode_config_change(CHANGES, data) == "users/alice"
+
+
+async def test_what_was_changed_since_stays_so(store: MetadataStore, tmp_path: Path) -> None:
+    path = write(tmp_path / "users", alice="secret", bob="secret")
+    await first_users.take_over(path, store)
+    await store.delete("/config/users/alice")
+    await store.put("/config/users/bob", znodes.encode_config({MECHANISM: "another"}))
+    await first_users.take_over(path, store)
+    assert await store.exists("/config/users/alice") is None
+    assert await stored(store, "bob") == {MECHANISM: "another"}
+    # Passwords that are made anew count.
+    await first_users.take_over(write(tmp_path / "users", alice="new", bob="new"), store)
+    assert (await stored(store, "bob"))[MECHANISM] != "another"
+    assert await store.exists("/config/users/alice") is not None
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "has no users"),
+        (b"\xff", "has no users"),
+        (b"[]", "expected an object"),
+        (b'{"alice": 1}', "a credential for each mechanism"),
+        (b'{"": {}}', "a credential for each mechanism"),
+        (b'{"alice": {"PLAIN": "x"}}', "PLAIN of the user 'alice' is none of SCRAM-SHA-256"),
+        (b'{"alice": {"SCRAM-SHA-512": "very-secret"}}', "is not salt="),
+    ],
+)
+async def test_a_file_that_is_none_ends_the_start(
+    store: MetadataStore, tmp_path: Path, content: bytes, problem: str
+) -> None:
+    path = tmp_path / "users"
+    path.write_bytes(content)
+    with pytest.raises(StartupError, match=problem) as caught:
+        await first_users.take_over(str(path), store)
+    assert "very-secret" not in str(caught.value)
+    assert await store.children("/config/users") == []
+
+
+async def test_a_file_that_is_gone_is_said(
+    store: MetadataStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await first_users.take_over(str(tmp_path / "users"), store)
+    assert "there is no such file; users stay as they are" in caplog.text

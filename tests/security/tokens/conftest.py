@@ -1,0 +1,53 @@
+"""The brokers of the tests about delegation tokens; see world.py."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from tests.security.authority import Authority
+from tests.security.tokens.world import Place, genuine_broker, our_broker
+from tests.support.process import wait_until
+from tests.support.servers import ZooKeeper
+
+
+class World(NamedTuple):
+    """`ours` is alone; `beside` is ours, too, on the ZooKeeper of `genuine`, whose address is `zookeeper`.
+    `authority` is whom the first two trust over TLS.
+    """
+
+    ours: Place
+    genuine: Place
+    beside: Place
+    zookeeper: str
+    authority: Authority
+
+
+@pytest.fixture(scope="package")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    directory = tmp_path_factory.mktemp("delegation-tokens")
+    with contextlib.ExitStack() as stack:
+        zookeeper = ZooKeeper(directory / "zookeeper")
+        stack.callback(zookeeper.stop)
+        zookeeper.start()
+        authority = Authority(directory / "authority")
+        ours = our_broker(directory / "ours", authority=authority)
+        genuine = genuine_broker(directory / "genuine", zookeeper, {"broker.id": "1"}, authority)
+        together = {"broker.id": "2", "zookeeper.connect": zookeeper.address}
+        beside = our_broker(directory / "beside", together, authority=authority)
+        for place in (ours, genuine, beside):
+            stack.callback(place.server.stop)
+        # Genuine Kafka takes users as the controller alone, and the first to come is it.
+        ours.server.launch()
+        genuine.server.start()
+        beside.server.launch()
+        for place in (ours, beside):
+            place.server.wait_ready()
+        ours.make_users()
+        genuine.make_users()
+        for place in (ours, genuine, beside):
+            wait_until(place.knows_users, 20, "users can log in")
+        yield World(ours, genuine, beside, zookeeper.address, authority)

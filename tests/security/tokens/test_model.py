@@ -1,0 +1,119 @@
+"""What a token's life looks like, whatever is asked of it."""
+
+from __future__ import annotations
+
+import hmac
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_compat.coordination.malformed_nodes import MalformedNode
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.security import scram
+from kafka_compat.security.principal import Principal, TokenHolder
+from kafka_compat.security.tokens import model, nodes
+from kafka_compat.security.tokens.model import Terms, Token
+
+ALICE, BOB, CAROL, DAVE = (Principal("User", name) for name in ("alice", "bob", "carol", "dave"))
+EVERYBODY = (ALICE, BOB, CAROL, DAVE)
+LONG = st.integers(-(2**63), 2**63 - 1)
+TERMS = st.builds(Terms, st.integers(1, 10_000), st.integers(1, 10_000))
+PRINCIPALS = st.builds(Principal, st.text(st.characters(exclude_characters=":", codec="utf-8")), st.text())
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["renew", "expire"]),
+        st.sampled_from(EVERYBODY),
+        st.one_of(st.integers(-10, 20_000), LONG),
+        st.integers(0, 3000),
+    ),
+    max_size=20,
+)
+
+
+@given(terms=TERMS, lifetime_ms=st.one_of(st.integers(-5, 20_000), LONG), steps=STEPS)
+def test_a_life(terms: Terms, lifetime_ms: int, steps: list[tuple[str, Principal, int, int]]) -> None:
+    """Only the owner and renewers change it, no wish makes it outlive its longest, none wakes it again."""
+    now_ms = 1_000_000
+    token = model.issued(ALICE, BOB, (CAROL,), lifetime_ms, terms, now_ms)
+    first = token
+    assert now_ms < token.expires_ms <= token.max_ms <= now_ms + terms.lifetime_max_ms
+    assert lifetime_ms <= 0 or token.max_ms <= now_ms + lifetime_ms
+    for action, who, period_ms, passed_ms in steps:
+        now_ms += passed_ms
+        expected = None
+        if who not in (ALICE, CAROL):
+            expected = ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+        elif min(token.max_ms, token.expires_ms) < now_ms and (action == "renew" or period_ms >= 0):
+            expected = ErrorCode.DELEGATION_TOKEN_EXPIRED
+        changed: Token | None = None
+        try:
+            if action == "renew":
+                changed = model.renewed(token, who, period_ms, terms, now_ms)
+            else:
+                changed = model.expiring(token, who, period_ms, now_ms)
+        except KafkaError as error:
+            assert error.code == expected
+            continue
+        assert expected is None
+        if changed is None:
+            assert action == "expire"
+            assert period_ms < 0
+            continue
+        wanted_ms = now_ms + (terms.expiry_ms if period_ms < 0 else period_ms)
+        assert changed.expires_ms == min(token.max_ms, wanted_ms)
+        assert changed._replace(expires_ms=0) == first._replace(expires_ms=0)
+        token = changed
+
+
+@given(
+    owner=PRINCIPALS,
+    requester=PRINCIPALS,
+    renewers=st.lists(PRINCIPALS, max_size=3),
+    times=st.tuples(LONG, LONG, LONG),
+)
+def test_a_node_holds_all_of_a_token(
+    owner: Principal, requester: Principal, renewers: list[Principal], times: tuple[int, int, int]
+) -> None:
+    token = Token("id", owner, requester, tuple(renewers), *times)
+    assert nodes.decode_token("id", nodes.encode_token(token)) == token
+
+
+@given(data=st.one_of(st.binary(max_size=50), st.none()))
+def test_a_node_that_holds_something_else_is_refused(data: bytes | None) -> None:
+    with pytest.raises(MalformedNode, match=r"^/delegation_token/tokens/id: "):
+        nodes.decode_token("id", data)
+
+
+@pytest.mark.parametrize("token_id", ["", "a/b", "..", "\0", "\ud800"])
+def test_a_notice_that_names_no_node_is_refused(token_id: str) -> None:
+    with pytest.raises(MalformedNode):
+        nodes.decode_change("/path", token_id.encode(errors="surrogatepass"))
+
+
+def test_secrets() -> None:
+    """As Kafka makes them: HmacSHA512 of the id. The password is the secret in base64."""
+    secret = model.hmac_of("id", b"key")
+    assert secret == hmac.new(b"key", b"id", "sha512").digest()
+    assert model.hmac_of("id", b"other") != secret
+    for mechanism in scram.MECHANISMS:
+        credential = model.credential_of(secret, mechanism)
+        again = model.credential_of(secret, mechanism)
+        assert credential.iterations == scram.ITERATIONS_MIN
+        assert credential.salt != again.salt, "no two credentials say that they are of one password"
+
+
+def test_ids_fit_into_paths_and_are_not_repeated() -> None:
+    ids = {model.new_id() for _ in range(1000)}
+    assert len(ids) == 1000
+    assert all(nodes.decode_change("/path", nodes.encode_change(each)) == each for each in ids)
+
+
+def test_a_holder_of_a_token_is_the_user() -> None:
+    """It is compared, found and shown as such: what it must not do is asked by its class."""
+    holder = TokenHolder("User", "alice")
+    assert holder == ALICE
+    assert hash(holder) == hash(ALICE)
+    assert str(holder) == "User:alice"
+    assert {ALICE: 1}[holder] == 1
+    assert not isinstance(Principal(*holder), TokenHolder)

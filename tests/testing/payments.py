@@ -1,0 +1,92 @@
+"""A program for simulations: orders are paid by two workers. `hasty` has a bug, `careful` has none: a worker
+of the first commits what it has not paid yet, and a kill in between loses the payment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from kafka_compat.testing import Faults, Simulation
+
+ORDERS = 30
+FAULTS = Faults(process_kills=2.0)
+"""The bug shows in one of some fifty seeds."""
+
+
+async def pay(paid: set[bytes], order: bytes) -> None:
+    """Someone else's database."""
+    await asyncio.sleep(0.05)
+    paid.add(order)
+
+
+async def work(simulation: Simulation, paid: set[bytes], commits_first: bool) -> None:
+    """Pay orders for ever."""
+    async with AIOKafkaConsumer(
+        "orders",
+        group_id="payments",
+        bootstrap_servers=simulation.bootstrap_servers,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+    ) as consumer:
+        while True:
+            found = await consumer.getmany(timeout_ms=1000, max_records=5)
+            if commits_first:
+                await consumer.commit()
+            for records in found.values():
+                for record in records:
+                    await pay(paid, record.value)
+            if not commits_first:
+                await consumer.commit()
+
+
+async def connected(simulation: Simulation) -> AIOKafkaProducer:
+    """A producer, once a broker is there to begin with."""
+    while True:
+        producer = AIOKafkaProducer(bootstrap_servers=simulation.bootstrap_servers, enable_idempotence=True)
+        try:
+            await producer.start()
+            return producer
+        except KafkaError:
+            await producer.stop()
+            await asyncio.sleep(1)
+
+
+async def order(simulation: Simulation, orders: list[bytes]) -> None:
+    """Each until it is acknowledged."""
+    producer = await connected(simulation)
+    for each in orders:
+        while True:
+            try:
+                await producer.send_and_wait("orders", each)
+                break
+            except KafkaError as error:
+                simulation.note(f"ordering {each!r} again: {error!r}")
+                await asyncio.sleep(1)
+        await asyncio.sleep(simulation.random.uniform(0, 1))
+    await producer.stop()
+
+
+async def shop(simulation: Simulation, commits_first: bool) -> None:
+    """Orders while things go wrong; when nothing does any more, all of them must be paid."""
+    paid: set[bytes] = set()
+    orders = [b"%d" % number for number in range(ORDERS)]
+    for number in range(2):
+        simulation.process(f"worker {number}", work, simulation, paid, commits_first)
+    await order(simulation, orders)
+    await simulation.calm()
+    for _ in range(120):
+        if len(paid) == ORDERS:
+            return
+        await asyncio.sleep(1)
+    raise AssertionError(f"never paid: {[each for each in orders if each not in paid]}")
+
+
+async def careful(simulation: Simulation) -> None:
+    await shop(simulation, commits_first=False)
+
+
+async def hasty(simulation: Simulation) -> None:
+    await shop(simulation, commits_first=True)
