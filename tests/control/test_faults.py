@@ -32,19 +32,26 @@ def sent(client: Producer, topic: str, *values: bytes) -> list[str | None]:
     return errors
 
 
-def stored(broker: KafkaBroker, topic: str) -> list[bytes]:
+def stored(broker: KafkaBroker, topic: str) -> list[bytes | str]:
     """All values of its only partition."""
-    count = broker.control.await_records(topic, 0)
-    settings = {"group.id": "reader", "auto.offset.reset": "earliest", "log_level": 0}
+    return received(broker, topic, broker.control.await_records(topic, 0))
+
+
+def received(broker: KafkaBroker, topic: str, count: int, **more: object) -> list[bytes | str]:
+    """So many values of a topic, and between them the errors that the consumer tells of."""
+    settings = {"group.id": "reader", "auto.offset.reset": "earliest", "log_level": 0, **more}
     client = Consumer({"bootstrap.servers": broker.bootstrap_servers, **settings})
     client.subscribe([topic])
-    values: list[bytes] = []
-    while len(values) < count:
+    found: list[bytes | str] = []
+    while count:
         message = client.poll(20)
-        assert message is not None and message.error() is None
-        values.append(message.value() or b"")
+        assert message is not None
+        error = message.error()
+        if error is None:
+            count -= 1
+        found.append((message.value() or b"") if error is None else error.name())
     client.close()
-    return values
+    return found
 
 
 def test_an_error_that_passes_is_tried_again(broker: KafkaBroker) -> None:

@@ -14,7 +14,7 @@ from kafka_compat.storage.crc import crc32c
 from kafka_compat.testing import KafkaBroker
 from tests.conformance.wire import Closed, Connection, Plain
 from tests.control.clients import produce, producer
-from tests.control.test_faults import sent, stored
+from tests.control.test_faults import received, sent, stored
 
 LEADER = 6
 
@@ -218,11 +218,12 @@ def test_an_answer_that_is_corrupt(broker: KafkaBroker) -> None:
     connection.close()
 
 
-def test_a_consumer_reads_on_after_corrupt_records(broker: KafkaBroker) -> None:
+def test_a_consumer_that_checks_reads_on_after_corrupt_records(broker: KafkaBroker) -> None:
     broker.create_topic("t")
     produce(broker, "t", 3)
     fault = broker.control.fault(api="Fetch", corrupt=True, count=1)
-    assert stored(broker, "t") == [b"0", b"1", b"2"]
+    found = received(broker, "t", 3, **{"check.crcs": True})
+    assert found == ["_BAD_MSG", b"0", b"1", b"2"]
     assert fault.hits == 1
 
 

@@ -37,11 +37,12 @@ _LEFT_OUT = re.compile(
 )
 _END_THEIR_JVM = {"kafka-features", "kafka-transactions", "kafka-producer-perf-test"}
 """Commands that end the process themselves when something is wrong: each needs a JVM of its own."""
-_READS = {"--describe", "--list", "--verify"}
+READS = {"--describe", "--list", "--verify"}
 """Words of commands that change nothing."""
 _TRIES = 3
-_SETTLE_S = 3.0
-_PAUSE_S = 0.2
+SETTLE_S = 3.0
+"""For how long such a command may print something else: what was changed is not told everywhere at once."""
+PAUSE_S = 0.2
 _REPLACED = (
     (r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] ", "[TIME] "),
     (r'^Exception in thread "main" ', ""),
@@ -113,15 +114,14 @@ class Comparison:
         found = []
         for line, hers in zip(lines, genuine, strict=True):
             left = _neutral(hers, _HERS, replaced)
-            # What was changed is not told everywhere at once.
-            deadline = time.monotonic() + (_SETTLE_S if _READS & {*line.arguments} else 0)
+            deadline = time.monotonic() + (SETTLE_S if READS & {*line.arguments} else 0)
             while True:
                 right = _neutral(self._ours(line), _MINE, replaced)
                 # Rows of hash tables come in any order.
                 same = sorted(map(str.strip, left)) == sorted(map(str.strip, right))
                 if same or time.monotonic() > deadline:
                     break
-                time.sleep(_PAUSE_S)
+                time.sleep(PAUSE_S)
             if not same:
                 found += differences(str(line), left, right)
         return found

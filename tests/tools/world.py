@@ -8,6 +8,7 @@ What tools change has topics and groups of its own, so that tests do not see eac
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.conformance.wire import Connection
 from tests.support.java_tools import JavaTools, Printed
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
+from tests.tools.compare import PAUSE_S, READS, SETTLE_S
 from tests.tools.neutral import differences, neutral_output
 
 FIRST_MS = 1_700_000_000_000
@@ -221,11 +223,16 @@ class Pair:
         {files} in an argument is the side's folder for files, {disk} its second log directory.
         """
         given = list(arguments)
-        with ThreadPoolExecutor(2) as both:
-            ours, genuine = (
-                found.result() for found in [both.submit(_lines, s, tool, given) for s in self.sides]
-            )
-        return differences(f"{tool} {' '.join(given)}", genuine, ours)
+        deadline = time.monotonic() + (SETTLE_S if READS & {*given} else 0)
+        while True:
+            with ThreadPoolExecutor(2) as both:
+                ours, genuine = (
+                    found.result() for found in [both.submit(_lines, s, tool, given) for s in self.sides]
+                )
+            found = differences(f"{tool} {' '.join(given)}", genuine, ours)
+            if not found or time.monotonic() > deadline:
+                return found
+            time.sleep(PAUSE_S)
 
     def write(self, name: str, text: str) -> None:
         """A file for the tools, on both sides; {disk} in it is the side's second log directory."""
