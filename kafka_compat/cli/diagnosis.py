@@ -86,7 +86,7 @@ class Examination:
         if self._way.mechanism is not None:
             steps.append(("mechanism", self._choose))
             if self._way.new_client is not None:
-                steps.append(("login", self._log_in))
+                steps.append(("login", lambda: self._log_in(host)))
         if self._way.mechanism is None or self._way.new_client is not None:
             steps.append(("metadata", self._metadata))
             if rights:
@@ -179,10 +179,14 @@ class Examination:
             )
         return f"{self._way.mechanism} is among {offered}"
 
-    def _log_in(self) -> str:
+    def _log_in(self, host: str) -> str:
         assert self._dial is not None and self._way.new_client is not None
-        client = self._way.new_client()
-        token: bytes | None = client.first()
+        token: bytes | None
+        try:
+            client = self._way.new_client(host)
+            token = client.first()
+        except Untrusted as error:
+            raise _Failed(str(error), "client", "look at sasl.jaas.config, and at who it asks") from None
         lifetime_ms = 0
         while token is not None:
             answer = self._asked(ApiKey.SASL_AUTHENTICATE, 1, auth_bytes=token)
@@ -197,7 +201,8 @@ class Examination:
                 token = client.next(bytes(answer.auth_bytes))
             except Untrusted as error:
                 raise _Failed(str(error), "broker", "is that the broker which you mean?") from None
-        return "the password is right" + (f"; the session lasts {lifetime_ms} ms" if lifetime_ms else "")
+        lasts = f"; the session lasts {lifetime_ms} ms" if lifetime_ms else ""
+        return f"the broker believes who the client is{lasts}"
 
     def _metadata(self) -> str:
         answer = self._asked(ApiKey.METADATA, _METADATA_VERSION, topics=[])

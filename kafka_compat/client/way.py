@@ -4,7 +4,7 @@ went this way."""
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_compat.client.connection import Connection
@@ -14,7 +14,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 if TYPE_CHECKING:
     import ssl
 
-    from kafka_compat.security.sasl.client import ClientMechanism
+    from kafka_compat.client.logins import NewLogin
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -28,12 +28,12 @@ class HandshakeFailed(Exception):
 
 
 class Way(NamedTuple):
-    """`tls` and `mechanism` are None where it has none; without `new_client` nobody logs in."""
+    """`tls` and `mechanism` are None where it has none; without `new_client` nobody logs in at a host."""
 
     security_protocol: str
     tls: ssl.SSLContext | None
     mechanism: str | None
-    new_client: Callable[[], ClientMechanism] | None
+    new_client: NewLogin | None
     timeout_s: float
 
 
@@ -83,29 +83,19 @@ def way_of(settings: Mapping[str, str], timeout_s: float) -> Way:
     if not protocol.startswith("SASL"):
         return Way(protocol, tls, None, None, timeout_s)
     mechanism = settings.get("sasl.mechanism", "GSSAPI")
-    return Way(protocol, tls, mechanism, _client(mechanism, settings), timeout_s)
+    return Way(protocol, tls, mechanism, _login(mechanism, settings), timeout_s)
 
 
-def _client(mechanism: str, settings: Mapping[str, str]) -> Callable[[], ClientMechanism] | None:
-    """None for mechanisms by which this project's commands cannot log in."""
-    from kafka_compat.security import jaas
-    from kafka_compat.security.sasl.client import PlainClient, ScramClient
-    from kafka_compat.security.scram import MECHANISMS
+def _login(mechanism: str, settings: Mapping[str, str]) -> NewLogin | None:
+    """None where this project's commands cannot log in."""
+    from kafka_compat.client.logins import BY_OTHERS, JAAS, MECHANISMS, login_of
 
-    if mechanism != "PLAIN" and mechanism not in MECHANISMS:
+    if mechanism not in MECHANISMS or (mechanism in BY_OTHERS and JAAS not in settings):
         return None
-    if "sasl.jaas.config" not in settings:
-        raise WrongSettings("sasl.jaas.config is missing: it has the name and the password of the client")
     try:
-        options = jaas.parse(settings["sasl.jaas.config"]).options
+        return login_of(mechanism, settings)
     except ValueError as error:
-        raise WrongSettings(f"sasl.jaas.config: {error}") from error
-    name, password = options.get("username"), options.get("password")
-    if not name or not password:
-        raise WrongSettings('sasl.jaas.config has no username="NAME" password="PASSWORD"')
-    if mechanism == "PLAIN":
-        return lambda: PlainClient(name, password)
-    return lambda: ScramClient(mechanism, name, password)
+        raise WrongSettings(str(error)) from error
 
 
 def dialled(host: str) -> Any:
@@ -124,7 +114,7 @@ def connect(way: Way, host: str, port: int, client_id: str) -> Connection:
             opened = _encrypted(way.tls, opened, host)
         connection = Connection(opened, client_id)
         if way.mechanism is not None:
-            _log_in(way, connection)
+            _log_in(way, connection, host)
     except BaseException:
         opened.close()
         raise
@@ -140,15 +130,18 @@ def _encrypted(tls: ssl.SSLContext, opened: socket.socket, host: str) -> socket.
         raise HandshakeFailed(f"SSL handshake failed: {error.verify_message}") from error
 
 
-def _log_in(way: Way, connection: Connection) -> None:
+def _log_in(way: Way, connection: Connection, host: str) -> None:
     if way.new_client is None:
-        raise WrongSettings(f"sasl.mechanism={way.mechanism}: expected PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
+        from kafka_compat.client.logins import JAAS, MECHANISMS
+
+        mechanisms = ", ".join(MECHANISMS)
+        raise WrongSettings(f"sasl.mechanism={way.mechanism}: expected one of {mechanisms}, and {JAAS}")
     answer = connection.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism=way.mechanism)
     if answer.error_code:
         offered = ", ".join(answer.mechanisms)
         text = f"Client SASL mechanism '{way.mechanism}' not enabled in the server, enabled mechanisms are "
         raise KafkaError(known_code(answer.error_code), f"{text}[{offered}]")
-    client = way.new_client()
+    client = way.new_client(host)
     token: bytes | None = client.first()
     while token is not None:
         answer = connection.ask(ApiKey.SASL_AUTHENTICATE, 1, auth_bytes=token)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from kafka_compat.config import ConfigError
@@ -10,7 +10,7 @@ from kafka_compat.config.listener_config import PREFIX, ListenerConfig
 from kafka_compat.security.jaas import LoginModule
 from kafka_compat.security.kerberos_names import ShortNamer
 from kafka_compat.security.sasl.gssapi import Acceptor, Identity, Unusable, acceptor
-from kafka_compat.security.sasl.gssapi_client import GssapiClient, ticket_cache
+from kafka_compat.security.sasl.gssapi_client import GssapiClient, by_key_table, fetched_before
 
 _SERVICE: Final = "sasl.kerberos.service.name"
 _RULES: Final = "sasl.kerberos.principal.to.local.rules"
@@ -38,13 +38,23 @@ def server_of(settings: ListenerConfig, module: LoginModule | None) -> tuple[Acc
 
 
 def client_of(settings: ListenerConfig, module: LoginModule | None) -> Callable[[str], GssapiClient]:
-    """How this broker logs in at others, by the host of each. Raises ConfigError."""
-    identity, service = _identity(settings, module), _service(settings, module)
+    """How to log in at brokers, by the host of each. Raises ConfigError."""
+    options = module.options if module else {}
+    has_tickets = _is_true(options, "useTicketCache") and not _is_true(options, "useKeyTab")
+    identity = None if has_tickets else _identity(settings, module)
+    service = _service(settings, module)
     try:
-        cache = ticket_cache(identity)
+        if identity is None:
+            tickets = fetched_before(options.get("principal"), options.get("ticketCache"))
+        else:
+            tickets = by_key_table(identity)
     except Unusable as error:
         raise ConfigError(_jaas(settings), "[hidden]", str(error)) from None
-    return lambda host: GssapiClient(identity, cache, service, host)
+    return lambda host: GssapiClient(tickets, service, host)
+
+
+def _is_true(options: Mapping[str, str], name: str) -> bool:
+    return options.get(name, "").lower() == "true"
 
 
 def _jaas(settings: ListenerConfig) -> str:
@@ -54,10 +64,8 @@ def _jaas(settings: ListenerConfig) -> str:
 def _identity(settings: ListenerConfig, module: LoginModule | None) -> Identity:
     options = module.options if module else {}
     principal, key_table = options.get("principal"), options.get("keyTab")
-    if not principal or not key_table or options.get("useKeyTab", "").lower() != "true":
-        problem = (
-            f"the listener {settings.listener_name} offers GSSAPI, and has no principal with a key table"
-        )
+    if not principal or not key_table or not _is_true(options, "useKeyTab"):
+        problem = f"{settings.listener_name} is to have GSSAPI, and has no principal with a key table"
         raise ConfigError(_jaas(settings), None, problem, _EXPECTED)
     return Identity(principal, key_table)
 

@@ -22,13 +22,13 @@ from kafka_compat.security.jaas import LoginModule
 from kafka_compat.security.kerberos_settings import client_of, server_of
 from kafka_compat.security.sasl.client import Untrusted
 from kafka_compat.security.sasl.gssapi import Identity
-from kafka_compat.security.sasl.gssapi_client import GssapiClient, ticket_cache
+from kafka_compat.security.sasl.gssapi_client import GssapiClient, by_key_table
 from kafka_compat.security.sasl.offer import login_module
 from tests.security.kdc import REALM, Kdc, missing
 from tests.security.oauth.wire import Wire
 from tests.support import java
 from tests.support.ports import free_port
-from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
+from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server, run_kafka_compat
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -174,6 +174,29 @@ def test_tokens_that_are_frames_of_their_own(world: _World, handshake: bool) -> 
             assert len(wire.metadata().brokers) == 1
 
 
+@pytest.mark.parametrize("has_key", [True, False])
+def test_commands_log_in_by_a_key_table_or_by_tickets(world: _World, tmp_path: Path, has_key: bool) -> None:
+    cache = tmp_path / "tickets"
+    if has_key:
+        login = f'useKeyTab=true keyTab="{world.alice}" principal="alice@{REALM}"'
+    else:
+        subprocess.run(["kinit", "-c", cache, "-k", "-t", world.alice, f"alice@{REALM}"], check=True)
+        login = f'useTicketCache=true ticketCache="{cache}"'
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\n"
+        f"sasl.jaas.config={_MODULE} required {login};\n"
+    )
+    for place in world.places:
+        where = ("--bootstrap-server", f"localhost:{place.port}", "--command-config", str(file))
+        done = run_kafka_compat("broker-api-versions", *where)
+        assert done.returncode == 0 and "Produce(0)" in done.stdout, done.stderr
+    cache.unlink(missing_ok=True)
+    done = run_kafka_compat("broker-api-versions", *where)
+    assert (done.returncode == 0) == has_key
+    assert has_key or "SaslAuthenticationException: Kerberos: this user at kafka@localhost" in done.stderr
+
+
 @pytest.mark.parametrize("rubbish", [b"", b"\x60\x82", b"\x60" + b"\xff" * 5000, b"rubbish"])
 def test_rubbish_is_refused(world: _World, rubbish: bytes) -> None:
     def seen(place: _Place) -> tuple[int, str | None]:
@@ -290,16 +313,16 @@ def test_tickets_are_asked_for_anew_before_they_end(tmp_path: Path, monkeypatch:
     kdc.start()
     try:
         identity = Identity(f"kafka/localhost@{REALM}", str(kdc.key_table("kafka/localhost")))
-        cache = ticket_cache(identity)
+        tickets = by_key_table(identity)
         began_s = time.monotonic()
         while time.monotonic() < began_s + 2 * lifetime_s:
-            assert GssapiClient(identity, cache, "kafka", "localhost").first()
+            assert GssapiClient(tickets, "kafka", "localhost").first()
             time.sleep(0.5)
     finally:
         kdc.stop()
-    assert GssapiClient(identity, cache, "kafka", "localhost").first()
+    assert GssapiClient(tickets, "kafka", "localhost").first()
     with pytest.raises(Untrusted, match=r"Kerberos: kafka/localhost@TEST\.EXAMPLE at other@localhost: "):
-        GssapiClient(identity, cache, "other", "localhost").first()
+        GssapiClient(tickets, "other", "localhost").first()
 
 
 def _config(**others: str) -> Any:

@@ -1,8 +1,9 @@
-"""The client's side of SASL GSSAPI (RFC 4752), with which brokers log in at each other. The extra `kerberos`.
+"""The client's side of SASL GSSAPI (RFC 4752), with which brokers log in at each other, and commands at
+brokers. The extra `kerberos`.
 
 Rules
-1. A broker is who its key table says it is. libkrb5 asks the KDC for its first ticket, and for another before
-   that one ends; tickets are kept in memory.
+1. A client is who its key table says it is: libkrb5 asks the KDC for its first ticket, and for another before
+   that one ends; tickets are kept in memory. Or it has the tickets that somebody fetched with kinit.
 2. The other side is `service/host`, with the host by which it was dialled; it has to prove that.
 3. There is no security layer: TLS is for that.
 """
@@ -10,26 +11,40 @@ Rules
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from kafka_compat.security.sasl.client import Untrusted
 from kafka_compat.security.sasl.gssapi import LAYERS, NO_LAYER, Identity, check_key_table, library, said
 
 
-def ticket_cache(identity: Identity) -> str:
-    """A new cache in memory for tickets of this identity. Raises Unusable."""
+class Tickets(NamedTuple):
+    """Where a client's are; without a principal they are those of whoever is in the cache."""
+
+    principal: str | None
+    store: Mapping[str, str]
+    """MIT's credential store; an empty one is the user's own."""
+
+
+def by_key_table(identity: Identity) -> Tickets:
+    """In a new cache in memory, for all clients of an identity. Raises Unusable."""
     library()
     check_key_table(identity)
-    return f"MEMORY:{secrets.token_hex(8)}"
+    cache = f"MEMORY:{secrets.token_hex(8)}"
+    return Tickets(identity.principal, {"client_keytab": f"FILE:{identity.key_table}", "ccache": cache})
+
+
+def fetched_before(principal: str | None, cache: str | None) -> Tickets:
+    """In the file `cache`, or where libkrb5 looks for them. Raises Unusable."""
+    library()
+    return Tickets(principal, {"ccache": f"FILE:{cache}"} if cache else {})
 
 
 class GssapiClient:
     """See the rules above; `first` may wait for the KDC."""
 
-    def __init__(self, identity: Identity, cache: str, service: str, host: str) -> None:
-        """`cache` is of `ticket_cache`, one for all clients of an identity."""
-        self._identity = identity
-        self._cache = cache
+    def __init__(self, tickets: Tickets, service: str, host: str) -> None:
+        self._tickets = tickets
         self._target = f"{service}@{host}"
         self._error: type[Exception] = library().exceptions.GSSError
         self._context: Any = None
@@ -38,12 +53,12 @@ class GssapiClient:
     def first(self) -> bytes:
         gss = library()
         try:
-            name = gss.Name(self._identity.principal, gss.NameType.kerberos_principal)
-            store = {"client_keytab": f"FILE:{self._identity.key_table}", "ccache": self._cache}
+            principal, store = self._tickets
+            name = gss.Name(principal, gss.NameType.kerberos_principal) if principal else None
             flags = gss.RequirementFlag.mutual_authentication | gss.RequirementFlag.integrity
             self._context = gss.SecurityContext(
                 name=gss.Name(self._target, gss.NameType.hostbased_service),
-                creds=gss.Credentials(name=name, usage="initiate", store=store),
+                creds=gss.Credentials(name=name, usage="initiate", store=store or None),
                 usage="initiate",
                 mech=gss.MechType.kerberos,
                 flags=flags,
@@ -70,4 +85,6 @@ class GssapiClient:
         return bytes(self._context.wrap(LAYERS, False).message)
 
     def _failed(self, error: Exception) -> Untrusted:
-        return Untrusted(f"Kerberos: {self._identity.principal} at {self._target}: {said(error)}")
+        return Untrusted(
+            f"Kerberos: {self._tickets.principal or 'this user'} at {self._target}: {said(error)}"
+        )

@@ -25,7 +25,7 @@ from tests.support import campaign, java
 from tests.support.bystander import Bystander
 from tests.support.ports import free_port
 from tests.support.process import ProcessFailed, wait_until
-from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
+from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server, run_kafka_compat
 
 _KEY = SigningKey("k1")
 _LISTENER = "listener.name.sasl_plaintext.oauthbearer."
@@ -241,6 +241,19 @@ def test_javas_console_clients_fetch_their_token_and_are_served(issuer: Issuer, 
         consumed = ("--bootstrap-server", place.address, "--consumer.config", str(file), "--topic", "t")
         read = java.run("kafka-console-consumer", *consumed, "--from-beginning", "--max-messages", "1")
         assert read.stdout.strip() == "hello"
+        asked = len(issuer.token_requests)
+        where = ("--bootstrap-server", place.address, "--command-config", str(file))
+        done = run_kafka_compat("topics", *where, "--list")
+        assert done.stdout.split() == ["__consumer_offsets", "t"], done.stderr
+        assert len(issuer.token_requests) == asked + 1
+        with file.open("a") as settings_file:
+            settings_file.write(f"bootstrap.servers={place.address}\n")
+        done = run_kafka_compat("doctor", str(file))
+        assert done.returncode == 0 and "believes who the client is" in done.stdout, done.stdout + done.stderr
+        nowhere = f"http://127.0.0.1:{free_port()}/token\nsasl.login.retry.backoff.max.ms=200"
+        file.write_text(file.read_text().replace(issuer.token_url, nowhere))
+        done = run_kafka_compat("topics", *where, "--list")
+        assert done.returncode == 1 and "no token to log in with" in done.stderr, done.stderr
     finally:
         place.server.stop()
 

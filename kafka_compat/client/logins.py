@@ -1,0 +1,98 @@
+"""How a client logs in by SASL, by the settings that Java clients have for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from kafka_compat.security import jaas
+from kafka_compat.security.scram import MECHANISMS as SCRAM
+
+if TYPE_CHECKING:
+    from kafka_compat.security.jaas import LoginModule
+    from kafka_compat.security.sasl.client import ClientMechanism
+
+NewLogin = Callable[[str], "ClientMechanism"]
+"""Begins a login at a host. Raises Untrusted when nobody says who the client is."""
+
+BY_OTHERS: Final = ("OAUTHBEARER", "GSSAPI")
+"""Mechanisms where an issuer of tokens or a KDC says who the client is."""
+MECHANISMS: Final = ("PLAIN", *SCRAM, *BY_OTHERS)
+JAAS: Final = "sasl.jaas.config"
+_LISTENER: Final = "CLIENT"
+"""What a broker shows to others is told by settings of a listener; those of a client are read as such."""
+
+
+def login_of(mechanism: str, settings: Mapping[str, str]) -> NewLogin:
+    """`mechanism` is one of MECHANISMS. Raises ValueError, whose text says what would be right."""
+    if JAAS not in settings:
+        raise ValueError(f"{JAAS} is missing: it says who the client is")
+    try:
+        module = jaas.parse(settings[JAAS])
+    except ValueError as error:
+        raise ValueError(f"{JAAS}: {error}") from error
+    if mechanism == "OAUTHBEARER":
+        return _bearer(settings, module)
+    if mechanism == "GSSAPI":
+        return _kerberos(settings, module)
+    return _by_password(mechanism, module)
+
+
+def _by_password(mechanism: str, module: LoginModule) -> NewLogin:
+    from kafka_compat.security.sasl.client import PlainClient, ScramClient
+
+    name, password = module.options.get("username"), module.options.get("password")
+    if not name or not password:
+        raise ValueError(f'{JAAS} has no username="NAME" password="PASSWORD"')
+    if mechanism == "PLAIN":
+        return lambda host: PlainClient(name, password)
+    return lambda host: ScramClient(mechanism, name, password)
+
+
+def _bearer(settings: Mapping[str, str], module: LoginModule) -> NewLogin:
+    from kafka_compat.clock import SystemClock
+    from kafka_compat.config import BrokerConfig, ConfigError
+    from kafka_compat.config.listener_config import PREFIX, ListenerConfig
+    from kafka_compat.security.oauth.login import TokenEndpoint, TokenSource
+    from kafka_compat.security.oauth.settings import client_of
+    from kafka_compat.security.oauth.web import Unreachable
+    from kafka_compat.security.sasl.client import Untrusted
+
+    sources: list[TokenSource] = []
+    now_ms = SystemClock().now_ms
+
+    def source(endpoint: TokenEndpoint) -> TokenSource:
+        sources.append(TokenSource(endpoint, now_ms))
+        return sources[-1]
+
+    prefix = f"{PREFIX}{_LISTENER.lower()}.oauthbearer."
+    own = {prefix + name: value for name, value in settings.items() if name.startswith("sasl.")}
+    try:
+        config = ListenerConfig(BrokerConfig.from_properties(own), _LISTENER)
+        new_client = client_of(config, module.options, source, now_ms)
+    except ConfigError as error:
+        raise ValueError(error.in_full.replace(prefix, "")) from error
+
+    def begun(host: str) -> ClientMechanism:
+        try:
+            while sources:
+                asyncio.run(sources[-1].open())
+                sources.pop()
+            return new_client()
+        except (Unreachable, ConnectionError) as error:
+            raise Untrusted(f"no token to log in with: {error}") from error
+
+    return begun
+
+
+def _kerberos(settings: Mapping[str, str], module: LoginModule) -> NewLogin:
+    from kafka_compat.config import BrokerConfig, ConfigError
+    from kafka_compat.config.listener_config import ListenerConfig
+    from kafka_compat.security.kerberos_settings import client_of
+
+    own = {name: value for name, value in settings.items() if name.startswith("sasl.kerberos.")}
+    try:
+        return client_of(ListenerConfig(BrokerConfig.from_properties(own), _LISTENER), module)
+    except ConfigError as error:
+        raise ValueError(error.in_full) from error
