@@ -15,7 +15,7 @@ from kafka_compat.storage.txn_index import AbortedTransaction
 class LogSegments:
     """Oldest first, and never empty: the last is the active one, to which batches are appended."""
 
-    __slots__ = ("_sealed_bytes", "active", "all", "base_offsets")
+    __slots__ = ("_sealed_bytes", "active", "all", "base_offsets", "removals")
 
     def __init__(self, segments: list[Segment]) -> None:
         self.all = segments
@@ -25,6 +25,8 @@ class LogSegments:
             segment.set_sealed(True)
         self.active = segments[-1]
         self.active.set_sealed(False)
+        self.removals = 0
+        """How often records may have been taken out: what was known of some may not be so any more."""
 
     @property
     def size_bytes(self) -> int:
@@ -46,6 +48,7 @@ class LogSegments:
         """Take the segments [first, end) out; what was taken, oldest first. A log without a segment must be
         given one before anything else is asked of it.
         """
+        self.removals += 1
         removed = self.all[first:end]
         del self.all[first:end]
         del self.base_offsets[first:end]
@@ -60,6 +63,7 @@ class LogSegments:
     def replace(self, first: int, end: int, segment: Segment) -> None:
         """Put `segment` in the place of the sealed segments [first, end), of which it holds what is left."""
         self._sealed_bytes += segment.size_bytes - sum(old.size_bytes for old in self.all[first:end])
+        self.removals += 1
         segment.set_sealed(True)
         self.all[first:end] = [segment]
         self.base_offsets[first:end] = [segment.base_offset]

@@ -22,7 +22,7 @@ from kafka_compat.storage.segment import FileSlice, Segment
 QUICK_RECORDS_MAX = 2048
 """Uncompressed records that are looked at sooner than another thread could be asked."""
 _SEGMENTS_AT_ONCE = 16
-_ANY = -1 << 63
+ANY_TIMESTAMP = -1 << 63
 
 
 class TimestampOffset(NamedTuple):
@@ -77,7 +77,7 @@ def _search(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
         if header.max_timestamp < timestamp:
             continue
         data = FileSlice(file, batch.position, header.size_bytes)
-        look = partial(_look, data, header, timestamp, start_offset)
+        look = partial(first_of_batch, data, header, timestamp, start_offset)
         if header.magic == 2 and not header.attributes & 7 and header.record_count <= QUICK_RECORDS_MAX:
             found = look()
         else:
@@ -87,13 +87,15 @@ def _search(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
     return None
 
 
-def _look(batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int) -> TimestampOffset | None:
+def first_of_batch(
+    batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int
+) -> TimestampOffset | None:
     """The first such record of one batch, which an old Kafka may have written."""
     data = batch.read()
     if header.magic == 2:
         # Of records that a broker stamped the header tells the time.
         stamped = header.attributes & TIMESTAMP_TYPE_FLAG
-        least = _ANY if stamped else timestamp - header.base_timestamp
+        least = ANY_TIMESTAMP if stamped or timestamp == ANY_TIMESTAMP else timestamp - header.base_timestamp
         body = records_body(data, header)
         record = first_record(body, header.record_count, least, start_offset - header.base_offset)
         if record is None:
