@@ -107,6 +107,11 @@ class Broker(Generic[M_co]):
         assert self._server is not None
         return self._server.bound
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it has started, and has not begun to stop."""
+        return self._running is not None
+
     # --- start
 
     async def start(self) -> None:

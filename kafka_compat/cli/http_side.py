@@ -65,11 +65,14 @@ class HttpSide:
 
     def serve(self, brokers: Sequence[Broker[Any]]) -> None:
         """Answer, as soon as what answers is imported."""
-        routes = []
+        from kafka_compat.metrics.health import Health
+        from kafka_compat.metrics.routes import Metrics
+
+        routes = [*Health(brokers).routes(), *Metrics(brokers).routes()]
         if self._control is not None:
             from kafka_compat.control.api import ControlApi
 
-            routes = ControlApi(brokers, self._control).routes()
+            routes += ControlApi(brokers, self._control).routes()
         self._serving = asyncio.ensure_future(self._listener.serve(routes))
 
     async def close(self) -> None:

@@ -7,8 +7,9 @@ once, also when the shard or the broker goes away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
+from typing import NamedTuple
 from uuid import uuid4
 
 from kafka_compat.coordinators.coordinator_log import CoordinatorLog
@@ -33,9 +34,18 @@ from kafka_compat.groups.model import (
     SyncResult,
     TopicPartition,
 )
+from kafka_compat.groups.offsets import CommittedOffset
 from kafka_compat.groups.records import decode_record, encode_record
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
+
+
+class GroupProgress(NamedTuple):
+    """How many members a group has, and what it has committed: as it is, not as it was when it was asked."""
+
+    members: int
+    committed: Mapping[TopicPartition, CommittedOffset]
+
 
 FetchedOffsets = dict[TopicPartition, tuple[OffsetAndMetadata | None, ErrorCode]]
 
@@ -337,6 +347,18 @@ class GroupCoordinator:
         error = self._refusal(group_id, empty_id_allowed=True)
         running = self._running.get(group_id)
         return error, None if running is None else running.machine.describe()
+
+    def group_ids(self) -> list[str]:
+        """All groups that are here now."""
+        return list(self._running)
+
+    def progress(self, group_id: str) -> GroupProgress | None:
+        """How far a group has come; None when there is no such group."""
+        running = self._running.get(group_id)
+        if running is None:
+            return None
+        machine = running.machine
+        return GroupProgress(len(machine.roster.members), machine.offsets.committed)
 
     def delete_groups(
         self, group_ids: Iterable[str], respond: Callable[[dict[str, ErrorCode]], None]

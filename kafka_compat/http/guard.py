@@ -28,9 +28,13 @@ class Guard:
         self._host = host
         self._token = token
 
-    def refusal(self, headers: Mapping[str, str]) -> Refusal | None:
-        """Why a request with these headers is not for us; None where it is."""
+    def refusal(self, headers: Mapping[str, str], *, for_anybody: bool = False) -> Refusal | None:
+        """Why a request with these headers is not for us; None where it is. `for_anybody`: what it asks for
+        needs no token.
+        """
         if self._token is not None:
+            if for_anybody:
+                return None
             scheme, _, given = headers.get("Authorization", "").partition(" ")
             if scheme.lower() == "bearer" and hmac.compare_digest(given.encode(), self._token.encode()):
                 return None

@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,7 +18,7 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
 from kafka_compat.http.guard import Guard, is_loopback
 from kafka_compat.http.openapi import document, page
-from kafka_compat.http.routes import Answer, BadCall, Call, Page, Route
+from kafka_compat.http.routes import Answer, BadCall, Call, NotNow, Page, Route, Text
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -79,7 +79,9 @@ class HttpListener:
             Route("GET", "/openapi.json", as_document, "what can be asked, for tools"),
             Route("GET", "/", as_page, "what can be asked, for people"),
         ]
-        application = web.Application(client_max_size=_BODY_BYTES_MAX, middlewares=[self._middleware(web)])
+        for_anybody = {(route.method, route.path) for route in routes if route.for_anybody}
+        guarded = self._middleware(web, for_anybody)
+        application = web.Application(client_max_size=_BODY_BYTES_MAX, middlewares=[guarded])
         for route in routes:
             application.router.add_route(route.method, route.path, _handler(web, route))
         self._runner = web.AppRunner(application, access_log=None)
@@ -92,9 +94,10 @@ class HttpListener:
             await self._runner.cleanup()
         self._socket.close()
 
-    def _middleware(self, web: Any) -> Any:
+    def _middleware(self, web: Any, for_anybody: Set[tuple[str, str]]) -> Any:
         async def guarded(request: web.Request, handler: Any) -> web.StreamResponse:
-            refusal = self._guard.refusal(request.headers)
+            is_for_anybody = (request.method, request.path) in for_anybody
+            refusal = self._guard.refusal(request.headers, for_anybody=is_for_anybody)
             if refusal is not None:
                 return _problem(web, *refusal)
             try:
@@ -118,7 +121,7 @@ def _import_web() -> Any:
 
 
 def _handler(web: Any, route: Route) -> Any:
-    async def handle(request: web.Request) -> web.Response:
+    async def handle(request: web.Request) -> web.StreamResponse:
         body: Any = {}
         data = await request.read()
         if data:
@@ -133,9 +136,24 @@ def _handler(web: Any, route: Route) -> Any:
         answer = await route.handle(Call(request.match_info, request.query, body))
         if isinstance(answer, Page):
             return web.Response(text=answer.html, content_type="text/html", headers=_PAGE_HEADERS)
+        if isinstance(answer, Text):
+            return await _sent(web, request, answer)
+        if isinstance(answer, NotNow):
+            return web.json_response(answer.body, status=503)
         return web.Response(status=204) if answer is None else web.json_response(answer)
 
     return handle
+
+
+async def _sent(web: Any, request: web.Request, text: Text) -> Any:
+    """Piece by piece: a client that reads slowly does not make it lie in memory twice."""
+    response = web.StreamResponse(headers={"Content-Type": text.content_type})
+    response.content_length = sum(map(len, text.pieces))
+    await response.prepare(request)
+    for piece in text.pieces:
+        await response.write(piece)
+    await response.write_eof()
+    return response
 
 
 def _check(what: str, given: Mapping[str, Any], known: Mapping[str, str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 
@@ -31,8 +31,22 @@ class Page(NamedTuple):
     html: str
 
 
+class Text(NamedTuple):
+    """An answer that may be long, in pieces of UTF-8."""
+
+    pieces: Sequence[bytes]
+    content_type: str
+    """As the header has it."""
+
+
+class NotNow(NamedTuple):
+    """An answer, as json.dumps takes it, which says that something is not so at present (status 503)."""
+
+    body: Any
+
+
 Answer = Any
-"""What json.dumps takes, or a Page; None for an answer without a body."""
+"""What json.dumps takes, a Page, a Text or NotNow; None for an answer without a body."""
 
 
 class Route(NamedTuple):
@@ -47,6 +61,8 @@ class Route(NamedTuple):
     """The fields of its JSON object: each with its type and meaning, as `integer: milliseconds, above 0`."""
     query: Mapping[str, str] = {}
     """The parameters of its query, likewise."""
+    for_anybody: bool = False
+    """Answered without the token, too: it tells nothing that is worth one."""
 
 
 def natural(text: str, name: str) -> int:

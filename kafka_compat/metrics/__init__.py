@@ -1,0 +1,1 @@
+"""What operators see of the brokers of this process: are they ready, metrics for Prometheus."""

@@ -1,0 +1,90 @@
+"""GET /live and GET /ready, for orchestrators and load balancers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kafka_compat.coordination.metadata_store import SessionState
+from kafka_compat.errors import ErrorCode
+from kafka_compat.http.routes import Answer, Call, NotNow, Route
+from kafka_compat.long_work import Steps, batched
+
+if TYPE_CHECKING:
+    from kafka_compat.broker import Broker
+    from kafka_compat.broker.services import BrokerServices
+
+_NAMED_MAX = 3
+
+
+class Health:
+    """Of the brokers of this process, which have started."""
+
+    def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+        self._brokers = brokers
+
+    def routes(self) -> list[Route]:
+        """What is served."""
+        return [
+            Route("GET", "/live", self._live, "whether the broker's event loop runs", for_anybody=True),
+            Route(
+                "GET",
+                "/ready",
+                self._ready,
+                "whether clients are served as they should be; 503 and the reasons where they are not",
+                for_anybody=True,
+            ),
+        ]
+
+    async def _live(self, call: Call) -> Answer:
+        return {"live": True}
+
+    async def _ready(self, call: Call) -> Answer:
+        reasons = []
+        for broker in list(self._brokers):
+            found = await _reasons(broker)
+            reasons += [f"broker {broker.broker_id}: {reason}" for reason in found]
+        return NotNow({"ready": False, "reasons": reasons}) if reasons else {"ready": True}
+
+
+async def _reasons(broker: Broker[Any]) -> list[str]:
+    if not broker.is_running:
+        return ["it stops, or starts anew"]
+    services = broker.services
+    return await services.long_work.finish(reasons_against(services))
+
+
+def reasons_against(services: BrokerServices[Any]) -> Steps[list[str]]:
+    """Why clients are not served as they should be, by a broker that runs."""
+    metadata, reasons = services.metadata, []
+    if services.store.state is not SessionState.CONNECTED:
+        reasons.append(f"its session with the metadata store is {services.store.state.name.lower()}")
+    if metadata.local_id not in metadata.brokers:
+        reasons.append("it is not among the brokers that the controller tells of")
+    if metadata.controller_id < 0:
+        reasons.append("no controller is known")
+    if services.log_dirs.offline:
+        reasons.append(f"log directories have failed: {', '.join(sorted(services.log_dirs.offline))}")
+    unknown = yield from _not_taken_up(services)
+    if unknown:
+        named = ", ".join([*unknown[:_NAMED_MAX], *["…"] * (len(unknown) > _NAMED_MAX)])
+        reasons.append(f"{len(unknown)} partitions of it are not taken up yet: {named}")
+    return reasons
+
+
+def _not_taken_up(services: BrokerServices[Any]) -> Steps[list[str]]:
+    """Partitions with a replica here of which the controller has not said who leads them."""
+    found = []
+    replicas, metadata = services.replicas, services.metadata
+    local_id = metadata.local_id
+    known = ((topic, each) for topic in list(metadata.topics.values()) for each in topic.partitions)
+    for some in batched(known):
+        for topic, partition in some:
+            if (
+                local_id in partition.replicas
+                and replicas.get(topic.name, partition.partition) is None
+                and replicas.missing(topic.name, partition.partition) is not ErrorCode.KAFKA_STORAGE_ERROR
+            ):
+                found.append(f"{topic.name}-{partition.partition}")
+        yield None
+    return found

@@ -1,0 +1,54 @@
+"""GET /metrics and GET /public_metrics, for Prometheus."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kafka_compat.http.routes import Answer, BadCall, Call, Route, Text
+from kafka_compat.metrics.record_times import RecordTimes
+from kafka_compat.metrics.scrape import scrape
+from kafka_compat.metrics.sight import NobodyRuns, Sight
+from kafka_compat.metrics.text import CONTENT_TYPE
+
+if TYPE_CHECKING:
+    from kafka_compat.broker import Broker
+
+_UNAVAILABLE = 503
+
+
+class Metrics:
+    """Of the brokers of this process, as they are when somebody asks: requests cost nothing more."""
+
+    def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+        self._brokers = brokers
+        self._times = RecordTimes()
+        self._scraping = asyncio.Lock()
+
+    def routes(self) -> list[Route]:
+        """What is served."""
+        return [
+            Route("GET", "/metrics", self._all, "metrics for Prometheus, by kafka_exporter's names"),
+            Route(
+                "GET",
+                "/public_metrics",
+                self._few,
+                "the same without samples of single partitions",
+            ),
+        ]
+
+    async def _all(self, call: Call) -> Answer:
+        return await self._scraped(by_partition=True)
+
+    async def _few(self, call: Call) -> Answer:
+        return await self._scraped(by_partition=False)
+
+    async def _scraped(self, *, by_partition: bool) -> Answer:
+        async with self._scraping:
+            try:
+                sight = Sight(self._brokers)
+            except NobodyRuns:
+                raise BadCall("the broker stops, or starts anew", _UNAVAILABLE) from None
+            steps = scrape(sight, self._times, by_partition=by_partition)
+            return Text(await sight.long_work.finish(steps), CONTENT_TYPE)

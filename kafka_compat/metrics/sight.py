@@ -1,0 +1,67 @@
+"""What the brokers of this process know of their cluster now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafka_compat.broker import Broker
+    from kafka_compat.broker.services import BrokerServices
+    from kafka_compat.groups.coordinator import GroupCoordinator
+    from kafka_compat.metadata.cache import BrokerMetadata, PartitionMetadata
+    from kafka_compat.replication.partition import Partition
+
+
+class NobodyRuns(Exception):
+    """No broker of this process serves now."""
+
+
+class Sight:
+    """Of one scrape."""
+
+    def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+        """Raises NobodyRuns."""
+        self._services: list[BrokerServices[Any]] = [each.services for each in brokers if each.is_running]
+        if not self._services:
+            raise NobodyRuns
+        first = self._services[0]
+        # Whoever is the controller knows it first.
+        known = next(
+            (each for each in self._services if each.metadata.controller_id == each.broker_id), first
+        )
+        self.metadata = known.metadata
+        self.long_work = first.long_work
+        self.now_ms = first.clock.now_ms
+        self._listener = first.config.listeners[0].name
+
+    def address(self, broker: BrokerMetadata) -> tuple[str, int] | None:
+        """Where a broker is for clients, by its listener of the name that is this broker's first."""
+        return broker.endpoints.get(self._listener) or next(iter(broker.endpoints.values()), None)
+
+    def coordinators(self) -> Iterator[GroupCoordinator]:
+        """Those of groups, of this process."""
+        for services in self._services:
+            groups = services.coordinators.groups.made
+            if groups is not None:
+                yield groups
+
+    def led(self, topic: str, known: PartitionMetadata) -> Partition | None:
+        """A partition at its leader; None where that is no broker of this process."""
+        here = (services.replicas.get(topic, known.partition) for services in self._services)
+        # A broker that was cut off may not have heard yet that another one leads by now.
+        leading = [
+            held
+            for held in here
+            if held is not None and held.is_leader and held.leader_epoch >= known.leader_epoch
+        ]
+        return max(leading, key=lambda held: held.leader_epoch, default=None)
+
+
+def newest_offset(led: Partition | None) -> int | None:
+    """Up to where consumers may read; None where nobody here knows, as a leader that has just been elected
+    and has not heard of its followers.
+    """
+    if led is None or led.epoch_start_offset > led.high_watermark:
+        return None
+    return led.high_watermark

@@ -1,0 +1,91 @@
+"""What is remembered from scrape to scrape: a log that has not changed is not read again, one that has is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kafka_compat.metrics import record_times
+from kafka_compat.metrics.record_times import RecordTimes
+from kafka_compat.storage.first_record import first_record_from
+from kafka_compat.storage.kinds import ControlRecordType
+from kafka_compat.storage.log import Log
+from kafka_compat.storage.records import EndTransactionMarker, build_marker
+from tests.storage.log_support import START_MS, Harness, append, batch
+from tests.support.steps import result_of
+
+NOW_MS = START_MS + 60_000
+
+
+class Watched:
+    """A partition that this broker leads, and how often its log was read."""
+
+    def __init__(self, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.log = log
+        self.times = RecordTimes()
+        self.reads: list[int] = []
+        found = first_record_from
+
+        def counted(log: Log, offset: int, end_offset: int) -> Any:
+            self.reads.append(offset)
+            return found(log, offset, end_offset)
+
+        monkeypatch.setattr(record_times, "first_record_from", counted)
+
+    def lag_ms(self, committed: int) -> int | None:
+        """In a scrape of its own."""
+        self.times.begin()
+        led: Any = SimpleNamespace(
+            topic="t", partition=0, log=self.log, high_watermark=self.log.log_end_offset
+        )
+        return result_of(self.times.lag_ms(led, committed, NOW_MS))
+
+
+@pytest.fixture
+def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
+    return Watched(Harness(tmp_path).log(), monkeypatch)
+
+
+def test_only_what_moved_is_read(watched: Watched) -> None:
+    append(watched.log, batch(timestamps=[START_MS, START_MS + 1, START_MS + 2]))
+    assert [watched.lag_ms(0) for _ in range(3)] == [60_000] * 3
+    assert watched.reads == [0]
+    append(watched.log, batch())
+    assert watched.lag_ms(0) == 60_000 and watched.reads == [0]
+    assert watched.lag_ms(2) == 59_998 and watched.reads == [0, 2]
+    assert watched.lag_ms(4) == 0 and watched.reads == [0, 2]
+    assert watched.lag_ms(2) == 59_998, "forgotten: it was not asked for in between"
+    assert watched.reads == [0, 2, 2]
+
+
+def test_markers_are_passed_over_once(watched: Watched) -> None:
+    append(watched.log, batch(producer_id=7, sequence=0, transactional=True))
+    end = build_marker(
+        EndTransactionMarker(ControlRecordType.COMMIT, 0), producer_id=7, producer_epoch=0, timestamp=START_MS
+    )
+    watched.log.append_as_leader(memoryview(bytearray(end)), leader_epoch=0, now_ms=START_MS, internal=True)
+    assert [watched.lag_ms(1) for _ in range(2)] == [0, 0]
+    assert watched.reads == [1]
+    append(watched.log, batch(timestamps=[START_MS + 5]))
+    assert [watched.lag_ms(1) for _ in range(2)] == [59_995] * 2
+    assert watched.reads == [1, 2]
+
+
+def test_a_truncation_makes_it_read_again(watched: Watched) -> None:
+    append(watched.log, batch(timestamps=[START_MS]))
+    append(watched.log, batch(timestamps=[START_MS + 1]))
+    assert watched.lag_ms(1) == 59_999
+    watched.log.truncate_to(1)
+    assert watched.lag_ms(1) == 0
+    append(watched.log, batch(timestamps=[START_MS + 7]))
+    assert watched.lag_ms(1) == 59_993
+
+
+def test_a_time_ahead_and_no_time(watched: Watched) -> None:
+    append(watched.log, batch(timestamps=[NOW_MS + 1_000]))
+    assert watched.lag_ms(0) == 0
+    append(watched.log, batch(timestamps=[-1]))
+    assert watched.lag_ms(1) is None
