@@ -1,0 +1,143 @@
+"""What kafka_exporter tells of our brokers, they tell themselves: each sample with its labels and its value,
+and each family with its type and help. In a campaign also of genuine Kafka with the same content.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from prometheus_client.parser import text_string_to_metric_families
+
+from kafka_compat.testing import KafkaBroker, KafkaCluster
+from tests.metrics.exporter import kafka_exporter
+from tests.metrics.groups import commit, create_topic, produce, transaction
+from tests.metrics.scraping import Samples, get, samples_of
+from tests.support import campaign
+from tests.support.process import wait_until
+from tests.support.servers import GenuineKafka
+
+PREFIX = "seen-"
+ODD = f'{PREFIX}say "hé"\\now'
+FAMILIES = {
+    "kafka_brokers",
+    "kafka_broker_info",
+    "kafka_topic_partitions",
+    "kafka_topic_partition_current_offset",
+    "kafka_topic_partition_oldest_offset",
+    "kafka_topic_partition_in_sync_replica",
+    "kafka_topic_partition_leader",
+    "kafka_topic_partition_leader_is_preferred",
+    "kafka_topic_partition_replicas",
+    "kafka_topic_partition_under_replicated_partition",
+    "kafka_consumergroup_current_offset",
+    "kafka_consumergroup_current_offset_sum",
+    "kafka_consumergroup_lag",
+    "kafka_consumergroup_lag_sum",
+    "kafka_consumergroup_members",
+}
+"""All that kafka_exporter has, but for those of its own process and of groups in ZooKeeper."""
+
+
+@contextmanager
+def content(address: str) -> Iterator[None]:
+    """Topics and groups of many kinds, among them a group with a member, and a transaction that is open."""
+    now_ms = int(time.time() * 1000)
+    plain, empty, mixed = (PREFIX + name for name in ("plain", "empty", "mixed"))
+    for topic, partitions in ((plain, 3), (empty, 2), (mixed, 1)):
+        create_topic(address, topic, partitions)
+    for partition, count in enumerate((7, 0, 4)):
+        produce(address, plain, [now_ms] * count, partition=partition)
+    for end in ("commit", "abort"):
+        transaction(address, mixed, [now_ms] * 2, end=end)
+    transaction(address, mixed, [now_ms] * 3, end="open")
+    admin = AdminClient({"bootstrap.servers": address})
+    for future in admin.delete_records([TopicPartition(plain, 0, 5)]).values():
+        future.result(30)
+    commit(address, f"{PREFIX}behind", {(plain, 0): 2, (mixed, 0): 1})
+    commit(address, ODD, {(plain, 0): 7, (plain, 2): 0, (empty, 1): 0})
+    member = Consumer(
+        {
+            "bootstrap.servers": address,
+            "group.id": f"{PREFIX}with a member",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    member.subscribe([plain])
+    try:
+        deadline_s = time.monotonic() + 60
+        while len(member.assignment()) < 3:
+            member.poll(0.1)
+            assert time.monotonic() < deadline_s
+        wanted = [TopicPartition(plain, 2, 3)]
+        member.commit(offsets=wanted, asynchronous=False)
+        yield
+    finally:
+        member.close()
+
+
+def exported(address: str, folder: Path) -> str:
+    """What kafka_exporter tells."""
+    with kafka_exporter(address, folder / "kafka_exporter.log") as url:
+        found = [""]
+
+        def has_groups() -> bool:
+            found[0] = get(url, "/metrics")[1].decode()
+            return f'kafka_consumergroup_lag{{consumergroup="{PREFIX}behind"' in found[0]
+
+        wait_until(has_groups, 30, "kafka_exporter tells of groups", 0.2)
+        return found[0]
+
+
+def of_kafka(text: str) -> Samples:
+    return {
+        key: value
+        for key, value in samples_of(text).items()
+        if key[0].startswith("kafka_") and key[0] != "kafka_exporter_build_info"
+    }
+
+
+def meanings(text: str) -> dict[str, tuple[str, str]]:
+    """Type and help by name."""
+    return {
+        family.name: (family.type, family.documentation) for family in text_string_to_metric_families(text)
+    }
+
+
+@pytest.mark.parametrize("kind", [KafkaBroker, KafkaCluster])
+def test_of_our_brokers(kind: type[KafkaBroker], tmp_path: Path) -> None:
+    with kind() as broker, content(broker.bootstrap_servers):
+        theirs = exported(broker.bootstrap_servers, tmp_path)
+        ours = get(broker.control.url, "/metrics")[1].decode()
+    expected, found = of_kafka(theirs), of_kafka(ours)
+    assert {name for name, _ in expected} == FAMILIES
+    assert {key: found.get(key) for key in expected} == expected
+    # Nor have we a sample of its families that it does not have.
+    assert {key for key in found if key[0] in FAMILIES} == set(expected)
+    for name in FAMILIES:
+        assert meanings(ours)[name] == meanings(theirs)[name]
+
+
+@pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
+def test_of_genuine_kafka_with_the_same_content(genuine: GenuineKafka, tmp_path: Path) -> None:
+    def comparable(text: str) -> Samples:
+        """Not who leads: the ids of the brokers differ."""
+        return {
+            key: value
+            for key, value in of_kafka(text).items()
+            if any(label.startswith(PREFIX) for name, label in key[1] if name in ("topic", "consumergroup"))
+            and key[0] in FAMILIES - {"kafka_topic_partition_leader"}
+        }
+
+    with content(genuine.address):
+        theirs = comparable(exported(genuine.address, tmp_path))
+    with KafkaBroker() as broker, content(broker.bootstrap_servers):
+        ours = comparable(get(broker.control.url, "/metrics")[1].decode())
+    assert len(theirs) > 60
+    assert ours == theirs

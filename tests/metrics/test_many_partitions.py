@@ -1,0 +1,88 @@
+"""What a scrape of very many partitions costs: its own time, that of others meanwhile, memory.
+
+Of 1,000 partitions each day, of 10,000 in a campaign.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.metrics.groups import commit
+from tests.metrics.scraping import get, samples_of
+from tests.support import campaign
+from tests.support.bystander import Bystander
+from tests.support.ports import free_port
+from tests.support.servers import KafkaCompatBroker
+from tests.transactions.programs import create_topic
+
+TOPICS = 10
+PARTITIONS = campaign.rounds(100, 1_000)
+SCRAPE_MS_MAX = campaign.rounds(60, 300)
+STALL_MS_MAX = 20
+MEMORY_MAX = 10 * 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCompatBroker, str]]:
+    url = f"http://127.0.0.1:{free_port()}"
+    broker = KafkaCompatBroker(tmp_path_factory.mktemp("many"), {"kafka.compat.http.listener": url})
+    broker.start()
+    for number in range(TOPICS):
+        create_topic(broker.address, f"topic-{number}", PARTITIONS)
+    assert get(url, "/live")[0] == 200
+    yield broker, url
+    broker.stop()
+
+
+def watched(served: tuple[KafkaCompatBroker, str], what: str) -> tuple[float, bytes]:
+    """The least time of some scrapes (ms), and what the last one told."""
+    broker, url = served
+    took_ms = []
+    with Bystander(broker.port, broker.pid, interval_ms=2) as bystander:
+        for _ in range(7):
+            begun_s = time.perf_counter()
+            status, body, _ = get(url, "/metrics")
+            took_ms.append((time.perf_counter() - begun_s) * 1000)
+            assert status == 200
+    shown = ", ".join(f"{each:.0f}" for each in took_ms)
+    print(
+        f"{what}: {TOPICS * PARTITIONS} partitions, {body.count(b'kafka_') // 1000} thousand samples, "
+        f"{len(body) / 1e6:.1f} MB; scrapes took {shown} ms; others waited {bystander.worst_ms:.1f} ms "
+        f"at most, {bystander.worst_wall_ms:.1f} ms with the waiting for a processor"
+    )
+    assert bystander.worst_ms < STALL_MS_MAX
+    return min(took_ms), body
+
+
+def test_topics(served: tuple[KafkaCompatBroker, str]) -> None:
+    broker, _ = served
+    before = broker.resident_bytes()
+    took_ms, body = watched(served, "topics")
+    grown = broker.resident_bytes() - before
+    print(f"memory grew by {grown / 1024 / 1024:.1f} MiB")
+    assert len(samples_of(body.decode())) == TOPICS * (7 * PARTITIONS + 5) + 2
+    assert took_ms < SCRAPE_MS_MAX
+    assert grown < MEMORY_MAX
+
+
+def test_a_group_that_is_behind_everywhere(served: tuple[KafkaCompatBroker, str]) -> None:
+    broker, _ = served
+    producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 50})
+    for topic in range(TOPICS):
+        for partition in range(PARTITIONS):
+            for age_s in (20, 10):
+                then_ms = int((time.time() - age_s) * 1000)
+                producer.produce(f"topic-{topic}", b"v", None, partition, timestamp=then_ms)
+        producer.flush(60)
+    for topic in range(TOPICS):
+        offsets = {(f"topic-{topic}", partition): partition % 2 for partition in range(PARTITIONS)}
+        commit(broker.address, "behind", offsets)
+    took_ms, body = watched(served, "topics and a group")
+    samples = samples_of(body.decode())
+    seconds = [value for (name, _), value in samples.items() if name == "kafka_consumergroup_lag_seconds"]
+    assert len(seconds) == TOPICS * PARTITIONS and all(value >= 10 for value in seconds)
+    assert took_ms < 2 * SCRAPE_MS_MAX
