@@ -18,10 +18,10 @@ from kafka_compat.storage.scan import scan_headers
 from kafka_compat.storage.segment import FileSlice, Segment
 from kafka_compat.storage.timestamp_lookup import (
     ANY_TIMESTAMP,
-    QUICK_RECORDS_MAX,
     Lookup,
     TimestampOffset,
-    first_of_batch,
+    is_quick,
+    look_into,
 )
 
 _BATCHES_AT_ONCE = 256
@@ -74,8 +74,8 @@ def _search(segment: Segment, offset: int, end_offset: int) -> Lookup:
                     timestamp, max(header.base_offset, offset), header.partition_leader_epoch
                 )
             data = FileSlice(file, batch.position, header.size_bytes)
-            look = partial(first_of_batch, data, header, ANY_TIMESTAMP, offset)
-            if header.magic == 2 and not header.attributes & 7 and header.record_count <= QUICK_RECORDS_MAX:
+            look = partial(look_into, data, header, ANY_TIMESTAMP, offset)
+            if is_quick(header):
                 found = look()
             else:
                 found = yield look

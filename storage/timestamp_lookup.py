@@ -19,8 +19,7 @@ from kafka_compat.storage.records import records_body
 from kafka_compat.storage.scan import scan_headers
 from kafka_compat.storage.segment import FileSlice, Segment
 
-QUICK_RECORDS_MAX = 2048
-"""Uncompressed records that are looked at sooner than another thread could be asked."""
+_QUICK_RECORDS_MAX = 2048
 _SEGMENTS_AT_ONCE = 16
 ANY_TIMESTAMP = -1 << 63
 
@@ -77,8 +76,8 @@ def _search(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
         if header.max_timestamp < timestamp:
             continue
         data = FileSlice(file, batch.position, header.size_bytes)
-        look = partial(first_of_batch, data, header, timestamp, start_offset)
-        if header.magic == 2 and not header.attributes & 7 and header.record_count <= QUICK_RECORDS_MAX:
+        look = partial(look_into, data, header, timestamp, start_offset)
+        if is_quick(header):
             found = look()
         else:
             found = yield look
@@ -87,11 +86,24 @@ def _search(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
     return None
 
 
-def first_of_batch(
+def is_quick(header: BatchHeader) -> bool:
+    """Whether the records of a batch are looked at sooner than another thread could be asked."""
+    return header.magic == 2 and not header.attributes & 7 and header.record_count <= _QUICK_RECORDS_MAX
+
+
+def look_into(
     batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int
 ) -> TimestampOffset | None:
-    """The first such record of one batch, which an old Kafka may have written."""
-    data = batch.read()
+    """As `first_of_batch`, of one that is yet to be read."""
+    return first_of_batch(batch.read(), header, timestamp, start_offset)
+
+
+def first_of_batch(
+    data: bytes, header: BatchHeader, timestamp: int, start_offset: int
+) -> TimestampOffset | None:
+    """The first record of one batch, which an old Kafka may have written, with at least this timestamp and
+    offset.
+    """
     if header.magic == 2:
         # Of records that a broker stamped the header tells the time.
         stamped = header.attributes & TIMESTAMP_TYPE_FLAG

@@ -47,6 +47,7 @@ from kafka_compat.coordination.metadata_store import (
 )
 from kafka_compat.coordination.model import BrokerInfo
 from kafka_compat.errors import StartupError
+from kafka_compat.lazy import Lazy
 from kafka_compat.membership.foundation import Foundation, Made, Opened, create_wanted
 from kafka_compat.metadata.topic_nodes import new_topic_id
 from kafka_compat.replication.follower import FollowerSettings
@@ -57,6 +58,7 @@ from kafka_compat.storage.log_dirs import LoadReport
 from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
+    from kafka_compat.cluster.remote_partitions import RemotePartitions
     from kafka_compat.security.broker_security import BrokerSecurity
     from kafka_compat.transactions.marker_writer import MarkerWriter
     from kafka_compat.transactions.verification import Coordinators
@@ -186,6 +188,7 @@ class ClusterMembership:
         self._peers = Peers(
             self._addresses.known, self._client_id, config.int("request.timeout.ms"), self._security
         )
+        self._remote_partitions = Lazy(self._make_remote_partitions)
         producer_ids = ProducerIdBlocks(
             self.store, broker_id, self._link, lambda: self._enrolment.broker_epoch
         )
@@ -255,6 +258,16 @@ class ClusterMembership:
         coordinators = ClusterCoordinators(local, self._foundation.metadata, self._peers)
         self.orders.on_metadata.append(coordinators.metadata_changed)
         return coordinators
+
+    def remote_partitions(self) -> RemotePartitions:
+        """What other brokers tell of partitions that they lead."""
+        return self._remote_partitions.get()
+
+    def _make_remote_partitions(self) -> RemotePartitions:
+        from kafka_compat.cluster.remote_partitions import RemotePartitions
+
+        timeout_ms = self._foundation.config.int("request.timeout.ms")
+        return RemotePartitions(Peers(self._addresses.known, self._client_id, timeout_ms, self._security))
 
     async def _topic_exists(self, topic: str) -> bool:
         """Whether the metadata store has it; as long as nobody can tell, it may."""
@@ -363,6 +376,8 @@ class ClusterMembership:
     async def close(self) -> None:
         if self._is_made:
             await self._peers.close()
+            if self._remote_partitions.made is not None:
+                await self._remote_partitions.made.close()
             await self._fetchers.close()
 
 

@@ -42,9 +42,7 @@ class RecordTimes:
         negative; None where the record has no timestamp. Raises a StorageError where it cannot be read.
         """
         record = yield from self._first(led, max(committed, led.log.log_start_offset))
-        if record is None:
-            return 0
-        return max(0, now_ms - record.timestamp) if record.timestamp >= 0 else None
+        return age_ms(None if record is None else record.timestamp, now_ms)
 
     def _first(self, led: Partition, offset: int) -> Steps[TimestampOffset | None]:
         log, end_offset = led.log, led.high_watermark
@@ -61,3 +59,12 @@ class RecordTimes:
         record = yield from first_record_from(log, begin, end_offset)
         self._now[key] = _Known(log, removals, end_offset, record)
         return record
+
+
+def age_ms(since_ms: int | None, now_ms: int) -> int | None:
+    """How long a record waits: 0 where there is none (None), or its time lies ahead; None where it has no
+    time (-1).
+    """
+    if since_ms is None:
+        return 0
+    return max(0, now_ms - since_ms) if since_ms >= 0 else None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka_compat.http.routes import Answer, BadCall, Call, Route, Text
+from kafka_compat.metrics.elsewhere import look_elsewhere
 from kafka_compat.metrics.record_times import RecordTimes
 from kafka_compat.metrics.scrape import scrape
 from kafka_compat.metrics.sight import NobodyRuns, Sight
@@ -50,5 +51,6 @@ class Metrics:
                 sight = Sight(self._brokers)
             except NobodyRuns:
                 raise BadCall("the broker stops, or starts anew", _UNAVAILABLE) from None
-            steps = scrape(sight, self._times, by_partition=by_partition)
+            elsewhere = await look_elsewhere(sight)
+            steps = scrape(sight, self._times, elsewhere, by_partition=by_partition)
             return Text(await sight.long_work.finish(steps), CONTENT_TYPE)

@@ -3,17 +3,19 @@
 As kafka_exporter does: a group shows each partition of a topic of which it committed any, -1 where it has
 not; lag is what lies between the committed offset and where consumers may read to.
 
-What nobody in this process knows is left out: where a partition is led in another one, its offsets and the
-lag there, and the sums that these belong to.
+What is not known is left out, and so are the sums that it belongs to. Of a partition that another process
+leads the offsets are told there; of a group that is coordinated here, also what its leader was asked.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.long_work import Steps
+from kafka_compat.metrics.elsewhere import FarLag, GroupPartition
 from kafka_compat.metrics.families import Families
-from kafka_compat.metrics.record_times import RecordTimes
+from kafka_compat.metrics.record_times import RecordTimes, age_ms
 from kafka_compat.metrics.sight import Sight, newest_offset
 from kafka_compat.metrics.text import escaped
 from kafka_compat.storage.errors import StorageError
@@ -21,23 +23,29 @@ from kafka_compat.storage.errors import StorageError
 if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import GroupProgress
     from kafka_compat.metadata.cache import TopicMetadata
+    from kafka_compat.replication.partition import Partition
 
 _AT_ONCE = 50
 """Partitions of a step: some 500 µs."""
 
 
-def scrape(sight: Sight, times: RecordTimes, *, by_partition: bool) -> Steps[list[bytes]]:
-    """The text. `by_partition=False`: without samples of single partitions."""
+def scrape(
+    sight: Sight, times: RecordTimes, elsewhere: Mapping[GroupPartition, FarLag], *, by_partition: bool
+) -> Steps[list[bytes]]:
+    """The text. `elsewhere` is what is known of partitions that others lead. `by_partition=False`: without
+    samples of single partitions.
+    """
     families = Families(by_partition=by_partition)
     _brokers(sight, families)
     for topic in list(sight.metadata.topics.values()):
         yield from _topic(sight, families, topic)
     times.begin()
+    groups = _Groups(sight, families, times, elsewhere)
     for coordinator in sight.coordinators():
         for group_id in coordinator.group_ids():
             progress = coordinator.progress(group_id)
             if progress is not None:
-                yield from _group(sight, families, times, group_id, progress)
+                yield from groups.add(group_id, progress)
     return families.pieces()
 
 
@@ -96,69 +104,95 @@ def _topic(sight: Sight, families: Families, topic: TopicMetadata) -> Steps[None
         families.oldest_offset_sum.add(labels, oldest_sum)
 
 
-def _group(
-    sight: Sight, families: Families, times: RecordTimes, group_id: str, progress: GroupProgress
-) -> Steps[None]:
-    group = f'consumergroup="{escaped(group_id)}"'
-    families.members.add(f"{{{group}}}", progress.members)
-    oldest_ms: int | None = 0
-    committed_to = dict.fromkeys(topic for topic, _ in progress.committed)
-    yield None
-    for name in committed_to:
-        topic = sight.metadata.topics.get(name)
-        if topic is not None:
-            found_ms = yield from _group_at(sight, families, times, group, progress, topic)
-            oldest_ms = None if oldest_ms is None or found_ms is None else max(oldest_ms, found_ms)
-    if oldest_ms is not None and committed_to:
-        families.lag_seconds_max.add(f"{{{group}}}", oldest_ms / 1000)
+class _Groups:
+    """What there is to say of groups."""
 
+    def __init__(
+        self,
+        sight: Sight,
+        families: Families,
+        times: RecordTimes,
+        elsewhere: Mapping[GroupPartition, FarLag],
+    ) -> None:
+        self._sight = sight
+        self._families = families
+        self._times = times
+        self._elsewhere = elsewhere
 
-def _group_at(
-    sight: Sight,
-    families: Families,
-    times: RecordTimes,
-    group: str,
-    progress: GroupProgress,
-    topic: TopicMetadata,
-) -> Steps[int | None]:
-    """A group at a topic; how old the oldest record is that it has not committed there, None where nobody
-    here knows.
-    """
-    name = topic.name
-    of_topic = f'topic="{escaped(name)}"}}'
-    committed_sum = 0
-    lag_sum: int | None = 0
-    oldest_ms: int | None = 0
-    for count, known in enumerate(topic.partitions):
-        if count % _AT_ONCE == 0:
-            yield None
-        labels = f'{{{group},partition="{known.partition}",{of_topic}'
-        position = progress.committed.get((name, known.partition))
-        committed = -1 if position is None else position.value.offset
-        families.committed.add(labels, committed)
-        committed_sum += committed
-        if position is None:
-            families.lag.add(labels, -1)
-            continue
-        led = sight.led(name, known)
+    def add(self, group_id: str, progress: GroupProgress) -> Steps[None]:
+        labels = f'{{consumergroup="{escaped(group_id)}"}}'
+        self._families.members.add(labels, progress.members)
+        oldest_ms: int | None = 0
+        committed_to = dict.fromkeys(topic for topic, _ in progress.committed)
+        yield None
+        for name in committed_to:
+            topic = self._sight.metadata.topics.get(name)
+            if topic is not None:
+                found_ms = yield from self._add_topic(group_id, progress, topic)
+                oldest_ms = None if oldest_ms is None or found_ms is None else max(oldest_ms, found_ms)
+        if oldest_ms is not None and committed_to:
+            self._families.lag_seconds_max.add(labels, oldest_ms / 1000)
+
+    def _add_topic(self, group_id: str, progress: GroupProgress, topic: TopicMetadata) -> Steps[int | None]:
+        """A group at a topic; how old the oldest record is that it has not committed there, None where that
+        is not known.
+        """
+        families = self._families
+        name = topic.name
+        group, of_topic = f'consumergroup="{escaped(group_id)}"', f'topic="{escaped(name)}"}}'
+        committed_sum = 0
+        lag_sum: int | None = 0
+        oldest_ms: int | None = 0
+        for count, known in enumerate(topic.partitions):
+            if count % _AT_ONCE == 0:
+                yield None
+            labels = f'{{{group},partition="{known.partition}",{of_topic}'
+            position = progress.committed.get((name, known.partition))
+            if position is None:
+                families.committed.add(labels, -1)
+                families.lag.add(labels, -1)
+                committed_sum -= 1
+                continue
+            led = self._sight.led(name, known)
+            if led is not None:
+                seen = yield from self._at_leader(led, position.value.offset)
+            else:
+                seen = self._far_away((group_id, name, known.partition), position.value.offset)
+            families.committed.add(labels, seen.committed)
+            committed_sum += seen.committed
+            if seen.lag is not None:
+                families.lag.add(labels, seen.lag)
+            if seen.lag_ms is not None:
+                families.lag_seconds.add(labels, seen.lag_ms / 1000)
+            lag_sum = None if lag_sum is None or seen.lag is None else lag_sum + seen.lag
+            oldest_ms = None if oldest_ms is None or seen.lag_ms is None else max(oldest_ms, seen.lag_ms)
+        labels = f"{{{group},{of_topic}"
+        families.committed_sum.add(labels, committed_sum)
+        if lag_sum is not None:
+            families.lag_sum.add(labels, lag_sum)
+        return oldest_ms
+
+    def _at_leader(self, led: Partition, committed: int) -> Steps[_Seen]:
         newest = newest_offset(led)
-        if led is None or newest is None:
-            lag_sum = oldest_ms = None
-            continue
-        lag = newest - committed
-        families.lag.add(labels, lag)
-        lag_sum = None if lag_sum is None else lag_sum + lag
+        if newest is None:
+            return _Seen(committed, None, None)
         try:
-            lag_ms = yield from times.lag_ms(led, committed, sight.now_ms())
+            lag_ms = yield from self._times.lag_ms(led, committed, self._sight.now_ms())
         except StorageError:
             lag_ms = None
-        if lag_ms is None:
-            oldest_ms = None
-        else:
-            families.lag_seconds.add(labels, lag_ms / 1000)
-            oldest_ms = None if oldest_ms is None else max(oldest_ms, lag_ms)
-    labels = f"{{{group},{of_topic}"
-    families.committed_sum.add(labels, committed_sum)
-    if lag_sum is not None:
-        families.lag_sum.add(labels, lag_sum)
-    return oldest_ms
+        return _Seen(committed, newest - committed, lag_ms)
+
+    def _far_away(self, key: GroupPartition, committed: int) -> _Seen:
+        told = self._elsewhere.get(key)
+        if told is None:
+            return _Seen(committed, None, None)
+        lag_ms = age_ms(told.since_ms, self._sight.now_ms())
+        return _Seen(told.committed, told.newest - told.committed, lag_ms)
+
+
+class _Seen(NamedTuple):
+    """A group at a partition; None where that is not known."""
+
+    committed: int
+    lag: int | None
+    lag_ms: int | None

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kafka_compat.membership.lone import LoneMembership
+
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
     from kafka_compat.broker.services import BrokerServices
+    from kafka_compat.cluster.remote_partitions import RemotePartitions
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.metadata.cache import BrokerMetadata, PartitionMetadata
     from kafka_compat.replication.partition import Partition
@@ -38,6 +41,11 @@ class Sight:
     def address(self, broker: BrokerMetadata) -> tuple[str, int] | None:
         """Where a broker is for clients, by its listener of the name that is this broker's first."""
         return broker.endpoints.get(self._listener) or next(iter(broker.endpoints.values()), None)
+
+    def remote_partitions(self) -> RemotePartitions | None:
+        """What leaders in other processes tell of their partitions; None for a broker that is alone."""
+        membership = self._services[0].membership
+        return None if isinstance(membership, LoneMembership) else membership.remote_partitions()
 
     def coordinators(self) -> Iterator[GroupCoordinator]:
         """Those of groups, of this process."""

@@ -1,0 +1,105 @@
+"""What other brokers tell of partitions that they lead, as a consumer would be told: where these begin and
+end, and what is at an offset.
+
+For those who look at the cluster from time to time. The connections are their own: whoever is slow to answer
+here loses no other request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple, cast
+
+from kafka_compat.cluster.peers import Peers
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from kafka_compat.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+TopicPartition = tuple[str, int]
+
+_LATEST: Final = -1
+_EARLIEST: Final = -2
+_LIST_OFFSETS_VERSION: Final = 7
+_FETCH_VERSION: Final = 12
+_CONSUMER: Final = -1
+
+
+class Bounds(NamedTuple):
+    """The log start, and up to where consumers may read."""
+
+    oldest: int
+    newest: int
+
+
+class RemotePartitions:
+    """Of the brokers that `peers` reaches. All raise ConnectionError, TimeoutError and MalformedRequest."""
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+
+    async def bounds(
+        self, leader_id: int, leader_epochs: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, Bounds]:
+        """Of partitions with the epochs in which that broker leads them; without those of which it does not
+        know better.
+        """
+        oldest = await self._offsets(leader_id, leader_epochs, _EARLIEST)
+        newest = await self._offsets(leader_id, leader_epochs, _LATEST)
+        return {place: Bounds(oldest[place], newest[place]) for place in oldest.keys() & newest.keys()}
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._peers.close()
+
+    async def _offsets(
+        self, leader_id: int, leader_epochs: Mapping[TopicPartition, int], timestamp: int
+    ) -> dict[TopicPartition, int]:
+        topics: dict[str, ListOffsetsTopic] = {}
+        for (topic, partition), epoch in leader_epochs.items():
+            topics.setdefault(topic, ListOffsetsTopic(name=topic)).partitions.append(
+                ListOffsetsPartition(
+                    partition_index=partition, current_leader_epoch=epoch, timestamp=timestamp
+                )
+            )
+        request = ListOffsetsRequest(replica_id=_CONSUMER, topics=list(topics.values()))
+        answer: ListOffsetsResponse = await self._peers.client(leader_id).send(
+            ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, request
+        )
+        return {
+            (topic.name, each.partition_index): each.offset
+            for topic in answer.topics
+            for each in topic.partitions
+            if each.error_code == ErrorCode.NONE
+        }
+
+    async def batch_at(
+        self, leader_id: int, place: TopicPartition, leader_epoch: int, offset: int
+    ) -> bytes | None:
+        """The batch that holds `offset`, or else the next one, at the beginning of what is returned; empty
+        where there is none. None where that broker does not know, or `offset` is not in the log.
+        """
+        topic, partition = place
+        asked = FetchPartition(
+            partition=partition,
+            current_leader_epoch=leader_epoch,
+            fetch_offset=offset,
+            # The first batch comes whole, however long (KIP-74).
+            partition_max_bytes=1,
+        )
+        request = FetchRequest(
+            replica_id=_CONSUMER, session_epoch=-1, topics=[FetchTopic(topic=topic, partitions=[asked])]
+        )
+        answer: FetchResponse = await self._peers.client(leader_id).send(
+            ApiKey.FETCH, _FETCH_VERSION, request
+        )
+        for of_topic in answer.responses:
+            for found in of_topic.partitions:
+                if found.error_code == ErrorCode.NONE:
+                    return bytes(cast("memoryview | None", found.records) or b"")
+        return None
