@@ -7,6 +7,7 @@ serves its clients. Whoever asks sooner waits in the socket's queue.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import socket
@@ -149,10 +150,12 @@ async def _sent(web: Any, request: web.Request, text: Text) -> Any:
     """Piece by piece: a client that reads slowly does not make it lie in memory twice."""
     response = web.StreamResponse(headers={"Content-Type": text.content_type})
     response.content_length = sum(map(len, text.pieces))
-    await response.prepare(request)
-    for piece in text.pieces:
-        await response.write(piece)
-    await response.write_eof()
+    # Whoever asked may have gone: there is nobody left to tell of it.
+    with contextlib.suppress(ConnectionError):
+        await response.prepare(request)
+        for piece in text.pieces:
+            await response.write(piece)
+        await response.write_eof()
     return response
 
 

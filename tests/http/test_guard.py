@@ -47,6 +47,13 @@ def test_with_another_from_nowhere(given: str) -> None:
     assert "kafka.compat.http.token" in refusal.text and "a token" not in refusal.text
 
 
+def test_what_is_for_anybody_needs_no_token_and_yet_no_page_may() -> None:
+    assert CLOSED.refusal({"Host": "10.0.0.1:8080"}, for_anybody=True) is None
+    assert OPEN.refusal({"Host": "127.0.0.1:8080"}, for_anybody=True) is None
+    for headers in ({"Host": "rebound.example"}, {"Host": "127.0.0.1", "Origin": "https://example.com"}):
+        assert OPEN.refusal(headers, for_anybody=True) is not None
+
+
 def test_what_is_loopback() -> None:
     assert all(map(is_loopback, ["localhost", "127.0.0.1", "127.1.2.3", "::1"]))
     assert not any(map(is_loopback, ["0.0.0.0", "::", "10.0.0.1", "example.com", ""]))

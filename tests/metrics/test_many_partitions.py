@@ -5,6 +5,8 @@ Of 1,000 partitions each day, of 10,000 in a campaign.
 
 from __future__ import annotations
 
+import socket
+import struct
 import time
 from collections.abc import Iterator
 
@@ -86,3 +88,20 @@ def test_a_group_that_is_behind_everywhere(served: tuple[KafkaCompatBroker, str]
     seconds = [value for (name, _), value in samples.items() if name == "kafka_consumergroup_lag_seconds"]
     assert len(seconds) == TOPICS * PARTITIONS and all(value >= 10 for value in seconds)
     assert took_ms < 2 * SCRAPE_MS_MAX
+
+
+def test_who_goes_in_the_middle_of_the_answer_leaves_nothing_behind(
+    served: tuple[KafkaCompatBroker, str],
+) -> None:
+    broker, url = served
+    host, port = url.removeprefix("http://").split(":")
+    for read_bytes in (0, 1000):
+        with socket.create_connection((host, int(port)), 20) as connection:
+            # Its end is a reset.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            if read_bytes:
+                assert connection.recv(read_bytes)
+        assert get(url, "/metrics")[0] == 200
+    assert "Traceback" not in broker.log.read_text()
