@@ -1,4 +1,7 @@
-"""GET /live and GET /ready, for orchestrators and load balancers."""
+"""GET /live and GET /ready, for orchestrators and load balancers.
+
+Anybody may ask, so that reasons name neither topics nor folders; the log does.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,6 @@ from kafka_compat.long_work import Steps, batched
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
     from kafka_compat.broker.services import BrokerServices
-
-_NAMED_MAX = 3
 
 
 class Health:
@@ -63,18 +64,18 @@ def reasons_against(services: BrokerServices[Any]) -> Steps[list[str]]:
         reasons.append("it is not among the brokers that the controller tells of")
     if metadata.controller_id < 0:
         reasons.append("no controller is known")
-    if services.log_dirs.offline:
-        reasons.append(f"log directories have failed: {', '.join(sorted(services.log_dirs.offline))}")
+    failed = len(services.log_dirs.offline)
+    if failed:
+        reasons.append(f"{failed} of its {len(services.log_dirs.directories)} log directories have failed")
     unknown = yield from _not_taken_up(services)
     if unknown:
-        named = ", ".join([*unknown[:_NAMED_MAX], *["…"] * (len(unknown) > _NAMED_MAX)])
-        reasons.append(f"{len(unknown)} partitions of it are not taken up yet: {named}")
+        reasons.append(f"{unknown} partitions of it are not taken up yet")
     return reasons
 
 
-def _not_taken_up(services: BrokerServices[Any]) -> Steps[list[str]]:
-    """Partitions with a replica here of which the controller has not said who leads them."""
-    found = []
+def _not_taken_up(services: BrokerServices[Any]) -> Steps[int]:
+    """How many partitions with a replica here there are whose leader the controller has not told."""
+    found = 0
     replicas, metadata = services.replicas, services.metadata
     local_id = metadata.local_id
     known = ((topic, each) for topic in list(metadata.topics.values()) for each in topic.partitions)
@@ -85,6 +86,6 @@ def _not_taken_up(services: BrokerServices[Any]) -> Steps[list[str]]:
                 and replicas.get(topic.name, partition.partition) is None
                 and replicas.missing(topic.name, partition.partition) is not ErrorCode.KAFKA_STORAGE_ERROR
             ):
-                found.append(f"{topic.name}-{partition.partition}")
+                found += 1
         yield None
     return found

@@ -60,7 +60,7 @@ def test_a_log_directory_that_failed(tmp_path: Path) -> None:
         create_topic(broker.address, "t", 4)
         wait_until(lambda: get(url, "/ready")[0] == 503, 10, "a failed disk shows", 0.05)
         (reason,) = get_json(url, "/ready")[1]["reasons"]
-        assert reason.endswith(f": log directories have failed: {folders[1]}")
+        assert reason.endswith(": 1 of its 2 log directories have failed")
     finally:
         broker.stop()
 
@@ -102,7 +102,7 @@ def test_what_a_broker_does_not_know_yet() -> None:
         "its session with the metadata store is expired",
         "it is not among the brokers that the controller tells of",
         "no controller is known",
-        "4 partitions of it are not taken up yet: t-1, t-2, t-3, …",
+        "4 partitions of it are not taken up yet",
     ]
     services.store.state = SessionState.CONNECTED
     metadata.brokers[1] = BrokerMetadata(1, {})
