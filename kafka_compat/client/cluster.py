@@ -44,9 +44,8 @@ class Node(NamedTuple):
 
     def __str__(self) -> str:
         """As Kafka's tools show it."""
-        return (
-            f"{self.host}:{self.port} (id: {self.node_id} rack: {'null' if self.rack is None else self.rack})"
-        )
+        rack = "null" if self.rack is None else self.rack
+        return f"{self.host}:{self.port} (id: {self.node_id} rack: {rack} isFenced: false)"
 
 
 class Cluster:

@@ -29,23 +29,33 @@ class Listed(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A member and what it has to consume. `instance_id` is "" for one that is not static."""
+    """A member and what it has to consume. `instance_id` is "" for one that is not static. The rest is told
+    of members of groups of KIP-848 alone: `epoch`, what it is to have (`target`), and whether it speaks that
+    protocol itself (`is_upgraded`).
+    """
 
     member_id: str
     instance_id: str
     client_id: str
     host: str
     partitions: tuple[TopicPartition, ...]
+    epoch: int | None = None
+    target: tuple[TopicPartition, ...] = ()
+    is_upgraded: bool | None = None
 
 
 class Description(NamedTuple):
-    """A group. One that is not there has the state DEAD."""
+    """A group. Brokers that do not tell by an error that it is not there have it in the state DEAD. Epochs
+    are told of groups of KIP-848.
+    """
 
     group_id: str
     state: str
     assignor: str
     members: tuple[Member, ...]
     coordinator: Node
+    epoch: int | None = None
+    target_epoch: int | None = None
 
 
 class Committed(NamedTuple):
@@ -58,16 +68,24 @@ class Committed(NamedTuple):
 
 def list_groups(cluster: Cluster) -> list[Listed]:
     """All groups of consumers. Raises KafkaError, and as `Cluster.ask`."""
-    call = "listConsumerGroups"
+    return [one for one in _all_groups(cluster) if one.protocol_type in ("", CONSUMERS)]
+
+
+def all_group_ids(cluster: Cluster) -> list[str]:
+    """Of all groups, whatever their protocol. Raises as `list_groups`."""
+    return [one.group_id for one in _all_groups(cluster)]
+
+
+def _all_groups(cluster: Cluster) -> list[Listed]:
+    call = "listGroups"
     found: dict[str, Listed] = {}
     for node in cluster.brokers(call):
         answer = cluster.ask_broker(node.node_id, ApiKey.LIST_GROUPS, call)
         if answer.error_code:
             raise KafkaError(known_code(answer.error_code), "")
         for one in answer.groups:
-            if one.protocol_type in ("", CONSUMERS):
-                listed = Listed(one.group_id, one.protocol_type, one.group_state, one.group_type.capitalize())
-                found.setdefault(one.group_id, listed)
+            listed = Listed(one.group_id, one.protocol_type, one.group_state, one.group_type.capitalize())
+            found.setdefault(one.group_id, listed)
     return list(found.values())
 
 
@@ -88,7 +106,10 @@ def describe_group(cluster: Cluster, group_id: str) -> Description:
         newer = _describe_newer(cluster, group_id, call, node_id)
         if newer is not None:
             return newer
-    if group.error_code and not absent:
+    if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+        text = group.error_message or f"Group {group_id} not found."
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
+    if group.error_code:
         raise KafkaError(known_code(group.error_code), group.error_message or "")
     if group.protocol_type not in ("", CONSUMERS):
         text = f"GroupId {group_id} is not a consumer group ({group.protocol_type})."
@@ -125,15 +146,28 @@ def _describe_newer(cluster: Cluster, group_id: str, call: str, node_id: int) ->
             one.instance_id or "",
             one.client_id,
             one.client_host,
-            tuple(
-                (topic.topic_name, number)
-                for topic in one.assignment.topic_partitions
-                for number in topic.partitions
-            ),
+            _partitions(one.assignment),
+            one.member_epoch,
+            _partitions(one.target_assignment),
+            None if one.member_type < 0 else bool(one.member_type),
         )
         for one in group.members
     )
-    return Description(group_id, group.group_state, group.assignor_name, members, cluster.nodes[node_id])
+    return Description(
+        group_id,
+        group.group_state,
+        group.assignor_name,
+        members,
+        cluster.nodes[node_id],
+        group.group_epoch,
+        group.assignment_epoch,
+    )
+
+
+def _partitions(assignment: Any) -> tuple[TopicPartition, ...]:
+    return tuple(
+        (topic.topic_name, number) for topic in assignment.topic_partitions for number in topic.partitions
+    )
 
 
 def assigned(content: bytes) -> tuple[TopicPartition, ...]:

@@ -40,6 +40,17 @@ def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[st
     return found
 
 
+def leaders_of(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, int]:
+    """The leader of each partition of these topics, -1 where there is none. Raises as `partitions_of`."""
+    names = sorted(topics)
+    found: dict[TopicPartition, int] = {}
+    for topic in cluster.metadata(names, "describeTopics").topics if names else ():
+        if topic.error_code:
+            raise KafkaError(known_code(topic.error_code), "")
+        found |= {(topic.name, one.partition_index): one.leader_id for one in topic.partitions}
+    return found
+
+
 def by_leader(
     leaders: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]
 ) -> dict[int, dict[str, list[int]]]:

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from kafka_compat.client.cluster import Cluster
 
 _BACKOFF_S: Final = 0.1
+_FENCING_MS: Final = 30_000
+_WHY_NOT_FENCED: Final = {
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "due to cluster authorization failure",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "due to transactional ID authorization failure",
+}
 
 
 class Listing(NamedTuple):
@@ -25,6 +30,15 @@ class Listing(NamedTuple):
     coordinator_id: int
     producer_id: int
     state: str
+
+
+class ListingFailed(KafkaError):
+    """One of the brokers that were asked for their transactions failed."""
+
+    def __init__(self, code: ErrorCode, node_id: int) -> None:
+        text = f"ListTransactions request sent to broker {node_id} failed with an unexpected exception"
+        super().__init__(code, text)
+        self.node_id = node_id
 
 
 class Transaction(NamedTuple):
@@ -52,22 +66,36 @@ class ActiveProducer(NamedTuple):
 
 
 def list_transactions(
-    cluster: Cluster, *, producer_ids: Sequence[int] = (), duration_ms: int = -1
+    cluster: Cluster, *, producer_ids: Sequence[int] = (), duration_ms: int = -1, pattern: str | None = None
 ) -> list[Listing]:
-    """Those of all coordinators; of these producers, and open for longer than `duration_ms`, where these are
-    given. Raises KafkaError, and as `Cluster.ask`.
+    """Those of all coordinators; of these producers, open for longer than `duration_ms`, and with ids that
+    match the expression `pattern`, where these are given. Raises KafkaError, and as `Cluster.ask`.
     """
     call = "listTransactions"
     found = []
     for node in cluster.brokers(call):
-        if duration_ms >= 0 and cluster.version(node.node_id, ApiKey.LIST_TRANSACTIONS, call) < 1:
-            text = "Attempted to write a non-default durationFilter at version 0"
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
+        version = cluster.version(node.node_id, ApiKey.LIST_TRANSACTIONS, call)
+        if duration_ms >= 0 and version < 1:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                "Duration filter can be set only when using API version 1 or higher. If client is connected "
+                "to an older broker, do not specify duration filter or set duration filter to -1.",
+            )
+        if pattern and version < 2:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                "Transactional ID pattern filter can be set only when using API version 2 or higher. If "
+                "client is connected to an older broker, do not specify the pattern filter.",
+            )
         answer = _until_loaded(
             cluster,
             node.node_id,
             call,
-            {"producer_id_filters": list(producer_ids), "duration_filter": duration_ms},
+            {
+                "producer_id_filters": list(producer_ids),
+                "duration_filter": duration_ms,
+                "transactional_id_pattern": pattern,
+            },
         )
         found += [
             Listing(one.transactional_id, node.node_id, one.producer_id, one.transaction_state)
@@ -85,7 +113,7 @@ def _until_loaded(cluster: Cluster, node_id: int, call: str, request: dict[str, 
             ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ):
             if answer.error_code:
-                raise KafkaError(known_code(answer.error_code), "")
+                raise ListingFailed(known_code(answer.error_code), node_id)
             return answer
         if time.monotonic() > deadline:
             raise TimedOut(f"Timed out waiting for a node assignment. Call: {call}")
@@ -122,6 +150,27 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction
         one.transaction_start_time_ms if one.transaction_start_time_ms >= 0 else None,
         tuple((topic.topic, number) for topic in one.topics for number in topic.partitions),
     )
+
+
+def force_terminate(cluster: Cluster, transactional_id: str) -> None:
+    """End the open transaction of a transactional id, by fencing its producer, as another that takes its
+    place would. Raises KafkaError, and as `Cluster.ask`.
+    """
+    what = f"InitProducerId request for transactionalId `{transactional_id}` failed "
+    answer = cluster.ask_coordinator(
+        transactional_id,
+        ApiKey.INIT_PRODUCER_ID,
+        "fenceProducer",
+        lambda answer: [answer.error_code],
+        of_transactions=True,
+        transactional_id=transactional_id,
+        transaction_timeout_ms=_FENCING_MS,
+        producer_id=-1,
+        producer_epoch=-1,
+    )
+    if answer.error_code:
+        why = _WHY_NOT_FENCED.get(answer.error_code, "due to unexpected error")
+        raise KafkaError(known_code(answer.error_code), what + why)
 
 
 def describe_producers(

@@ -50,12 +50,6 @@ SUPPORTED: Final = {
 }
 """The operations that there are on a resource; of Kafka 4.x, where the older Kafka has fewer."""
 
-_SINCE_4: Final = {
-    ("GROUP", "DESCRIBE_CONFIGS"),
-    ("GROUP", "ALTER_CONFIGS"),
-    ("TRANSACTIONAL_ID", "TWO_PHASE_COMMIT"),
-}
-
 
 class Resource(NamedTuple):
     """Names, or a filter of names."""
@@ -117,5 +111,4 @@ def principal_of(text: str) -> str:
 
 def told_operations(kind: str) -> str:
     """The operations on a resource, as they are told to users."""
-    names = [name for name in SUPPORTED[kind].split() if (kind, name) not in _SINCE_4]
-    return ", ".join("".join(part.capitalize() for part in name.split("_")) for name in names)
+    return f"[{', '.join(SUPPORTED[kind].split())}]"

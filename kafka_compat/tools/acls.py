@@ -10,7 +10,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import acl_model, show
 from kafka_compat.tools.acl_model import CLUSTER, Entry, Resource
 from kafka_compat.tools.admin import cluster_of
-from kafka_compat.tools.failure import executed, failure_of, of_client
+from kafka_compat.tools.failure import Failure, executed, failure_of, of_client
 from kafka_compat.tools.options import Options
 
 _ANY: Final = 1
@@ -21,13 +21,13 @@ _RESOURCES: Final = {
     "delegation-token": "DELEGATION_TOKEN",
     "user-principal": "USER",
 }
+_ALSO: Final = "command-property= authorizer= authorizer-properties= zk-tls-config-file="
 Wanted = dict[Resource, list[Entry]]
 
 
 def run(arguments: list[str]) -> int:
     """The exit code."""
-    options = Options("acls", arguments, also="command-property= bootstrap-controller=")
-    options.exit_for_help()
+    options = _options(arguments)
     _check(options)
     try:
         if options.has("add"):
@@ -43,12 +43,33 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
+def _options(arguments: list[str]) -> Options:
+    try:
+        options = Options("acls", arguments, also=_ALSO)
+    except Failure as failure:
+        if not failure.kind.startswith("joptsimple"):
+            raise
+        Options("acls", ["--help"]).usage_error(failure.message or "")
+    options.exit_for_help()
+    return options
+
+
 def _check(options: Options) -> None:
+    if options.has("bootstrap-server") and options.has("bootstrap-controller"):
+        options.usage_error("Only one of --bootstrap-server or --bootstrap-controller must be specified")
     if options.has("bootstrap-server") and options.has("authorizer"):
         options.usage_error("Only one of --bootstrap-server or --authorizer must be specified")
+    if options.has("bootstrap-controller"):
+        options.usage_error(
+            "--bootstrap-controller is not supported by this command: give --bootstrap-server"
+        )
     if not options.has("bootstrap-server"):
-        options.require("authorizer-properties")
-        options.usage_error("ACLs of ZooKeeper are not supported by this command: give --bootstrap-server")
+        if options.has("authorizer") or options.has("authorizer-properties"):
+            options.require("authorizer-properties")
+            options.usage_error(
+                "ACLs of ZooKeeper are not supported by this command: give --bootstrap-server"
+            )
+        options.usage_error("One of --bootstrap-server or --bootstrap-controller must be specified")
     if options.has("authorizer-properties"):
         options.usage_error("The --authorizer-properties option can only be used with --authorizer option")
     if sum(map(options.has, ("add", "remove", "list"))) != 1:
@@ -94,9 +115,17 @@ def _add(options: Options) -> None:
         )
     cluster = cluster_of(options)
     try:
-        for resource, entries in wanted.items():
+        for resource, asked in wanted.items():
+            known = _described(cluster, resource).get(resource, ())
+            entries = [entry for entry in asked if entry not in known]
             if not options.as_json:
-                print(f"Adding ACLs for resource `{resource}`: \n {_shown(entries)} \n")
+                for entry in asked:
+                    if entry in known:
+                        print(f"Acl (pattern={resource}, entry={entry}) already exists.")
+                if entries:
+                    print(f"Adding ACLs for resource `{resource}`: \n {_shown(entries)}\n")
+            if not entries:
+                continue
             answer = _ask(
                 cluster,
                 ApiKey.CREATE_ACLS,
@@ -126,7 +155,7 @@ def _remove(options: Options) -> None:
     try:
         for resource, entries in _wanted(options).items():
             if entries:
-                what = f"remove ACLs: \n {_shown(entries)} \n from resource filter `{resource}`"
+                what = f"remove ACLs: \n {_shown(entries)}\n from resource filter `{resource}`"
             else:
                 what = f"delete all ACLs for resource filter `{resource}`"
             if options.has("force") or _confirmed(f"Are you sure you want to {what}? (y/n)"):
@@ -218,7 +247,7 @@ def _list(options: Options) -> None:
 
 def _print(found: Wanted) -> None:
     for resource, entries in found.items():
-        print(f"Current ACLs for resource `{resource}`: \n {_shown(entries)} \n")
+        print(f"Current ACLs for resource `{resource}`:\n{_shown(entries)}\n")
 
 
 def _described(cluster: Any, resource: Resource | None) -> Wanted:

@@ -4,6 +4,7 @@ them."""
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
@@ -140,12 +141,19 @@ def _lines(page: str) -> list[str]:
 
 
 def justified(text: str) -> str:
-    """Lines of 75 letters, filled with blanks from their middle on, save the last."""
+    """Lines of 75 letters, filled with blanks from their middle on, save the last. They end between words and
+    behind hyphens.
+    """
     lines: list[list[str]] = [[]]
     for word in text.split(" "):
-        if lines[-1] and len(" ".join([*lines[-1], word])) >= _WIDTH:
+        first, *more = re.split(r"(?<=-)(?=[^-\d])", word)
+        if lines[-1] and len(" ".join([*lines[-1], first])) >= _WIDTH:
             lines.append([])
-        lines[-1].append(word)
+        lines[-1].append(first)
+        for piece in more:
+            if len(" ".join(lines[-1]) + piece) >= _WIDTH:
+                lines.append([""])
+            lines[-1][-1] += piece
     return "\n".join([*map(_filled, lines[:-1]), " ".join(lines[-1])])
 
 

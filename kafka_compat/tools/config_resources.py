@@ -43,6 +43,12 @@ _DELETE: Final = 1
 def describe_resources(cluster: Any, options: Options, kind: str, names: list[str]) -> None:
     """--describe. Raises Failure."""
     everything = options.has("all")
+    if not everything and names and names[0] and not _is_there(cluster, kind, names[0]):
+        if options.as_json:
+            show.as_json([])
+        else:
+            print(f"The {kind[:-1]} '{names[0]}' doesn't exist and doesn't have dynamic config.")
+        return
     told = []
     for name in names[:1] or _all_names(cluster, kind):
         if not options.as_json and name:
@@ -86,6 +92,45 @@ def _all_names(cluster: Any, kind: str) -> list[str]:
         return [topic.name for topic in cluster.metadata(None, "listTopics").topics]
     if kind in ("brokers", "broker-loggers"):
         return [*(str(node.node_id) for node in cluster.brokers()), ""]
+    if kind == "groups":
+        return list(dict.fromkeys([*_group_ids(cluster), *(_listed(cluster, kind) or ())]))
+    return _named(cluster, kind)
+
+
+def _is_there(cluster: Any, kind: str, name: str) -> bool:
+    """Whether there is something of that name, or settings of it. Raises Failure."""
+    if kind == "topics":
+        _check_name(kind, name)
+    if kind in ("topics", "brokers", "broker-loggers"):
+        return name in _all_names(cluster, kind)
+    if kind == "groups":
+        listed = _listed(cluster, kind)
+        return name in _group_ids(cluster) or listed is None or name in listed
+    return name in _named(cluster, kind)
+
+
+def _group_ids(cluster: Any) -> list[str]:
+    """Of all groups, whatever is in them. Raises Failure."""
+    from kafka_compat.client.groups import all_group_ids
+
+    try:
+        return all_group_ids(cluster)
+    except KafkaError as error:
+        raise executed(of_client(error)) from None
+
+
+def _listed(cluster: Any, kind: str) -> list[str] | None:
+    """Those of the kind that have settings; None where brokers are too old to tell. Raises Failure."""
+    try:
+        return _named(cluster, kind)
+    except Failure as failure:
+        if failure.cause is None or not failure.cause.kind.endswith(".UnsupportedVersionException"):
+            raise
+        return None
+
+
+def _named(cluster: Any, kind: str) -> list[str]:
+    """Those of the kind that have settings. Raises Failure."""
     try:
         answer = cluster.ask(
             ApiKey.LIST_CONFIG_RESOURCES, "listConfigResources", resource_types=[_RESOURCES[kind]]
@@ -149,14 +194,11 @@ def alter_resource(cluster: Any, kind: str, name: str, added: dict[str, str], de
     """--alter. Raises Failure."""
     from kafka_compat.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
 
-    old = {each.name for each in _configs(cluster, kind, name, False, with_synonyms=False)}
-    missing = [each for each in deleted if each not in old]
     if kind == "broker-loggers":
-        missing += [each for each in added if each not in old]
+        known = {each.name for each in _configs(cluster, kind, name, False, with_synonyms=False)}
+        missing = [each for each in (*deleted, *added) if each not in known]
         if missing:
             raise invalid_configuration(f"Invalid broker logger(s): {','.join(missing)}")
-    elif missing:
-        raise invalid_configuration(f"Invalid config(s): {','.join(missing)}")
     changes = [AlterableConfig(name=key, config_operation=_SET, value=value) for key, value in added.items()]
     changes += [AlterableConfig(name=key, config_operation=_DELETE, value="") for key in deleted]
     resource = AlterConfigsResource(resource_type=_RESOURCES[kind], resource_name=name, configs=changes)

@@ -12,10 +12,10 @@ from kafka_compat.tools.options import Options
 _MESSAGE_ALONE: Final = (
     "java.lang.IllegalArgumentException",
     "org.apache.kafka.common.errors.InvalidConfigurationException",
+    "org.apache.kafka.common.errors.InvalidTopicException",
     "joptsimple.",
 )
-TYPES: Final = ("topics", "clients", "users", "brokers", "ips", "broker-loggers", "client-metrics")
-_NEWER_TYPES: Final = ("groups",)
+TYPES: Final = ("topics", "clients", "users", "brokers", "ips", "client-metrics", "groups", "broker-loggers")
 _OF_ZOOKEEPER: Final = ("users", "brokers")
 _FLAGS: Final = {
     "topic": "topics",
@@ -39,7 +39,10 @@ def run(arguments: list[str]) -> int:
     """The exit code."""
     try:
         options = Options(
-            "configs", arguments, also="command-property= client-metrics= group=", lists=("delete-config",)
+            "configs",
+            arguments,
+            also="command-property= zookeeper= zk-tls-config-file= force",
+            lists=("delete-config",),
         )
         options.exit_for_help()
         entities = _Entities(options)
@@ -87,10 +90,12 @@ def _check(options: Options, entities: _Entities) -> None:
     if twice:
         raise illegal_argument(f"Duplicate entity type(s) specified: {','.join(twice)}")
     to_brokers = options.has("bootstrap-server") or options.has("bootstrap-controller")
+    if not to_brokers and not options.has("zookeeper"):
+        raise illegal_argument("Either --bootstrap-server or --bootstrap-controller must be specified.")
     allowed = TYPES if to_brokers else _OF_ZOOKEEPER
     where = "--bootstrap-server or --bootstrap-controller" if to_brokers else "--zookeeper"
     for kind in types:
-        if kind not in allowed and kind not in _NEWER_TYPES:
+        if kind not in allowed:
             raise illegal_argument(
                 f"Invalid entity type {kind}, the entity type must be one of {', '.join(allowed)} "
                 f"with a {where} argument"
@@ -111,13 +116,10 @@ def _check(options: Options, entities: _Entities) -> None:
 
 
 def _check_connection(options: Options) -> None:
-    ways = sum(map(options.has, ("bootstrap-server", "bootstrap-controller", "zookeeper")))
-    if not ways:
-        raise illegal_argument(
-            "One of the required --bootstrap-server, --boostrap-controller, or --zookeeper arguments must be "
-            "specified"
-        )
-    if ways > 1:
+    servers, controllers = options.has("bootstrap-server"), options.has("bootstrap-controller")
+    if servers and controllers and not options.has("zookeeper"):
+        raise illegal_argument("Only one of --bootstrap-server or --bootstrap-controller can be specified")
+    if (servers or controllers) and options.has("zookeeper"):
         raise illegal_argument(
             "Only one of --bootstrap-server, --boostrap-controller, and --zookeeper can be specified"
         )
@@ -155,7 +157,7 @@ def _check_names(options: Options, entities: _Entities) -> None:
                     ) from None
     if options.has("describe") and "broker-loggers" in entities.types and not named:
         raise illegal_argument(
-            f"an entity name must be specified with --describe of {','.join(entities.types)}"
+            f"An entity name must be specified with --describe of {','.join(entities.types)}"
         )
 
 
@@ -163,11 +165,11 @@ def _check_alter(options: Options, entities: _Entities) -> None:
     if {"users", "clients", "brokers", "ips"} & {*entities.types}:
         if not entities.names:
             raise illegal_argument(
-                "an entity-name or default entity must be specified with --alter of users, clients, brokers "
+                "An entity-name or default entity must be specified with --alter of users, clients, brokers "
                 "or ips"
             )
     elif not any(entities.names):
-        raise illegal_argument(f"an entity name must be specified with --alter of {','.join(entities.types)}")
+        raise illegal_argument(f"An entity name must be specified with --alter of {','.join(entities.types)}")
     if options.has("add-config") and options.has("add-config-file"):
         raise illegal_argument("Only one of --add-config or --add-config-file must be specified")
     if not any(map(options.has, ("add-config", "add-config-file", "delete-config"))):
@@ -244,7 +246,7 @@ def added_configs(options: Options) -> dict[str, str]:
         if any(len(pair) != 2 for pair in pairs) or not pairs:
             raise illegal_argument(
                 "requirement failed: Invalid entity config: all configs to be added must be in the format "
-                '"key=val".'
+                '"key=val" or  "key=[val1,val2]" to group values which contain commas.'
             )
         found |= {name.strip(): re.sub(r"\[?\]?", "", value).strip() for name, value in pairs}
     for name in found:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kafka_compat.tools import show
-from kafka_compat.tools.admin import settings_of
+from kafka_compat.tools.admin import settings_in
 from kafka_compat.tools.failure import Failure, log, of_client
 from kafka_compat.tools.options import Options
 
@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from kafka_compat.tools.formatters import Formatter
 
 CLIENT_ID: Final = "console-consumer"
-_ALSO: Final = "command-property= command-config= formatter-property="
+_ALSO: Final = "whitelist="
+_RENAMED: Final = (("consumer-property", "command-property"), ("consumer.config", "command-config"))
+_OLD_NAME: Final = (
+    "Option --{old} is deprecated and will be removed in a future version. Use --{new} instead."
+)
+_NEWER_PROTOCOL: Final = (
+    "The consumer rebalance protocol (KIP-848) is production-ready! Set group.protocol=consumer to try it "
+    "out. See https://kafka.apache.org/documentation/#consumer_rebalance_protocol"
+)
 _LOGGER: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _DEFAULT_FORMATTER: Final = "org.apache.kafka.tools.consumer.DefaultMessageFormatter"
 _LATEST, _EARLIEST = -1, -2
@@ -52,6 +60,8 @@ def run(arguments: list[str]) -> int:
     cluster: Cluster | None = None
     try:
         cluster, fetcher, consumer = _consumer(options, settings, offset)
+        if not options.has("partition") and settings.get("group.protocol", "classic").lower() == "classic":
+            print(_NEWER_PROTOCOL, file=sys.stderr)
         console = _Console(consumer, fetcher, formatter, options.has("skip-message-on-error"))
         code = console.run(limit, timeout_s)
         if options.has("enable-systest-events"):
@@ -237,7 +247,7 @@ def _options(arguments: list[str]) -> Options:
         Options("console-consumer", ["--help"]).usage_error(failure.message or "")
     options.exit_for_help()
     if sum(map(options.has, ("topic", "include", "whitelist"))) != 1:
-        options.usage_error("Exactly one of --include/--topic is required. ")
+        options.usage_error("Exactly one of the following arguments is required: [topic], [include]")
     if options.has("partition"):
         if not options.has("topic"):
             options.usage_error("The topic is required when partition is specified.")
@@ -250,12 +260,13 @@ def _options(arguments: list[str]) -> Options:
 
 
 def _settings(options: Options) -> dict[str, str]:
-    config = "command-config" if options.has("command-config") else "consumer.config"
-    of_file = settings_of(options, config, "topic") if options.has(config) else {}
-    of_file.pop(options.given("topic"), None)
-    given = options.pairs("consumer-property") | options.pairs("command-property")
+    for old, new in _RENAMED:
+        options.forbid_together(old, new)
+    properties, config = (options.renamed(old, new, _OLD_NAME) for old, new in _RENAMED)
+    of_file = settings_in(options.given(config)) if options.has(config) else {}
+    given = options.pairs(properties)
     named = [options.value("group"), of_file.get("group.id"), given.get("group.id")]
-    groups = list(dict.fromkeys(name for name in named if name is not None))
+    groups = show.java_order(dict.fromkeys(name for name in named if name is not None), show.java_hash)
     if len(groups) > 1:
         listed = ", ".join(f"'{name}'" for name in groups)
         options.usage_error(
@@ -302,11 +313,12 @@ def _formatter(options: Options) -> Formatter:
 
     properties: dict[str, str] = {}
     if options.has("formatter-config"):
-        properties = settings_of(options, "formatter-config", "topic")
+        properties = settings_in(options.given("formatter-config"))
     for flag in ("key-deserializer", "value-deserializer"):
         if options.value(flag):
             properties[flag.replace("-", ".")] = options.given(flag)
-    properties |= options.pairs("property") | options.pairs("formatter-property")
+    options.forbid_together("property", "formatter-property")
+    properties |= options.pairs(options.renamed("property", "formatter-property", _OLD_NAME))
     if options.as_json:
         return json_lines(properties)
     try:

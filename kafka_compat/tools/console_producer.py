@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
-from kafka_compat.tools.admin import settings_of
+from kafka_compat.tools.admin import settings_of, valid_addresses
 from kafka_compat.tools.failure import Failure, log, of_client
 from kafka_compat.tools.options import Options
 
@@ -17,7 +17,19 @@ if TYPE_CHECKING:
     from kafka_compat.tools.line_reader import ReadRecord
 
 CLIENT_ID: Final = "console-producer"
-_ALSO: Final = "command-property= command-config= reader-property= reader-config="
+_ALSO: Final = "broker-list="
+_RENAMED: Final = {
+    "producer-property": "command-property",
+    "producer.config": "command-config",
+    "property": "reader-property",
+}
+_OLD_NAME: Final = (
+    "Warning: --{old} is deprecated and will be removed in a future version. Use --{new} instead."
+)
+_OLD_SIZE: Final = (
+    "Warning: --max-partition-memory-bytes is deprecated and will be removed in Apache Kafka 5.0. "
+    "Use --batch-size instead."
+)
 _READERS: Final = (
     "kafka.tools.ConsoleProducer$LineMessageReader",
     "org.apache.kafka.tools.LineMessageReader",
@@ -34,6 +46,19 @@ _MERGED: Final = {
     "max-block-ms": ("max.block.ms", "60000"),
 }
 """Flag -> the producer's setting, and its value unless the setting is given in another way."""
+_INTEGERS: Final = {
+    "message-send-max-retries": 32,
+    "retry-backoff-ms": 64,
+    "timeout": 64,
+    "request-timeout-ms": 32,
+    "metadata-expiry-ms": 64,
+    "max-block-ms": 64,
+    "max-memory-bytes": 64,
+    "batch-size": 32,
+    "max-partition-memory-bytes": 32,
+    "socket-buffer-size": 32,
+}
+"""Flags of numbers, and how many bits these may have."""
 
 
 def run(arguments: list[str]) -> int:
@@ -42,11 +67,11 @@ def run(arguments: list[str]) -> int:
     from kafka_compat.client.producer import Producer, producer_settings
     from kafka_compat.tools.line_reader import LineReader
 
-    options = _options(arguments)
+    options, names = _options(arguments)
     cluster: Cluster | None = None
     try:
-        given = _settings(options)
-        reader = LineReader(_reader_properties(options))
+        given = _settings(options, names)
+        reader = LineReader(_reader_properties(options, names))
         named = options.value("line-reader")
         if named and named not in _READERS:
             raise Failure("java.lang.ClassNotFoundException", named)
@@ -65,7 +90,8 @@ def run(arguments: list[str]) -> int:
             producer.flush()
         return 0
     except Failure as failure:
-        print(failure.trace, end="", file=sys.stderr)
+        is_of_flags = failure.kind.startswith("joptsimple.")
+        print(f"{failure.message}\n" if is_of_flags else failure.trace, end="", file=sys.stderr)
         return 1
     except Exception as error:
         print(of_client(error).trace, end="", file=sys.stderr)
@@ -145,23 +171,26 @@ def _warn(settings: Mapping[str, str], text: str) -> None:
     log("WARN", f"[Producer clientId={client_id}] {text}", "org.apache.kafka.clients.NetworkClient")
 
 
-def _options(arguments: list[str]) -> Options:
+def _options(arguments: list[str]) -> tuple[Options, dict[str, str]]:
+    """With the names by which flags of two names are given."""
     try:
         options = Options("console-producer", arguments, also=_ALSO)
     except Failure as failure:
         if not failure.kind.startswith("joptsimple"):
             raise
         Options("console-producer", ["--help"]).usage_error(failure.message or "")
-    if not any(map(options.has, ("bootstrap-server", "broker-list", "help", "version"))):
-        options.usage_error("Missing required option(s) [bootstrap-server]")
     options.exit_for_help()
     options.require("topic")
-    if not all(
-        address.rpartition(":")[0] and address.rpartition(":")[2].isdigit()
-        for address in bootstrap(options).split(",")
-    ):
-        options.usage_error("Please provide valid host:port like host1:9091,host2:9092\n ")
-    return options
+    for old in ("producer.config", "producer-property", "property"):
+        options.forbid_together(_RENAMED[old], old)
+    names = {new: options.renamed(old, new, _OLD_NAME) for old, new in _RENAMED.items()}
+    if options.has("max-partition-memory-bytes"):
+        print(_OLD_SIZE)
+    if not bootstrap(options).strip():
+        options.usage_error("Error while validating the bootstrap address\n")
+    if not valid_addresses(bootstrap(options)):
+        options.usage_error("Please provide valid host:port like host1:9091,host2:9092\n")
+    return options, names
 
 
 def bootstrap(options: Options) -> str:
@@ -169,10 +198,10 @@ def bootstrap(options: Options) -> str:
     return options.value("bootstrap-server") or options.given("broker-list")
 
 
-def _settings(options: Options) -> dict[str, str]:
-    config = "command-config" if options.has("command-config") else "producer.config"
-    settings = settings_of(options, config, "producer-property")
-    settings |= options.pairs("command-property")
+def _settings(options: Options, names: Mapping[str, str]) -> dict[str, str]:
+    settings = settings_of(options, names["command-config"], names["command-property"])
+    for flag, bits in _INTEGERS.items():
+        options.integer(flag, bits)
     settings["compression.type"] = "none"
     if options.has("compression-codec"):
         settings["compression.type"] = options.value("compression-codec") or "gzip"
@@ -185,8 +214,5 @@ def _settings(options: Options) -> dict[str, str]:
     return settings
 
 
-def _reader_properties(options: Options) -> dict[str, str]:
-    properties: dict[str, str] = {}
-    if options.has("reader-config"):
-        properties = settings_of(options, "reader-config", "topic")
-    return properties | options.pairs("property") | options.pairs("reader-property")
+def _reader_properties(options: Options, names: Mapping[str, str]) -> dict[str, str]:
+    return settings_of(options, "reader-config", names["reader-property"])

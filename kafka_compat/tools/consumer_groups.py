@@ -13,10 +13,12 @@ from kafka_compat.tools.options import Options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.partitions import TopicPartition
 
-TIMEOUT_MS: Final = 5000
+TIMEOUT_MS: Final = 30_000
 STATES: Final = (
     "PreparingRebalance",
     "CompletingRebalance",
@@ -28,7 +30,7 @@ STATES: Final = (
 )
 TYPES: Final = ("Consumer", "Classic")
 _WIDTH_MIN: Final = 15
-_ACTIONS: Final = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
+_ACTIONS: Final = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
 _ONLY_WITH: Final = {
     "members": ("describe",),
     "verbose": ("describe",),
@@ -42,9 +44,11 @@ def run(arguments: list[str]) -> int:
     """The exit code. Raises Failure."""
     options = Options("consumer-groups", arguments, also="command-property=")
     _check(options)
-    cluster = cluster_of(options)
-    cluster.timeout_s = (options.integer("timeout", 64) or TIMEOUT_MS) / 1000
+    if options.has("validate-regex"):
+        return _validate_regex(options)
+    cluster: Cluster | None = None
     try:
+        cluster = _cluster(options)
         _act(cluster, options)
     except Exception as error:
         failure = of_client(error)
@@ -54,7 +58,32 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
         print(failure.trace, end="", file=sys.stderr)
     finally:
-        cluster.close()
+        if cluster is not None:
+            cluster.close()
+    return 0
+
+
+def _cluster(options: Options) -> Cluster:
+    try:
+        found = cluster_of(options)
+    except Failure as failure:
+        if not failure.kind.startswith("java."):
+            raise
+        raise Failure("java.lang.RuntimeException", str(failure), failure) from None
+    found.timeout_s = (options.integer("timeout", 64) or TIMEOUT_MS) / 1000
+    return found
+
+
+def _validate_regex(options: Options) -> int:
+    from kafka_compat.tools.re2_syntax import what_is_wrong
+
+    expression = options.given("validate-regex")
+    wrong = what_is_wrong(expression)
+    if options.as_json:
+        show.as_json({"regex": expression, "error": wrong})
+    else:
+        verdict = "valid" if wrong is None else f"invalid: {wrong}"
+        print(f"The regular expression `{expression}` is {verdict}.")
     return 0
 
 
@@ -81,7 +110,8 @@ def _check(options: Options) -> None:
             text = f"Option(s) [{name}] are unavailable given other options on the command line"
             raise Failure("joptsimple.UnavailableOptionException", text)
     options.exit_for_help()
-    options.require("bootstrap-server")
+    if not options.has("validate-regex"):
+        options.require("bootstrap-server")
     if options.has("describe"):
         _needs_groups(options, "describe")
         one_of = ("members", "offsets", "state")
@@ -105,8 +135,7 @@ def _check(options: Options) -> None:
     options.forbid("topic", "list", "describe")
     if sum(map(options.has, _ACTIONS)) != 1:
         options.usage_error(
-            "Command must include exactly one action: --list, --describe, --delete, --reset-offsets, "
-            "--delete-offsets"
+            f"Command must include exactly one action: {', '.join(f'--{name}' for name in _ACTIONS)}"
         )
 
 
@@ -115,10 +144,10 @@ def _check_reset(options: Options) -> None:
         options.usage_error("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
     if not options.has("dry-run") and not options.has("execute"):
         print(
-            "WARN: No action will be performed as the --execute option is missing.In a future major release, "
-            "the default behavior of this command will be to prompt the user before executing the reset "
-            "rather than doing a dry run. You should add the --dry-run option explicitly if you are "
-            "scripting this command and want to keep the current default behavior without prompting.",
+            "WARN: No action will be performed as the --execute option is missing. In version 5.0, this "
+            "command will require either --dry-run or --execute to be specified. You should add the "
+            "--dry-run option explicitly if you are scripting this command and want to keep the current "
+            "default behavior without prompting.",
             file=sys.stderr,
         )
     _needs_groups(options, "reset-offsets")
@@ -197,33 +226,28 @@ def delete_groups(cluster: Cluster, options: Options) -> None:
             delete_group(cluster, group_id)
             deleted.append(group_id)
         except Exception as error:
-            failed[group_id] = wrapped(error, runtime=False)
+            failed[group_id] = of_client(error)
     if options.as_json:
         errors = {group_id: failure.message for group_id, failure in failed.items()}
         show.as_json([{"group": group_id, "error": errors.get(group_id)} for group_id in [*deleted, *failed]])
         return
     if not failed:
-        print(f"Deletion of requested consumer groups ('{', '.join(deleted)}') was successful.")
+        print(f"Deletion of requested consumer groups ({_quoted(deleted)}) was successful.")
         return
     print("\nError: Deletion of some consumer groups failed:")
     for group_id, failure in failed.items():
         print(f"* Group '{group_id}' could not be deleted due to: {failure}")
     if deleted:
-        # So it stands in Kafka's command, quotes and all.
-        names = "'".join(deleted)
-        print(f"\nThese consumer groups were deleted successfully: '{names}', '")
+        print(f"\nThese consumer groups were deleted successfully: {_quoted(deleted)}")
 
 
-_SAID: Final = {
-    24: "'{0}' is not valid.",
-    69: "'{0}' does not exist.",
-    30: "Access to '{0}' is not authorized.",
-    68: "Deleting offsets of a consumer group '{0}' is forbidden if the group is not empty.",
-    86: "Encounter some partition level error, see the follow-up details:",
-    29: "Encounter some partition level error, see the follow-up details:",
-    3: "Encounter some partition level error, see the follow-up details:",
-}
-"""What is said of an error code; {0} is the group."""
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+_OF_PARTITIONS: Final = (3, 29, 86)
+"""Errors of which the table tells more."""
+_OF_GROUPS: Final = (24, 30, 68, 69)
 
 
 def delete_offsets(cluster: Cluster, options: Options) -> None:
@@ -259,15 +283,19 @@ def delete_offsets(cluster: Cluster, options: Options) -> None:
         )
         return
     if not overall:
-        print(f"Request succeed for deleting offsets with topic {', '.join(topics)} group {group_id}")
+        print(f"Request succeeded for deleting offsets from group {group_id}.")
+    elif overall in _OF_GROUPS:
+        print(f"\nError: {failure_of(overall).message}")
+    elif overall in _OF_PARTITIONS:
+        print("\nError: Encountered some partition-level error, see the follow-up details.")
     else:
-        unknown = f"Encounter some unknown error: {ErrorCode(overall).name}"
-        print(f"\nError: {_SAID.get(overall, unknown).format(group_id)}")
+        print(f"\nError: Encountered some unknown error: {ErrorCode(overall).name}")
     rows = [("TOPIC", "PARTITION", "STATUS")]
     for (topic, number), code in sorted(outcome.items(), key=lambda item: f"{item[0][0]}{item[0][1]}"):
-        where = str(number) if number >= 0 else "Not Provided"
-        rows.append((topic, where, f"Error: :{_error_text(code)}" if code else "Successful"))
-    print("".join(f"\n{topic:<30} {where:<15} {status:<15}" for topic, where, status in rows))
+        where = str(number) if number >= 0 else "-"
+        rows.append((topic, where, f"Error: {_error_text(code)}" if code else "Successful"))
+    width = max([_WIDTH_MIN, *(len(topic) for topic, _ in outcome)])
+    print("".join(f"\n{topic:<{width}} {where:<10} {status:<15}" for topic, where, status in rows))
 
 
 def _error_text(code: int) -> str | None:

@@ -15,11 +15,15 @@ from kafka_compat.tools.options import Options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.fetcher import Fetcher
     from kafka_compat.client.group_consumer import GroupConsumer
 
 _CLIENT_ID: Final = "perf-consumer-client"
-_ALSO: Final = "command-property= command-config= include="
+_ALSO: Final = "broker-list= threads= num-fetch-threads="
+_OLD_NAME: Final = "Warning: --{old} is deprecated. Use --{new} instead."
 _MEBIBYTE: Final = 1024 * 1024
 _POLL_S: Final = 0.1
 _DATE_FORMAT: Final = "yyyy-MM-dd HH:mm:ss:SSS"
@@ -67,13 +71,11 @@ def run(arguments: list[str]) -> int:
         warn=lambda text: log("WARN", f"{who} {text}", "org.apache.kafka.clients.NetworkClient"),
     )
     fetcher = Fetcher(cluster, fetching)
-    topics = [options.given("topic")]
-    consumer = GroupConsumer(cluster, fetcher, group_settings(settings), lambda: topics)
+    consumer = GroupConsumer(cluster, fetcher, group_settings(settings), _topics(cluster, options))
     test = _Test(options, fetcher, consumer, detailed, (interval_ms or 5000) / 1000)
     try:
-        row = test.run(
-            options.integer("messages", 64) or 0, (options.integer("timeout", 64) or 10_000) / 1000
-        )
+        wanted = options.integer("messages" if options.has("messages") else "num-records", 64) or 0
+        row = test.run(wanted, (options.integer("timeout", 64) or 10_000) / 1000)
         consumer.close()
     except Exception as error:
         failure = of_client(error)
@@ -86,6 +88,21 @@ def run(arguments: list[str]) -> int:
     elif not detailed:
         print(_line(row))
     return 0
+
+
+def _topics(cluster: Cluster, options: Options) -> Callable[[], list[str]]:
+    """The topics that are meant, as they are when it is called. Raises Failure."""
+    if options.has("topic"):
+        topics = [options.given("topic")]
+        return lambda: topics
+    pattern = options.given("include")
+    try:
+        matches = re.compile(pattern).fullmatch
+    except re.error as error:
+        raise Failure("java.util.regex.PatternSyntaxException", f"{error} near index") from None
+    return lambda: [
+        topic.name for topic in cluster.metadata(None).topics if not topic.is_internal and matches(topic.name)
+    ]
 
 
 class _Test:
@@ -125,7 +142,7 @@ class _Test:
                 last_joining_s = self._consumer.joining_s
         if self._messages < wanted:
             print(
-                "WARNING: Exiting before consuming the expected number of messages: timeout "
+                "WARNING: Exiting before consuming the expected number of records: timeout "
                 f"({int(timeout_s * 1000)} ms) exceeded. You can use the --timeout option to increase the "
                 "timeout.",
                 file=sys.stderr if self._is_json else sys.stdout,
@@ -189,10 +206,20 @@ def _options(arguments: list[str]) -> Options:
         if not failure.kind.startswith("joptsimple"):
             raise
         Options("consumer-perf-test", ["--help"]).usage_error(failure.message or "")
-    if not any(map(options.has, ("bootstrap-server", "broker-list", "help", "version"))):
-        options.usage_error("Missing required option(s) [bootstrap-server]")
+    if options.has("threads") or options.has("num-fetch-threads"):
+        print(
+            "WARNING: option [threads] and [num-fetch-threads] have been deprecated and will be ignored by "
+            "the test"
+        )
     options.exit_for_help()
-    options.require("topic", "messages")
+    if not options.has("broker-list"):
+        options.require("bootstrap-server")
+    for one, other in (("topic", "include"), ("messages", "num-records")):
+        if options.has(one) == options.has(other):
+            options.usage_error(f"Exactly one of the following arguments is required: [{one}], [{other}]")
+    options.forbid("consumer.config", "command-config")
+    options.renamed("messages", "num-records", _OLD_NAME)
+    options.renamed("consumer.config", "command-config", _OLD_NAME)
     return options
 
 

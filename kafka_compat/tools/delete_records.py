@@ -78,7 +78,7 @@ def _wanted(text: str) -> dict[TopicPartition, int]:
     if twice:
         names = ",".join(f"{topic}-{index}" for topic, index in show.java_order(twice, show.partition_hash))
         raise Failure(
-            "org.apache.kafka.server.common.AdminCommandFailedException",
+            "org.apache.kafka.tools.AdminCommandFailedException",
             f"Offset json file contains duplicate topic partitions: {names}",
         )
     return found

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from kafka_compat.client.groups import DEAD, EMPTY, Description, Member, committed_offsets, describe_group
-from kafka_compat.client.partition_offsets import LATEST, list_offsets
+from kafka_compat.client.groups import DEAD, EMPTY, Description, committed_offsets, describe_group
+from kafka_compat.client.partition_offsets import LATEST, leaders_of, list_offsets
 from kafka_compat.client.partitions import TopicPartition
 from kafka_compat.tools import show
 from kafka_compat.tools.chosen_groups import groups_meant, wrapped
@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 
 _MISSING: Final = "-"
 _WIDTH_MIN: Final = 15
+_COLUMNS: Final = {
+    "GROUP": "group",
+    "TOPIC": "topic",
+    "PARTITION": "partition",
+    "LEADER-EPOCH": "leader_epoch",
+    "CURRENT-OFFSET": "current_offset",
+    "LOG-END-OFFSET": "log_end_offset",
+    "LAG": "lag",
+    "CONSUMER-ID": "consumer_id",
+    "HOST": "host",
+    "CLIENT-ID": "client_id",
+}
+_NARROW: Final = {"PARTITION": 10}
+_LAST: Final = "CLIENT-ID"
 _REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
 
@@ -28,6 +42,7 @@ class Row(NamedTuple):
     group: str
     topic: str
     partition: int
+    leader_epoch: int | None
     current_offset: int | None
     log_end_offset: int | None
     lag: int | None
@@ -61,13 +76,18 @@ def rows_of(cluster: Cluster, group: Description) -> list[Row]:
     """
     committed = committed_offsets(cluster, group.group_id)
     assigned = [place for member in group.members for place in member.partitions]
-    ends = list_offsets(cluster, dict.fromkeys({*assigned, *committed}, LATEST))
+    wanted = {*assigned, *committed}
+    leaders = leaders_of(cluster, {topic for topic, _ in wanted})
+    led = [place for place in wanted if leaders.get(place, -1) >= 0]
+    ends = list_offsets(cluster, dict.fromkeys(led, LATEST))
 
     def row(place: TopicPartition, *owner: str) -> Row:
-        offset = committed[place].offset if place in committed else None
-        end = ends[place].offset
-        lag = None if offset is None else end - offset
-        return Row(group.group_id, *place, offset, end, lag, *owner)
+        found = committed.get(place)
+        offset = None if found is None else found.offset
+        epoch = None if found is None or found.leader_epoch < 0 else found.leader_epoch
+        end = ends[place].offset if place in ends else None
+        lag = None if offset is None or end is None else end - offset
+        return Row(group.group_id, *place, epoch, offset, end, lag, *owner)
 
     rows = [
         row(place, member.member_id, member.host, member.client_id)
@@ -106,23 +126,20 @@ def _offsets(groups: list[Description], rows: dict[str, list[Row]], options: Opt
         found = rows[group.group_id]
         if not _is_shown(group, len(found)):
             continue
-        group_id, topic, consumer_id, host = (_width(row[column] for row in found) for column in (0, 1, 6, 7))
-        first = f"\n{{:<{group_id}}} {{:<{topic}}} {{:<10}} {{:<15}} {{:<15}} {{:<15}} "
-        line = f"{first}{{:<{consumer_id}}} {{:<{host}}} {{}}"
-        text = line.format(
-            "GROUP",
-            "TOPIC",
-            "PARTITION",
-            "CURRENT-OFFSET",
-            "LOG-END-OFFSET",
-            "LAG",
-            "CONSUMER-ID",
-            "HOST",
-            "CLIENT-ID",
-        )
-        for row in found:
-            text += line.format(*(_MISSING if item is None else item for item in row))
-        print(text)
+        columns = []
+        for title, name in _COLUMNS.items():
+            if title != "LEADER-EPOCH" or options.has("verbose"):
+                cells = [getattr(row, name) for row in found]
+                columns.append([title, *(_MISSING if cell is None else str(cell) for cell in cells)])
+        widths = [
+            0 if cells[0] == _LAST else _NARROW.get(cells[0]) or max([_WIDTH_MIN, *map(len, cells[1:])])
+            for cells in columns
+        ]
+        for line in zip(*columns, strict=True):
+            print(
+                "\n" + " ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)), end=""
+            )
+        print()
 
 
 def _members(groups: list[Description], options: Options) -> None:
@@ -139,6 +156,12 @@ def _members(groups: list[Description], options: Options) -> None:
                         {"topic": topic, "partition": number}
                         for topic, number in _in_order(member.partitions)
                     ],
+                    "epoch": member.epoch,
+                    "target": [
+                        {"topic": topic, "partition": number} for topic, number in _in_order(member.target)
+                    ],
+                    "target_epoch": group.target_epoch,
+                    "upgraded": member.is_upgraded,
                 }
                 for group in groups
                 for member in group.members
@@ -159,21 +182,42 @@ def _members(groups: list[Description], options: Options) -> None:
         ]
         if not with_instance:
             del columns[2]
+        if options.has("verbose"):
+            columns += _progress(group)
         widths = [max([least, *map(len, cells)]) for _, least, cells in columns]
         lines = [[title for title, _, _ in columns]]
         lines += [[cells[number] for _, _, cells in columns] for number in range(len(members))]
-        last = ["ASSIGNMENT", *map(_assignment, members)] if options.has("verbose") else [""] * len(lines)
+        end = "" if options.has("verbose") else " "
         print()
-        for cells, end in zip(lines, last, strict=True):
-            shown = (f"{cell:<{width}} " for cell, width in zip(cells, widths, strict=True))
-            print("".join(shown) + end)
+        for line in lines:
+            print(" ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) + end)
 
 
-def _assignment(member: Member) -> str:
-    by_topic: dict[str, list[str]] = {}
-    for topic, number in member.partitions:
-        by_topic.setdefault(topic, []).append(str(number))
-    return ", ".join(sorted(f"({','.join(sorted(numbers))})" for numbers in by_topic.values())) or _MISSING
+def _progress(group: Description) -> list[tuple[str, int, list[str]]]:
+    """What members have, and what they are to have."""
+    members = group.members
+    found = [
+        ("CURRENT-EPOCH", _WIDTH_MIN, [_or_missing(member.epoch) for member in members]),
+        ("CURRENT-ASSIGNMENT", 20, [_assignment(member.partitions) for member in members]),
+        ("TARGET-EPOCH", _WIDTH_MIN, [_or_missing(group.target_epoch) for _ in members]),
+        ("TARGET-ASSIGNMENT", 20, [_assignment(member.target) for member in members]),
+    ]
+    if {True, False} <= {member.is_upgraded for member in members}:
+        upgraded = (member.is_upgraded for member in members)
+        found.append(("UPGRADED", 0, [_MISSING if one is None else str(one).lower() for one in upgraded]))
+    return found
+
+
+def _or_missing(value: int | None) -> str:
+    return _MISSING if value is None else str(value)
+
+
+def _assignment(partitions: Iterable[TopicPartition]) -> str:
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        by_topic.setdefault(topic, []).append(number)
+    told = (f"{topic}:{show.joined(sorted(numbers))}" for topic, numbers in by_topic.items())
+    return ";".join(sorted(told)) or _MISSING
 
 
 def _states(groups: list[Description], options: Options) -> None:
@@ -185,6 +229,8 @@ def _states(groups: list[Description], options: Options) -> None:
                     "coordinator": {"id": group.coordinator[0], "address": _address(group)},
                     "assignment_strategy": group.assignor,
                     "state": group.state,
+                    "epoch": group.epoch,
+                    "target_epoch": group.target_epoch,
                     "members": len(group.members),
                 }
                 for group in groups
@@ -194,17 +240,23 @@ def _states(groups: list[Description], options: Options) -> None:
     for group in groups:
         if _is_shown(group, 1):
             coordinator = f"{_address(group)}  ({group.coordinator[0]})"
-            line = f"\n{{:<{max(25, len(coordinator))}}} {{:<25}} {{:<20}} {{:<15}} {{}}"
-            text = line.format("GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS")
-            print(
-                text
-                + line.format(group.group_id, coordinator, group.assignor, group.state, len(group.members))
-            )
+            columns = [
+                ("GROUP", max(_WIDTH_MIN, len(group.group_id)), group.group_id),
+                ("COORDINATOR (ID)", max(25, len(coordinator)), coordinator),
+                ("ASSIGNMENT-STRATEGY", 20, group.assignor or _MISSING),
+                ("STATE", 20, group.state),
+                ("GROUP-EPOCH", _WIDTH_MIN, _or_missing(group.epoch)),
+                ("TARGET-ASSIGNMENT-EPOCH", 25, _or_missing(group.target_epoch)),
+                ("#MEMBERS", 0, str(len(group.members))),
+            ]
+            if not options.has("verbose"):
+                del columns[4:6]
+            for cells in zip(*((title, cell) for title, _, cell in columns), strict=True):
+                widths = (width for _, width, _ in columns)
+                shown = (f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
+                print("\n" + " ".join(shown), end="")
+            print()
 
 
 def _address(group: Description) -> str:
     return f"{group.coordinator[1]}:{group.coordinator[2]}"
-
-
-def _width(cells: Iterable[object]) -> int:
-    return max([_WIDTH_MIN, *(len(str(cell)) for cell in cells)])

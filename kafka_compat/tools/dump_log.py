@@ -1,4 +1,4 @@
-"""kafka-dump-log: what the files of a log hold (kafka.tools.DumpLogSegments)."""
+"""kafka-dump-log: what the files of a log hold (org.apache.kafka.tools.DumpLogSegments)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.storage.errors import CorruptFile, StorageError
-from kafka_compat.storage.records import Record
 from kafka_compat.tools import internal_records
 from kafka_compat.tools.dumped_index import (
     CorruptIndex,
@@ -34,7 +32,7 @@ _LINES = 1000
 
 def run(arguments: list[str]) -> int:
     """The command with these arguments; its exit code. Raises Failure."""
-    options = Options("dump-log", arguments, "share-group-state-decoder")
+    options = Options("dump-log", arguments)
     options.exit_for_help()
     options.require("files")
     dump = _Dump(options)
@@ -80,18 +78,18 @@ class _Dump:
     def _lines(self, path: str) -> Iterator[str]:
         name = os.path.basename(path)
         stem, dot, suffix = name.rpartition(".")
-        if not dot:
-            kind = "java.lang.StringIndexOutOfBoundsException"
-            raise Failure(kind, f"begin -1, end {len(name)}, length {len(name)}")
-        match suffix:
+        match suffix if dot else "":
             case "log":
                 log = DumpedLog(path, self._shown)
                 yield f"Log starting offset: {base_offset_of(path)}"
                 yield from self._log(log)
             case "checkpoint":
                 log = DumpedLog(path, self._shown)
-                offset, _, epoch = stem.partition("-")
-                yield f"Snapshot end offset: {int(offset)}, epoch: {int(epoch)}"
+                if name == "bootstrap.checkpoint":
+                    yield "KRaft bootstrap snapshot"
+                else:
+                    offset, _, epoch = stem.partition("-")
+                    yield f"Snapshot end offset: {int(offset)}, epoch: {int(epoch)}"
                 yield from self._log(log)
             case "index":
                 yield from offset_index(
@@ -151,24 +149,18 @@ def _decoder(options: Options) -> internal_records.Decoder | None:
     if options.has("offsets-decoder"):
         return internal_records.of_offsets
     if options.has("transaction-log-decoder"):
-        return _of_transactions
+        return internal_records.of_transactions
     for name in ("value-decoder-class", "key-decoder-class"):
         decoder = options.value(name)
         if decoder and decoder not in _STRING_DECODERS:
-            raise Failure("java.lang.ClassNotFoundException", decoder)
+            cause = Failure("java.lang.ClassNotFoundException", decoder)
+            raise Failure("java.lang.RuntimeException", "Failed to load decoder class", cause)
         if decoder == _STRING_DECODERS[0]:
             print(f"{decoder} is deprecated. Please use {_STRING_DECODERS[1]} instead")
     printed = any(
         options.has(name) for name in ("print-data-log", "value-decoder-class", "key-decoder-class")
     )
     return internal_records.text if printed else None
-
-
-def _of_transactions(record: Record) -> internal_records.Texts:
-    try:
-        return internal_records.of_transactions(record)
-    except MalformedRequest as error:
-        raise Failure("java.lang.IllegalStateException", str(error)) from error
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -55,8 +55,8 @@ class Mismatches:
             yield f"Found out of order timestamp in :{path}"
             for indexed, before in pairs:
                 yield f"  Index timestamp: {indexed}, Previously indexed timestamp: {before}"
-        for pairs in self.missing.values():
-            yield "The following indexed offsets are not found in the log."
+        for path, pairs in self.missing.items():
+            yield f"The following indexed offsets are not found in :{path}"
             for indexed, found in pairs:
                 yield f"Indexed offset: {indexed}, found log offset: {found}"
 
@@ -200,11 +200,11 @@ def producer_snapshot(path: str) -> Iterator[str]:
             f"producerId: {entry.producer_id} producerEpoch: {entry.producer_epoch} "
             f"coordinatorEpoch: {entry.coordinator_epoch} "
             f"currentTxnFirstOffset: {optional(first if first >= 0 else None)} "
-            f"lastTimestamp: {entry.last_timestamp} "
+            f"lastTimestamp: {entry.last_timestamp}"
         )
-        for batch in entry.batches:
+        for batch in [*entry.batches][:1]:
             line += (
-                f"firstSequence: {batch.first_sequence} lastSequence: {batch.last_sequence} "
+                f" firstSequence: {batch.first_sequence} lastSequence: {batch.last_sequence} "
                 f"lastOffset: {batch.last_offset} offsetDelta: {batch.offset_delta} "
                 f"timestamp: {batch.timestamp}"
             )

@@ -52,7 +52,7 @@ class Shown:
 @dataclass(slots=True)
 class DumpedLog:
     """Lines of one segment. `gaps`, complete once all lines are read: pairs of offsets that follow each
-    other with others missing between them, the last first.
+    other with others missing between them, -1 before the first, as Kafka's command has it.
     """
 
     path: str
@@ -76,8 +76,8 @@ class DumpedLog:
             yield _batch_line(batch, header, position)
             if self.shown.deep:
                 for record, line in self._record_lines(batch, header):
-                    if last_offset not in (-1, record.offset - 1):
-                        self.gaps.insert(0, (last_offset, record.offset))
+                    if record.offset != last_offset + 1:
+                        self.gaps.append((last_offset, record.offset))
                     last_offset = record.offset
                     yield line
             position += header.size_bytes
@@ -99,7 +99,7 @@ class DumpedLog:
                     names = ",".join(name for name, _ in record.headers)
                     parts.append(f"sequence: {_sequence(header, record)} headerKeys: [{names}]")
                 else:
-                    parts.append(f"isValid: true crc: {next(crcs)}}}")
+                    parts.append(f"isValid: true crc: {next(crcs)}")
                 if header.is_control:
                     parts.append(_control(record))
             if self.shown.decoder and not header.is_control:
@@ -107,7 +107,7 @@ class DumpedLog:
                 if key is not None:
                     parts.append(f"key: {key}" if parts else f"| key: {key}")
                 if value is not None:
-                    parts.append(f"payload: {value}" if parts else f" payload: {value}")
+                    parts.append(f"payload: {value}" if parts else f"| payload: {value}")
             yield record, " ".join(parts)
 
 

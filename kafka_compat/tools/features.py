@@ -10,8 +10,9 @@ from typing import Any, Final, NoReturn
 
 from kafka_compat.errors import KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.tools import feature_levels as levels
 from kafka_compat.tools import show
-from kafka_compat.tools.admin import connected
+from kafka_compat.tools.admin import connected, settings_in
 from kafka_compat.tools.failure import Failure, failure_of, of_client
 from kafka_compat.tools.options import help_of
 from kafka_compat.tools.topic_names import TIMEOUT_MS
@@ -23,57 +24,19 @@ _BEFORE: Final = {
     "--command-config": True,
     "--json": False,
 }
+_CHANGES: Final = {"--feature": True, "--dry-run": False, "--json": False}
 _AFTER: Final = {
-    "describe": {"--json": False},
-    "upgrade": {"--metadata": True, "--feature": True, "--dry-run": False, "--json": False},
-    "downgrade": {
-        "--metadata": True,
-        "--feature": True,
-        "--unsafe": False,
-        "--dry-run": False,
-        "--json": False,
-    },
-    "disable": {"--feature": True, "--unsafe": False, "--dry-run": False, "--json": False},
+    "describe": {"--node-id": True, "--json": False},
+    "upgrade": {"--metadata": True, "--release-version": True, **_CHANGES},
+    "downgrade": {"--metadata": True, "--release-version": True, "--unsafe": False, **_CHANGES},
+    "disable": {"--unsafe": False, **_CHANGES},
+    "version-mapping": {"--release-version": True, "--json": False},
+    "feature-dependencies": {"--feature": True, "--json": False},
 }
 """The flags of each command, and whether they have an argument."""
 
-_LEVELS: Final = (
-    "3.0-IV1",
-    "3.1-IV0",
-    "3.2-IV0",
-    "3.3-IV0",
-    "3.3-IV1",
-    "3.3-IV2",
-    "3.3-IV3",
-    "3.4-IV0",
-    "3.5-IV0",
-    "3.5-IV1",
-    "3.5-IV2",
-    "3.6-IV0",
-    "3.6-IV1",
-    "3.6-IV2",
-    "3.7-IV0",
-    "3.7-IV1",
-    "3.7-IV2",
-    "3.7-IV3",
-    "3.7-IV4",
-    "3.8-IV0",
-    "3.9-IV0",
-    "4.0-IV0",
-    "4.0-IV1",
-    "4.0-IV2",
-    "4.0-IV3",
-    "4.1-IV0",
-    "4.1-IV1",
-    "4.2-IV0",
-    "4.2-IV1",
-)
-"""Of metadata.version, from 1 on."""
-
-_BOOTSTRAP: Final = "3.3-IV0"
-_PRODUCTION: Final = "3.9-IV0"
+_ASK_NOBODY: Final = ("version-mapping", "feature-dependencies")
 _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
-_WIDTH: Final = 75
 
 Given = dict[str, list[str]]
 
@@ -82,13 +45,19 @@ def run(arguments: list[str]) -> int:
     """The exit code."""
     command, given = _parsed(arguments)
     try:
+        if command in _ASK_NOBODY:
+            (_version_mapping if command == "version-mapping" else _feature_dependencies)(given)
+            return 0
         if "--bootstrap-controller" in given:
             text = "--bootstrap-controller is not supported by this command: give --bootstrap-server"
             raise Failure("java.lang.IllegalArgumentException", text)
-        cluster = connected(given["--bootstrap-server"][-1], _settings(given))
+        settings = settings_in(given["--command-config"][-1]) if "--command-config" in given else {}
+        if "--bootstrap-server" not in given:
+            _refuse("You must specify either --bootstrap-controller or --bootstrap-server.")
+        cluster = connected(given["--bootstrap-server"][-1], settings)
         try:
             if command == "describe":
-                _describe(cluster, "--json" in given)
+                _describe(cluster, given)
             else:
                 _update(cluster, command, given)
         finally:
@@ -97,12 +66,6 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         print(of_client(error).message, file=sys.stderr)
     return 1
-
-
-def _settings(given: Given) -> dict[str, str]:
-    from kafka_compat.client.way import read_settings
-
-    return read_settings(given["--command-config"][-1]) if "--command-config" in given else {}
 
 
 # --- the command line
@@ -116,57 +79,54 @@ def _parsed(arguments: list[str]) -> tuple[str, Given]:
         word = rest.pop()
         if word in ("-h", "--help"):
             print("\n".join(help_of(f"features-{command}" if command else "features")))
-            sys.exit(1)
+            sys.exit(0)
         flag, equals, value = word.partition("=")
         flags = _AFTER[command] if command else _BEFORE
         if flag in flags:
             if flags[flag] and not equals:
                 if not rest or rest[-1].startswith("-"):
-                    _refuse(command, f"argument {flag}: expected one argument")
+                    _refuse(f"argument {flag}: expected one argument")
                 value = rest.pop()
+            if flag == "--node-id" and not value.isdecimal():
+                why = f'(For input string: "{value}")'
+                _refuse(f"argument {flag}: could not convert '{value}' to Integer {why}")
             given.setdefault(flag, []).append(value)
             other = {"--bootstrap-server", "--bootstrap-controller"} & {*given} - {flag}
             if other and flag.startswith("--bootstrap"):
-                _refuse("", f"argument {flag}: not allowed with argument {other.pop()}")
+                _refuse(f"argument {flag}: not allowed with argument {other.pop()}")
         elif word.startswith("-") or command:
-            _refuse(command, f"unrecognized arguments: '{word}'")
+            _refuse(f"unrecognized arguments: '{word}'")
         elif word not in _AFTER:
             choices = ", ".join(f"'{each}'" for each in _AFTER)
-            _refuse("", f"invalid choice: '{word}' (choose from {choices})")
+            _refuse(f"invalid choice: '{word}' (choose from {choices})")
         else:
             command = word
     if not command:
-        _refuse("", "too few arguments")
-    if not any(flag.startswith("--bootstrap") for flag in given):
-        _refuse("", "one of the arguments --bootstrap-server --bootstrap-controller is required")
+        _refuse("too few arguments")
+    if command == "feature-dependencies" and "--feature" not in given:
+        _refuse("argument --feature is required")
     return command, given
 
 
-def _refuse(command: str, text: str) -> NoReturn:
-    import textwrap
-
-    lines = help_of(f"features-{command}" if command else "features")
-    end = lines.index("")
-    usage = lines[:end]
-    message = textwrap.wrap(f"kafka-features: error: {text}", _WIDTH)
-    print("\n".join([*usage, *message]), file=sys.stderr)
+def _refuse(text: str) -> NoReturn:
+    print(f"Command line error: {text}. Type --help for help.", end="", file=sys.stderr)
     sys.exit(1)
 
 
 # --- the commands
 
 
-def _describe(cluster: Any, as_json: bool) -> None:
-    answer = cluster.ask(
-        ApiKey.API_VERSIONS,
-        "describeFeatures",
-        client_software_name="kafka-compat",
-        client_software_version="1",
-    )
+def _describe(cluster: Any, given: Given) -> None:
+    request = {"client_software_name": "kafka-compat", "client_software_version": "1"}
+    call = "describeFeatures"
+    if "--node-id" in given:
+        answer = cluster.ask_broker(int(given["--node-id"][-1]), ApiKey.API_VERSIONS, call, **request)
+    else:
+        answer = cluster.ask(ApiKey.API_VERSIONS, call, **request)
     agreed = {each.name: each.max_version_level for each in answer.finalized_features}
     epoch = answer.finalized_features_epoch
     found = sorted(answer.supported_features, key=lambda each: str(each.name))
-    if as_json:
+    if "--json" in given:
         show.as_json(
             [
                 {
@@ -184,27 +144,30 @@ def _describe(cluster: Any, as_json: bool) -> None:
         levels = (each.min_version, each.max_version, agreed.get(each.name, 0))
         lowest, highest, level = (_level(each.name, number) for number in levels)
         print(
-            f"Feature: {each.name}\tSupportedMinVersion: {lowest}\tSupportedMaxVersion: {highest}"
-            f"\tFinalizedVersionLevel: {level}\tEpoch: {epoch if epoch >= 0 else '-'}"
+            f"Feature: {each.name:<40}  SupportedMinVersion: {lowest:<15}  SupportedMaxVersion: {highest:<15}"
+            f"  FinalizedVersionLevel: {level:<15}  Epoch: {epoch if epoch >= 0 else '-'}"
         )
 
 
 def _level(feature: str, level: int) -> str:
-    if feature != _METADATA:
-        return str(level)
-    return _LEVELS[level - 1] if 0 < level <= len(_LEVELS) else f"UNKNOWN {level}"
+    return (levels.name_of(level) or f"UNKNOWN {level}") if feature == _METADATA else str(level)
 
 
 def _wanted(command: str, given: Given) -> dict[str, int]:
     found: dict[str, int] = {}
-    for metadata in given.get("--metadata", [])[-1:]:
-        if metadata not in _LEVELS:
-            first, last = _LEVELS.index(_BOOTSTRAP), _LEVELS.index(_PRODUCTION)
-            known = _LEVELS[first : last + 1]
-            raise _terse(
-                f"Unsupported metadata.version {metadata}. Supported metadata.version are {', '.join(known)}"
-            )
-        found[_METADATA] = _LEVELS.index(metadata) + 1
+    release = given.get("--release-version", [])[-1:]
+    if release and ("--metadata" in given or "--feature" in given):
+        raise _terse("Can not specify `release-version` with other feature flags.")
+    for text in release:
+        level = levels.level_of(text)
+        found = {_METADATA: level}
+        # What is not known yet at the level cannot be raised to nothing.
+        found |= {
+            name: each for name, each in levels.of_release(level).items() if each or command != "upgrade"
+        }
+    for text in given.get("--metadata", [])[-1:]:
+        print(" `metadata` flag is deprecated and may be removed in a future release.")
+        found[_METADATA] = levels.level_of(text)
     for text in given.get("--feature", []):
         name, level = (text, 0) if command == "disable" else _feature(text)
         if name in found:
@@ -222,6 +185,44 @@ def _feature(text: str) -> tuple[str, int]:
     if not level.removeprefix("-").isdecimal() or not -(1 << 15) <= int(level) < 1 << 15:
         raise _terse(f"Can't parse feature=level string {text}: unable to parse {level} as a short.")
     return name, int(level)
+
+
+def _version_mapping(given: Given) -> None:
+    release = given.get("--release-version", [levels.PRODUCTION])[-1]
+    level = levels.level_of(release)
+    found = levels.of_release(level)
+    if "--json" in given:
+        show.as_json({_METADATA: level, **found})
+        return
+    print(f"{_METADATA}={level} ({release})")
+    for name, each in found.items():
+        print(f"{name}={each}")
+
+
+def _feature_dependencies(given: Given) -> None:
+    found: dict[str, tuple[int, str, dict[str, int]]] = {}
+    for text in given["--feature"]:
+        name, level = _feature(text)
+        if name == _METADATA:
+            release = levels.name_of(level)
+            if release is None:
+                raise _terse(f"Unknown metadata.version {level}")
+            found[name] = level, f" ({release})", {}
+        else:
+            found[name] = level, "", levels.dependencies_of(name, level)
+        if "--json" not in given:
+            _tell_dependencies(name, *found[name])
+    if "--json" in given:
+        show.as_json({name: {"level": level, "requires": needs} for name, (level, _, needs) in found.items()})
+
+
+def _tell_dependencies(name: str, level: int, release: str, needs: dict[str, int]) -> None:
+    if not needs:
+        print(f"{name}={level}{release} has no dependencies.")
+        return
+    print(f"{name}={level} requires:")
+    for other, each in needs.items():
+        print(f"    {other}={each}" + (f" ({levels.name_of(each)})" if other == _METADATA else ""))
 
 
 def _terse(text: str) -> Failure:

@@ -32,7 +32,7 @@ def formatter_named(name: str, properties: Mapping[str, str]) -> Formatter:
     """Raises Failure where there is no such class."""
     short = name.removeprefix(_OLD).removeprefix(_NEW)
     if short in _SHORT and name != short:
-        if name.startswith(_OLD) and name != f"{_OLD}{_DEFAULT}":
+        if name.startswith(_OLD):
             warn_of_old_name(name, _NEW + short)
         return (lambda record: b"") if short == _NO_OP else _Columns(properties).of
     if name.startswith(_NEW):
@@ -91,8 +91,8 @@ class _Columns:
         if self._delivery:
             columns.append(b"Delivery:NOT_PRESENT")
         if self._epoch:
-            known = record.leader_epoch >= 0
-            columns.append(b"Epoch:%d" % record.leader_epoch if known else b"Epoch:NOT_PRESENT")
+            # Kafka's command has forgotten it when it comes to this.
+            columns.append(b"Epoch:NOT_PRESENT")
         if self._headers:
             shown = (
                 name.encode() + b":" + self._shown(content, self._show_header)

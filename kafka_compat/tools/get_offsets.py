@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kafka_compat.client.leaders import ask_leaders
 from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected, settings_of, valid_addresses
@@ -15,13 +16,16 @@ from kafka_compat.tools.failure import Failure, executed, of_client
 from kafka_compat.tools.options import Options
 from kafka_compat.tools.topic_names import INTERNAL
 
+_PENDING: Final = "earliest-pending-upload"
+"""Of tiered storage: brokers of Kafka 4.3 answer it, in a version of the request that is not made here."""
+
 _TIMES: Final = {
     "latest": -1,
     "earliest": -2,
     "max-timestamp": -3,
     "earliest-local": -4,
     "latest-tiered": -5,
-    "earliest-pending-upload": -6,
+    _PENDING: -6,
 }
 _INT_MAX: Final = (1 << 31) - 1
 _NONE: Final = -1
@@ -54,18 +58,24 @@ def _run(arguments: list[str]) -> None:
     cluster = connected(options.given(where), settings_of(options) | {"client.id": "GetOffsetShell"})
     try:
         hidden = INTERNAL if options.has("exclude-internal-topics") else ()
-        wanted = [
-            (topic.name, partition.partition_index)
+        leaders = {
+            (topic.name, partition.partition_index): partition.leader_id
             for topic in cluster.metadata(None, "listTopics").topics
             for partition in topic.partitions
             if topic.name not in hidden and is_wanted(topic.name, partition.partition_index)
-        ]
+        }
+        wanted = list(leaders)
         if not wanted:
             raise _Terse("Could not match any topic-partitions with the specified filters")
-        found = _offsets(cluster, wanted, time_ms)
+        if time_ms == _TIMES[_PENDING]:
+            found: dict[TopicPartition, Any] = {
+                place: _not_served(cluster, leader) for place, leader in leaders.items()
+            }
+        else:
+            found = _offsets(cluster, wanted, time_ms)
     finally:
         cluster.close()
-    rows = []
+    rows: list[tuple[str, int, int]] = []
     for topic, partition in wanted:
         offset = found[topic, partition]
         if isinstance(offset, Exception):
@@ -85,13 +95,12 @@ def _run(arguments: list[str]) -> None:
 
 def _options(arguments: list[str]) -> Options:
     try:
-        options = Options("get-offsets", arguments, also="command-property=")
-        needs = ("bootstrap-server", "broker-list", "help", "version")
-        if arguments and not any(map(options.has, needs)):
-            raise _Terse("Missing required option(s) [bootstrap-server]")
+        options = Options("get-offsets", arguments, also="command-property= broker-list=")
     except Failure as failure:
         raise _Terse(failure.message) from None
     options.exit_for_help()
+    if not options.has("broker-list"):
+        options.require("bootstrap-server")
     where = "bootstrap-server" if options.has("bootstrap-server") else "broker-list"
     if not valid_addresses(options.given(where)):
         options.usage_error("Please provide valid host:port like host1:9091,host2:9092\n")
@@ -106,7 +115,8 @@ def _time(text: str) -> int:
         return int(text)
     raise _Terse(
         f"Malformed time argument {text}. Please use -1 or latest / -2 or earliest / -3 or max-timestamp / "
-        "-4 or earliest-local / -5 or latest-tiered, or a specified long format timestamp"
+        "-4 or earliest-local / -5 or latest-tiered / -6 or earliest-pending-upload, or a specified long "
+        "format timestamp"
     )
 
 
@@ -138,6 +148,12 @@ def _rule(text: str) -> Callable[[str, int], bool]:
     else:
         low, high = int(match[3] or 0), int(match[4] or _INT_MAX)
     return lambda topic, partition: bool(matches(topic)) and low <= partition < high
+
+
+def _not_served(cluster: Any, leader: int) -> KafkaError:
+    low, high = cluster.api_versions(leader, "listOffsets")[ApiKey.LIST_OFFSETS]
+    text = "The node does not support LIST_OFFSETS with version in range [11,11]. The supported range is "
+    return KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{text}[{low},{min(high, 10)}].")
 
 
 def _offsets(cluster: Any, wanted: list[TopicPartition], time_ms: int) -> dict[TopicPartition, Any]:

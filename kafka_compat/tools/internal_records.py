@@ -24,18 +24,14 @@ Texts = tuple[str | None, str | None]
 Decoder = Callable[[Record], Texts]
 """The texts of a record's key and its value; None where nothing is printed."""
 
-_STATES = (
-    "Empty",
-    "Ongoing",
-    "PrepareCommit",
-    "PrepareAbort",
-    "CompleteCommit",
-    "CompleteAbort",
-    "Dead",
-    "PrepareEpochFence",
-)
 _VERSION_BYTES = 2
-_GROUP_KEY_VERSION = 2
+_OF_OFFSETS: dict[int, tuple[type, type]] = {
+    0: (OffsetCommitKey, OffsetCommitValue),
+    1: (OffsetCommitKey, OffsetCommitValue),
+    2: (GroupMetadataKey, GroupMetadataValue),
+}
+_OF_TRANSACTIONS: dict[int, tuple[type, type]] = {0: (TransactionLogKey, TransactionLogValue)}
+"""The classes of keys and values by the types of records, which keys begin with."""
 _EMBEDDED = {"subscription": ConsumerProtocolSubscription, "assignment": ConsumerProtocolAssignment}
 
 
@@ -54,29 +50,35 @@ def _utf8(content: bytes | None) -> str | None:
 
 def of_offsets(record: Record) -> Texts:
     """A record of `__consumer_offsets`. Raises MissingKey."""
+    return _of_coordinator(record, _OF_OFFSETS)
+
+
+def of_transactions(record: Record) -> Texts:
+    """A record of `__transaction_state`. Raises MissingKey."""
+    return _of_coordinator(record, _OF_TRANSACTIONS)
+
+
+def _of_coordinator(record: Record, classes: dict[int, tuple[type, type]]) -> Texts:
     if record.key is None:
         raise MissingKey(
-            f"Failed to decode message at offset {record.offset} using offset topic decoder (message had a "
+            f"Failed to decode message at offset {record.offset} using the specified decoder (message had a "
             "missing key)"
         )
+    kind = int.from_bytes(record.key[:_VERSION_BYTES], "big", signed=True)
+    if kind not in classes:
+        return f"Unknown record type {kind} at offset {record.offset}, skipping.", None
+    key_class, value_class = classes[kind]
     try:
-        version = _version(record.key)
-        if not 0 <= version <= _GROUP_KEY_VERSION:
-            return f"Unknown record type {version} at offset {record.offset}, skipping.", None
-        key_class, value_class = (
-            (GroupMetadataKey, GroupMetadataValue)
-            if version == _GROUP_KEY_VERSION
-            else (OffsetCommitKey, OffsetCommitValue)
-        )
-        key: Any = decode(key_class, version, record.key, _VERSION_BYTES)
-        shown = compact({"type": str(version), "data": as_json(key, version)})
+        key: Any = decode(key_class, kind, record.key, _VERSION_BYTES)
+        shown = compact({"type": str(kind), "data": as_json(key, kind)})
         if record.value is None:
             return shown, "<DELETE>"
-        value, value_version = decode_versioned(value_class, record.value)
-        data = as_json(value, value_version)
+        opened: tuple[Any, int] = decode_versioned(value_class, record.value)
+        value, version = opened
+        data = as_json(value, version)
         if value_class is GroupMetadataValue:
             _open_members(value, data)
-        return shown, compact({"version": str(value_version), "data": data})
+        return shown, compact({"version": str(version), "data": data})
     except MalformedRequest as error:
         return f"Error at offset {record.offset}, skipping. {error}", None
 
@@ -92,32 +94,3 @@ def _open_members(group: Any, data: dict[str, Any]) -> None:
             except MalformedRequest:
                 continue
             shown[name] = as_json(*opened)
-
-
-def of_transactions(record: Record) -> Texts:
-    """A record of `__transaction_state`. Raises MissingKey, MalformedRequest."""
-    if record.key is None:
-        raise MissingKey(f"the record at offset {record.offset} has no key")
-    version = _version(record.key)
-    if version != 0:
-        return f"unknown::version={version}", None
-    transactional_id = decode(TransactionLogKey, 0, record.key, _VERSION_BYTES).transactional_id
-    key = f"transaction_metadata::transactionalId={transactional_id}"
-    if record.value is None:
-        return key, "<DELETE>"
-    value, _ = decode_versioned(TransactionLogValue, record.value)
-    partitions = [
-        f"{topic.topic}-{number}"
-        for topic in value.transaction_partitions or ()
-        for number in topic.partition_ids
-    ]
-    return key, (
-        f"producerId:{value.producer_id},producerEpoch:{value.producer_epoch},"
-        f"state={_STATES[value.transaction_status]},partitions=[{','.join(partitions)}],"
-        f"txnLastUpdateTimestamp={value.transaction_last_update_timestamp_ms},"
-        f"txnTimeoutMs={value.transaction_timeout_ms}"
-    )
-
-
-def _version(key: bytes) -> int:
-    return int.from_bytes(key[:_VERSION_BYTES], "big", signed=True)

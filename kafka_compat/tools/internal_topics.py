@@ -4,10 +4,10 @@ between them, which is how Kafka's own write them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_compat.protocol.codec import decode, decode_versioned
+from kafka_compat.protocol.codec import MalformedRequest, decode, decode_versioned
 from kafka_compat.protocol.messages.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -15,54 +15,43 @@ from kafka_compat.protocol.messages.consumer_offsets import (
     OffsetCommitValue,
 )
 from kafka_compat.protocol.messages.transaction_state import TransactionLogKey, TransactionLogValue
+from kafka_compat.tools.failure import Failure
 from kafka_compat.tools.message_json import as_json, compact
 
 if TYPE_CHECKING:
     from kafka_compat.client.consumed import Consumed
 
 _VERSION_BYTES: Final = 2
-_UNKNOWN: Final = "unknown"
 
 
-def _formatter(
-    keys: dict[int, type], value_class: type, skipped: Sequence[int] = ()
-) -> Callable[[Consumed], bytes]:
-    """`keys` are the classes of keys by their versions; records with keys of the versions `skipped` are left
-    out.
-    """
+def _formatter(classes: dict[int, tuple[type, type]]) -> Callable[[Consumed], bytes]:
+    """`classes` are those of keys and values by the types of records; other records are left out."""
 
     def of(record: Consumed) -> bytes:
-        found: dict[str, Any] = {"key": None, "value": None}
-        if record.key is not None:
-            version = int.from_bytes(record.key[:_VERSION_BYTES], "big", signed=True)
-            if version in skipped:
-                return b""
-            cls = keys.get(version)
-            data: Any = _UNKNOWN
-            if cls is not None:
-                data = as_json(decode(cls, version, record.key, _VERSION_BYTES), version)
-            found["key"] = {"version": version, "data": data}
-        if record.value is not None:
-            found["value"] = _value(value_class, record.value)
+        if record.key is None:
+            return b""
+        kind = int.from_bytes(record.key[:_VERSION_BYTES], "big", signed=True)
+        if kind not in classes:
+            return b""
+        key_class, value_class = classes[kind]
+        try:
+            key: Any = decode(key_class, kind, record.key, _VERSION_BYTES)
+            found: dict[str, Any] = {"key": {"type": kind, "data": as_json(key, kind)}, "value": None}
+            if record.value is not None:
+                opened: tuple[Any, int] = decode_versioned(value_class, record.value)
+                found["value"] = {"version": opened[1], "data": as_json(*opened)}
+        except MalformedRequest as error:
+            text = f"Could not read record at offset {record.offset} due to: {error}"
+            raise Failure("java.lang.RuntimeException", text) from error
         return compact(found).encode()
 
     return of
 
 
-def _value(cls: type, content: bytes) -> dict[str, Any]:
-    from kafka_compat.protocol.schema import schema_of
-
-    version = int.from_bytes(content[:_VERSION_BYTES], "big", signed=True)
-    if version not in schema_of(cls).versions:
-        return {"version": version, "data": _UNKNOWN}
-    opened: tuple[Any, int] = decode_versioned(cls, content)
-    return {"version": version, "data": as_json(*opened)}
-
-
 FORMATTERS: Final[dict[str, Callable[[Consumed], bytes]]] = {
     "OffsetsMessageFormatter": _formatter(
-        {0: OffsetCommitKey, 1: OffsetCommitKey}, OffsetCommitValue, skipped=(2,)
+        {0: (OffsetCommitKey, OffsetCommitValue), 1: (OffsetCommitKey, OffsetCommitValue)}
     ),
-    "GroupMetadataMessageFormatter": _formatter({2: GroupMetadataKey}, GroupMetadataValue, skipped=(0, 1)),
-    "TransactionLogMessageFormatter": _formatter({0: TransactionLogKey}, TransactionLogValue),
+    "GroupMetadataMessageFormatter": _formatter({2: (GroupMetadataKey, GroupMetadataValue)}),
+    "TransactionLogMessageFormatter": _formatter({0: (TransactionLogKey, TransactionLogValue)}),
 }

@@ -13,7 +13,7 @@ _NAMES: Final = {str: "String", int: "Integer"}
 
 def admin_error(message: str) -> Failure:
     """Kafka's error for what its administrator asks wrongly."""
-    return Failure("org.apache.kafka.server.common.AdminOperationException", message)
+    return Failure("org.apache.kafka.tools.AdminOperationException", message)
 
 
 def read_text(path: str) -> str:

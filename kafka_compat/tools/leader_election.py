@@ -13,7 +13,7 @@ from kafka_compat.tools.admin import connected, settings_of
 from kafka_compat.tools.failure import Failure, executed, failure_of, of_client, told
 from kafka_compat.tools.options import Options
 
-_FAILED: Final = "org.apache.kafka.server.common.AdminCommandFailedException"
+_FAILED: Final = "org.apache.kafka.tools.AdminCommandFailedException"
 _KINDS: Final = ("PREFERRED", "UNCLEAN")
 _WAYS: Final = ("topic", "all-topic-partitions", "path-to-json-file")
 
@@ -21,11 +21,17 @@ _WAYS: Final = ("topic", "all-topic-partitions", "path-to-json-file")
 def run(arguments: list[str]) -> int:
     """The exit code."""
     try:
-        options = Options("leader-election", arguments, also="command-config= command-property=")
+        options = Options("leader-election", arguments, also="command-property=")
         options.exit_for_help()
         kind = _check(options)
         partitions = _partitions(options)
-        config = "command-config" if options.has("command-config") else "admin.config"
+        config = "command-config"
+        if options.has("admin.config"):
+            print(
+                "Option --admin.config has been deprecated and will be removed in a future version. Use "
+                "--command-config instead."
+            )
+            config = "admin.config"
         settings = {"default.api.timeout.ms": "30000", "request.timeout.ms": "15000"}
         cluster = connected(options.given("bootstrap-server"), settings | settings_of(options, config))
         try:
@@ -42,6 +48,7 @@ def _check(options: Options) -> int:
     missing = [name for name in ("bootstrap-server", "election-type") if not options.has(name)]
     if missing:
         raise Failure(_FAILED, f"Missing required option(s): {', '.join(missing)}")
+    options.forbid("admin.config", "command-config")
     if sum(map(options.has, _WAYS)) != 1:
         text = "One and only one of the following options is required: "
         raise Failure(_FAILED, text + ", ".join(_WAYS))

@@ -73,17 +73,17 @@ def _broker(cluster: Any, broker: int, topics: set[str]) -> dict[str, Any]:
     if answer.error_code:
         raise executed(failure_of(known_code(answer.error_code)))
     folders = {each.log_dir: each for each in answer.results}
-    order = show.java_order(folders, show.java_hash)
+    order = show.java_order(folders, show.java_hash, sized=True)
     return {"broker": broker, "logDirs": [_folder(folders[name], topics) for name in order]}
 
 
 def _folder(folder: Any, topics: set[str]) -> dict[str, Any]:
     replicas = {
-        (topic.name, each.partition_index): each
-        for topic in folder.topics
-        for each in topic.partitions
-        if not topics or topic.name in topics
+        (topic.name, each.partition_index): each for topic in folder.topics for each in topic.partitions
     }
+    # Kafka's command copies what it shows of one hash table into another.
+    listed = show.java_order(replicas, show.partition_hash)
+    shown = [partition for partition in listed if not topics or partition[0] in topics]
     return {
         "partitions": [
             {
@@ -92,7 +92,7 @@ def _folder(folder: Any, topics: set[str]) -> dict[str, Any]:
                 "offsetLag": replicas[name, index].offset_lag,
                 "isFuture": replicas[name, index].is_future_key,
             }
-            for name, index in show.java_order(replicas, show.partition_hash)
+            for name, index in show.java_order(shown, show.partition_hash)
         ],
         "error": failure_of(folder.error_code).kind if folder.error_code else None,
         "logDir": folder.log_dir,

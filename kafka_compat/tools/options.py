@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from kafka_compat.tools.failure import Failure
 
-KAFKA_VERSION: Final = "3.9.1"
+KAFKA_VERSION: Final = "4.3.1"
 """What `--version` says: the Kafka whose commands these are as."""
 
 JSON: Final = "json"
@@ -39,9 +39,9 @@ class Options:
     """What a command line gave. Values stay text until they are asked for as something else."""
 
     def __init__(self, command: str, arguments: list[str], also: str = "", lists: Sequence[str] = ()) -> None:
-        """Of `kafka-COMMAND`. `also` are flags of newer Kafkas that the help does not tell: names separated
-        by blanks, with "=" at the end of those that have an argument. `lists` are flags of which one argument
-        may be several, between commas. Raises Failure as joptsimple would.
+        """Of `kafka-COMMAND`. `also` are flags that the help does not tell, of older Kafkas and of our own:
+        names separated by blanks, with "=" at the end of those that have an argument. `lists` are flags of
+        which one argument may be several, between commas. Raises Failure as joptsimple would.
         """
         self.command = command
         self.arguments = arguments
@@ -121,6 +121,20 @@ class Options:
             for name in names:
                 if self.has(name):
                     self.usage_error(f'Option "[{used}]" can\'t be used with option "[{name}]"')
+
+    def forbid_together(self, first: str, second: str) -> None:
+        """End with the help where a flag is given by both of its names."""
+        if self.has(first) and self.has(second):
+            self.usage_error(f"Options --{first} and --{second} cannot be specified together.")
+
+    def renamed(self, old: str, new: str, warning: str) -> str:
+        """The name by which a flag is given, `new` when by none. Warns of the old one, in the words of
+        `warning` with {old} and {new} in them, on stderr where stdout is for programs.
+        """
+        if not self.has(old):
+            return new
+        print(warning.format(old=old, new=new), file=sys.stderr if self.as_json else sys.stdout)
+        return old
 
     def _parse(self) -> None:
         rest = list(reversed(self.arguments))

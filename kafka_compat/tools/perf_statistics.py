@@ -11,9 +11,14 @@ _SHARES: Final = (0.5, 0.95, 0.99, 0.999)
 
 
 class Statistics:
-    """Times are ms of one clock; sizes bytes of records' values."""
+    """Times are ms of one clock; sizes bytes of records' values. `of_steady_state`: of what comes after the
+    records to warm up.
+    """
 
-    def __init__(self, records: int, interval_ms: int, now_ms: float) -> None:
+    def __init__(
+        self, records: int, interval_ms: int, now_ms: float, *, of_steady_state: bool = False
+    ) -> None:
+        self._of_steady_state = of_steady_state
         self._sampling = max(records // min(records, _SAMPLES_MAX), 1)
         self._interval_ms = interval_ms
         self._start_ms = now_ms
@@ -43,7 +48,8 @@ class Statistics:
         elapsed_ms = now_ms - self._window_start_ms
         if elapsed_ms < self._interval_ms:
             return None
-        line = (
+        first = self._of_steady_state and self.count == self._window_count
+        line = ("In steady state.\n" if first else "") + (
             f"{self._window_count} records sent, {1000 * self._window_count / elapsed_ms:.1f} records/sec "
             f"({1000 * self._window_bytes / elapsed_ms / _MEBIBYTE:.2f} MB/sec), "
             f"{self._window_latency_ms / self._window_count:.1f} ms avg latency, "
@@ -69,9 +75,10 @@ class Statistics:
     def total_line(self, now_ms: float) -> str:
         """The same, as a line."""
         found = self.total(now_ms)
+        steady = " steady state" if self._of_steady_state else ""
         shares = ", ".join(f"{value} ms {name}" for name, value in found["latency_ms"].items())
         return (
-            f"{found['records']} records sent, {found['records_per_s']:.1f} records/sec "
+            f"{found['records']}{steady} records sent, {found['records_per_s']:f} records/sec "
             f"({found['mebibytes_per_s']:.2f} MB/sec), {found['latency_ms_avg']:.2f} ms avg latency, "
             f"{found['latency_ms_max']:.2f} ms max latency, {shares}."
         )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from kafka_compat.tools import show
 from kafka_compat.tools.arguments import Argument, Arguments, check_required, fail, help_of, parse
@@ -18,11 +18,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_compat.client.producer import Producer
 
-_PROGRAM: Final = "producer-performance"
+_PROGRAM: Final = "kafka-producer-perf-test"
 _PAGE: Final = "producer-perf-test"
 _CLIENT_ID: Final = "perf-producer-client"
 _INTERVAL_MS: Final = 5000
 _TRANSACTION_MS: Final = 3000
+_RENAMED: Final = (("command-property", "producer-props"), ("command-config", "producer.config"))
+"""Flags, and what they were called before."""
 _PAYLOADS: Final = ("record-size", "payload-file", "payload-monotonic")
 _FLAGS: Final = {
     "topic": Argument("String", True),
@@ -40,6 +42,8 @@ _FLAGS: Final = {
     "print-metrics": Argument("True"),
     "transactional-id": Argument("String"),
     "transaction-duration-ms": Argument("Long"),
+    "warmup-records": Argument("Long"),
+    "reporting-interval": Argument("Long"),
     "json": Argument("True"),
 }
 _LETTERS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -70,61 +74,84 @@ def run(arguments: list[str]) -> int:
         warn=lambda text: log("WARN", f"{who} {text}", "org.apache.kafka.clients.NetworkClient"),
     )
     records = int(given["num-records"])
-    statistics = Statistics(records, _INTERVAL_MS, _now_ms())
-
-    def settled(tag: tuple[float, int], error: Exception | None) -> None:
-        if error is not None:
-            print(failure_of_producer(error).trace, end="", file=sys.stderr)
-            return
-        now_ms = _now_ms()
-        line = statistics.record(int(now_ms - tag[0]), tag[1], now_ms)
-        if line is not None:
-            print(line, file=sys.stderr if "json" in given else sys.stdout, flush=True)
-
-    producer = Producer(cluster, parsed, settled)
+    test = _Test(given, records, sys.stderr if "json" in given else sys.stdout)
+    producer = Producer(cluster, parsed, test.settled)
     try:
         if parsed.transactional_id is not None:
             producer.init_transactions()
-        _send(producer, given, payload, records, parsed.transactional_id is not None)
+        test.send(producer, payload, parsed.transactional_id is not None)
     except Exception as error:
         raise failure_of_producer(error) from error
     finally:
         cluster.close()
+    now_ms = _now_ms()
     if "json" in given:
-        show.as_json(statistics.total(_now_ms()))
-    else:
-        print(statistics.total_line(_now_ms()))
-        if "print-metrics" in given:
-            _print_metrics(statistics.total(_now_ms()), settings["client.id"])
+        steady = {} if test.steady is None else {"steady_state": test.steady.total(now_ms)}
+        show.as_json(test.statistics.total(now_ms) | steady)
+        return 0
+    print(test.statistics.total_line(now_ms))
+    if test.steady is not None:
+        print(test.steady.total_line(now_ms))
+    if "print-metrics" in given:
+        _print_metrics(test.statistics.total(now_ms), settings["client.id"])
     return 0
 
 
-def _send(
-    producer: Producer,
-    given: Arguments,
-    payload: Callable[[int], bytes],
-    records: int,
-    is_transactional: bool,
-) -> None:
-    topic, throughput = given["topic"], float(given["throughput"])
-    transaction_s = (given.integer("transaction-duration-ms") or _TRANSACTION_MS) / 1000
-    start_s = began_s = time.monotonic()
-    for number in range(records):
-        value = payload(number)
-        producer.send(topic, None, value, tag=(_now_ms(), len(value)))
-        now_s = time.monotonic()
-        if is_transactional and now_s - began_s >= transaction_s:
+class _Test:
+    """What is sent, and what is reckoned of it: of all, and of what comes after the records to warm up."""
+
+    def __init__(self, given: Arguments, records: int, out: TextIO) -> None:
+        self._given = given
+        self._records = records
+        self._out = out
+        self._warm_up = max(given.integer("warmup-records") or 0, 0)
+        self._interval_ms = given.integer("reporting-interval") or _INTERVAL_MS
+        self.statistics = Statistics(records, self._interval_ms, _now_ms())
+        self.steady: Statistics | None = None
+        if self._warm_up:
+            text = "Steady state results will print after the complete test summary."
+            print(f"Warmup first {self._warm_up} records. {text}", file=out)
+
+    def settled(self, tag: tuple[float, int, bool], error: Exception | None) -> None:
+        """A record is stored, or is not. The tag: when it was sent, its size, whether it is one of the steady
+        state.
+        """
+        if error is not None:
+            print(failure_of_producer(error).trace, end="", file=sys.stderr)
+            return
+        now_ms = _now_ms()
+        start_ms, size_bytes, is_steady = tag
+        latency_ms = int(now_ms - start_ms)
+        line = self.statistics.record(latency_ms, size_bytes, now_ms)
+        if self.steady is not None:
+            line = self.steady.record(latency_ms, size_bytes, now_ms) if is_steady else None
+        if line is not None:
+            print(line, file=self._out, flush=True)
+
+    def send(self, producer: Producer, payload: Callable[[int], bytes], is_transactional: bool) -> None:
+        """All records. Raises as the producer does."""
+        topic, throughput = self._given["topic"], float(self._given["throughput"])
+        transaction_s = (self._given.integer("transaction-duration-ms") or _TRANSACTION_MS) / 1000
+        start_s = began_s = time.monotonic()
+        for number in range(self._records):
+            if self._warm_up and number == self._warm_up:
+                left = self._records - number
+                self.steady = Statistics(left, self._interval_ms, _now_ms(), of_steady_state=True)
+            value = payload(number)
+            producer.send(topic, None, value, tag=(_now_ms(), len(value), number >= self._warm_up))
+            now_s = time.monotonic()
+            if is_transactional and now_s - began_s >= transaction_s:
+                producer.end_transaction()
+                began_s = now_s
+            if throughput > 0:
+                ahead_s = (number + 1) / throughput - (now_s - start_s)
+                if ahead_s > 0:
+                    producer.poll()
+                    time.sleep(max(ahead_s, 0))
+        if is_transactional:
             producer.end_transaction()
-            began_s = now_s
-        if throughput > 0:
-            ahead_s = (number + 1) / throughput - (now_s - start_s)
-            if ahead_s > 0:
-                producer.poll()
-                time.sleep(max(ahead_s, 0))
-    if is_transactional:
-        producer.end_transaction()
-    else:
-        producer.flush()
+        else:
+            producer.flush()
 
 
 def _check(given: Arguments) -> None:
@@ -136,13 +163,30 @@ def _check(given: Arguments) -> None:
     if not chosen:
         text = f"one of the arguments {' '.join(f'--{name}' for name in _PAYLOADS)} is required"
         fail(_PROGRAM, _PAGE, text)
-    for name in ("num-records", "record-size", "transaction-duration-ms"):
+    for wrong, text in _refused(given):
+        if wrong:
+            fail(_PROGRAM, _PAGE, text)
+
+
+def _refused(given: Arguments) -> Iterator[tuple[bool, str]]:
+    """What is wrong with the flags, in the order in which it is looked at."""
+
+    def too_small(name: str) -> tuple[bool, str]:
         value = given.integer(name)
-        if value is not None and value <= 0:
-            fail(_PROGRAM, _PAGE, f"--{name} should be greater than zero")
-    ways = ("producer-props", "producer.config", "command-property", "command-config", "bootstrap-server")
-    if not any(name in given for name in ways):
-        fail(_PROGRAM, _PAGE, "Either --producer-props or --producer.config must be specified.")
+        return value is not None and value <= 0, f"--{name} should be greater than zero."
+
+    yield too_small("num-records")
+    warm_up = given.integer("warmup-records") or 0
+    text = "must be strictly fewer than the number of records in the test, --num-records."
+    yield warm_up >= int(given["num-records"]), f"The value for --warmup-records {text}"
+    yield too_small("record-size")
+    ways = ("bootstrap-server", "command-property", "producer-props", "producer.config", "command-config")
+    listed = f"{', '.join(f'--{name}' for name in ways[:-1])} or --{ways[-1]}"
+    yield not any(name in given for name in ways), f"At least one of {listed} must be specified."
+    for new, old in _RENAMED:
+        yield new in given and old in given, f"--{new} and --{old} cannot be specified together."
+    yield too_small("transaction-duration-ms")
+    yield too_small("reporting-interval")
 
 
 def _payloads(given: Arguments) -> Callable[[int], bytes]:
@@ -173,24 +217,30 @@ def _payloads_in(path: str, delimiter: str) -> list[bytes]:
     found = re.split("\n" if delimiter == "\\n" else delimiter, text)
     while len(found) > 1 and not found[-1]:
         found.pop()
-    print(f"Number of messages read: {len(found)}")
+    print(f"Number of records read: {len(found)}")
     return [payload.encode() for payload in found]
 
 
 def _settings(given: Arguments) -> dict[str, str]:
     """Raises Failure."""
-    settings: dict[str, str] = {}
-    config = given.get("command-config") or given.get("producer.config")
-    if config is not None:
-        from kafka_compat.tools.admin import settings_in
+    from kafka_compat.tools.admin import settings_in
 
-        settings |= settings_in(config)
-    for flag in ("producer-props", "command-property"):
-        for item in filter(None, given.get(flag, "").split("\n")):
-            pieces = item.split("=")
-            if len(pieces) != 2:
-                raise illegal_argument(f"Invalid property: {item}")
-            settings[pieces[0]] = pieces[1]
+    names = {}
+    for new, old in _RENAMED:
+        names[new] = old if old in given else new
+        if old in given:
+            print(
+                f"Option --{old} has been deprecated and will be removed in a future version. "
+                f"Use --{new} instead.",
+                file=sys.stderr if "json" in given else sys.stdout,
+            )
+    config = given.get(names["command-config"])
+    settings = {} if config is None else settings_in(config)
+    for item in filter(None, given.get(names["command-property"], "").split("\n")):
+        pieces = item.split("=")
+        if len(pieces) != 2:
+            raise illegal_argument(f"Invalid property: {item}")
+        settings[pieces[0]] = pieces[1]
     if "bootstrap-server" in given:
         settings["bootstrap.servers"] = given["bootstrap-server"]
     settings.setdefault("client.id", _CLIENT_ID)

@@ -24,7 +24,13 @@ _NEEDED: Final = {
 _ALWAYS: Final = ("bootstrap-server", "command-config", "command-property", "json")
 _ALSO: Final = {
     "generate": ("disable-rack-aware",),
-    "execute": ("additional", "throttle", "replica-alter-log-dirs-throttle", "timeout"),
+    "execute": (
+        "additional",
+        "throttle",
+        "replica-alter-log-dirs-throttle",
+        "timeout",
+        "disallow-replication-factor-change",
+    ),
     "verify": ("preserve-throttles",),
     "cancel": ("preserve-throttles", "timeout"),
     "list": (),
@@ -45,7 +51,7 @@ class _Terse(Exception):
 
 def run(arguments: list[str]) -> int:
     """The exit code."""
-    options = Options("reassign-partitions", arguments, also="command-property= bootstrap-controller=")
+    options = Options("reassign-partitions", arguments, also="command-property=")
     action = _check(options)
     try:
         settings = {"client.id": "reassign-partitions-tool"} | settings_of(options)
@@ -76,8 +82,15 @@ def _check(options: Options) -> str:
         actions = ", ".join(f"--{action}" for action in _NEEDED)
         options.usage_error(f"Command must include exactly one action: {actions}")
     (action,) = found
-    if not options.has("bootstrap-server"):
-        options.usage_error("Please specify --bootstrap-server")
+    servers, controllers = options.has("bootstrap-server"), options.has("bootstrap-controller")
+    if servers and controllers:
+        options.usage_error("Please don't specify both --bootstrap-server and --bootstrap-controller")
+    if not servers and not controllers:
+        options.usage_error("Please specify either --bootstrap-server or --bootstrap-controller")
+    if controllers:
+        options.usage_error(
+            "--bootstrap-controller is not supported by this command: give --bootstrap-server"
+        )
     options.require(*_NEEDED[action])
     for flag in options.order:
         if flag not in (action, *_ALWAYS, *_NEEDED[action], *_ALSO[action]):
@@ -125,10 +138,11 @@ def _generate(cluster: Any, options: Options) -> None:
     current = requests.current_replicas(cluster, topics)
     racks = {node.node_id: node.rack for node in cluster.brokers() if node.node_id in brokers}
     proposed = plans.proposal(current, racks, by_racks=not options.has("disable-rack-aware"))
+    told = plans.as_json(current, requests.places_of(cluster, current))
     if options.as_json:
-        print(f'{{"current": {plans.as_json(current)}, "proposed": {plans.as_json(proposed)}}}')
+        print(f'{{"current": {told}, "proposed": {plans.as_json(proposed)}}}')
         return
-    print(f"Current partition replica assignment\n{plans.as_json(current)}\n")
+    print(f"Current partition replica assignment\n{told}\n")
     print(f"Proposed partition reassignment configuration\n{plans.as_json(proposed)}")
 
 
@@ -151,7 +165,8 @@ def _execute(cluster: Any, options: Options) -> None:
     if unknown:
         raise plans.failed(f"Unknown broker id {unknown[0]}")
     current = requests.current_of(cluster, proposed)
-    print(f"Current partition replica assignment\n\n{plans.as_json(current)}\n")
+    told = plans.as_json(current, requests.places_of(cluster, current))
+    print(f"Current partition replica assignment\n\n{told}\n")
     print("Save this to use as the --reassignment-json-file option during rollback")
     if throttle is not None or folder_throttle is not None:
         print(
@@ -174,7 +189,8 @@ def _execute(cluster: Any, options: Options) -> None:
         moving = sorted({replica.broker for replica in plan.folders})
         requests.set_brokers(cluster, moving, {_BROKER_THROTTLES[2]: str(folder_throttle)})
         print(f"The replica-alter-dir throttle limit was set to {folder_throttle} B/s")
-    errors = requests.alter(cluster, dict(proposed))
+    keeps_factor = options.has("disallow-replication-factor-change")
+    errors = requests.alter(cluster, dict(proposed), keeps_factor=keeps_factor)
     if errors:
         lines = [f"{name_of(partition)}: {errors[partition].message}" for partition in sorted(errors)]
         raise _Terse("\n".join(["Error reassigning partition(s):", *lines]))
@@ -261,7 +277,7 @@ def _cancel(cluster: Any, options: Options) -> None:
     timeout_ms = options.integer("timeout", 64)
     found = requests.ongoing(cluster, [partition for partition, _ in plan.partitions])
     active = sorted(
-        partition for partition, each in found.items() if not each.adding_replicas or each.removing_replicas
+        partition for partition, each in found.items() if each.adding_replicas or each.removing_replicas
     )
     plural = "s" if len(active) > 1 else ""
     if active:

@@ -35,7 +35,7 @@ class Plan(NamedTuple):
 
 def failed(message: str) -> Failure:
     """Kafka's error for what it does not do."""
-    return Failure("org.apache.kafka.server.common.AdminCommandFailedException", message)
+    return Failure("org.apache.kafka.tools.AdminCommandFailedException", message)
 
 
 def name_of(partition: Partition) -> str:
@@ -47,7 +47,7 @@ def read_plan(text: str) -> Plan:
     value = json_input.parsed(text)
     if value is None:
         cause = Failure("com.fasterxml.jackson.core.JsonParseException", "the file is no JSON")
-        raise Failure("org.apache.kafka.server.common.AdminOperationException", str(cause), cause)
+        raise Failure("org.apache.kafka.tools.AdminOperationException", str(cause), cause)
     top = _checked_version(value)
     plan = Plan([], {})
     for item in map(json_input.fields, json_input.items(top.get("partitions", []))):
@@ -145,19 +145,27 @@ def proposal(current: Replicas, racks: Mapping[int, str | None], *, by_racks: bo
         mine = [replicas for (name, _), replicas in current.items() if name == topic]
         factor = len(mine[0])
         if factor > len(kept):
+            reached = f"cannot be reached because only {len(kept)} broker(s) are registered."
+            text = f"The target replication factor of {factor} {reached}"
             raise Failure(
                 "org.apache.kafka.common.errors.InvalidReplicationFactorException",
-                f"Replication factor: {factor} larger than available brokers: {len(kept)}.",
+                text if kept else "All brokers are currently fenced.",
             )
         for index, replicas in enumerate(assign_replicas(kept, len(mine), factor)):
             found[topic, index] = list(replicas)
     return found
 
 
-def as_json(replicas: Replicas) -> str:
-    """As the file that --execute takes."""
+def as_json(replicas: Replicas, folders: Mapping[Replica, str] | None = None) -> str:
+    """As the file that --execute takes; `folders` are the known log directories of replicas."""
+    known = folders or {}
     partitions = [
-        {"topic": topic, "partition": index, "replicas": list(found), "log_dirs": [_ANY] * len(found)}
+        {
+            "topic": topic,
+            "partition": index,
+            "replicas": list(found),
+            "log_dirs": [known.get(Replica(broker, topic, index), _ANY) for broker in found],
+        }
         for (topic, index), found in sorted(replicas.items())
     ]
     value = {"version": 1, "partitions": partitions}

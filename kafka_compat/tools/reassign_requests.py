@@ -76,19 +76,30 @@ def current_of(cluster: Any, partitions: Iterable[Partition]) -> Replicas:
     return {partition: found[partition] for partition in wanted}
 
 
-def alter(cluster: Any, wanted: Mapping[Partition, list[int] | None]) -> dict[Partition, Failure]:
-    """Start moves, or cancel those with None; what did not go. Raises Failure."""
+def alter(
+    cluster: Any, wanted: Mapping[Partition, list[int] | None], *, keeps_factor: bool = False
+) -> dict[Partition, Failure]:
+    """Start moves, or cancel those with None; what did not go. `keeps_factor`: only with as many
+    replicas as before (KIP-860). Raises Failure.
+    """
     from kafka_compat.protocol.messages.alter_partition_reassignments import (
         ReassignablePartition,
         ReassignableTopic,
     )
 
+    call = "alterPartitionReassignments"
+    if (
+        keeps_factor
+        and cluster.version(cluster.controller_id, ApiKey.ALTER_PARTITION_REASSIGNMENTS, call) < 1
+    ):
+        return dict.fromkeys(wanted, _no_such_option())
     answer = _controller(
         cluster,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-        "alterPartitionReassignments",
+        call,
         {
             "timeout_ms": TIMEOUT_MS,
+            "allow_replication_factor_change": not keeps_factor,
             "topics": [
                 ReassignableTopic(
                     name=topic,
@@ -107,6 +118,15 @@ def alter(cluster: Any, wanted: Mapping[Partition, list[int] | None]) -> dict[Pa
         for each in topic.partitions
         if each.error_code
     }
+
+
+def _no_such_option() -> Failure:
+    return Failure(
+        "org.apache.kafka.common.errors.UnsupportedVersionException",
+        "The broker does not support the AllowReplicationFactorChange option for the "
+        "AlterPartitionReassignments API. Consider re-sending the request without the option or updating the "
+        "server version",
+    )
 
 
 def _controller(cluster: Any, key: ApiKey, call: str, request: dict[str, Any]) -> Any:
@@ -175,6 +195,18 @@ def folders_of(cluster: Any, replicas: Iterable[Replica]) -> dict[Replica, tuple
                     else:
                         found[replica] = folder.log_dir, future
     return found
+
+
+def places_of(cluster: Any, replicas: Replicas) -> dict[Replica, str]:
+    """The log directories of all replicas of these partitions that are on living brokers. Raises Failure."""
+    alive = {node.node_id for node in cluster.brokers()}
+    wanted = [
+        Replica(broker, topic, index)
+        for (topic, index), brokers in replicas.items()
+        for broker in brokers
+        if broker in alive
+    ]
+    return {each: here for each, (here, _) in folders_of(cluster, wanted).items() if here is not None}
 
 
 def move_folders(cluster: Any, wanted: Mapping[Replica, str]) -> list[Replica]:

@@ -16,23 +16,25 @@ from kafka_compat.client.groups import (
     committed_offsets,
     describe_group,
 )
-from kafka_compat.client.partition_offsets import EARLIEST, LATEST, list_offsets, partitions_of
+from kafka_compat.client.partition_offsets import EARLIEST, LATEST, leaders_of, list_offsets, partitions_of
 from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.tools import show
 from kafka_compat.tools.chosen_groups import SCENARIOS, groups_meant, partitions_in, wrapped
-from kafka_compat.tools.failure import Failure, illegal_argument, log
+from kafka_compat.tools.failure import Failure, illegal_argument, log, of_client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_compat.client.cluster import Cluster
     from kafka_compat.tools.options import Options
 
-_LOGGER: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+_LOGGER: Final = "org.apache.kafka.tools.OffsetsUtils"
 _TIMESTAMP: Final = re.compile(r"(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+)\.(\d+)(Z|[+-]\d\d(?::?\d\d)?)", re.ASCII)
 _DURATION: Final = re.compile(
     r"([-+]?)P(?:([-+]?\d+)D)?(T(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+)(?:[.,](\d{0,9}))?S)?)?",
     re.ASCII | re.IGNORECASE,
 )
+_WIDTH_MIN: Final = 15
 _DAY_MS: Final = 86_400_000
 
 Offsets = dict[TopicPartition, int]
@@ -45,7 +47,9 @@ def reset_offsets(cluster: Cluster, options: Options) -> None:
         try:
             state = describe_group(cluster, group_id).state
         except Exception as error:
-            raise wrapped(error) from error
+            if not isinstance(error, KafkaError) or error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+                raise wrapped(error) from error
+            state = DEAD
         if state not in (EMPTY, DEAD):
             print(
                 f"\nError: Assignments can only be reset if the group '{group_id}' is inactive, but the "
@@ -59,7 +63,7 @@ def reset_offsets(cluster: Cluster, options: Options) -> None:
                 new = {place: Committed(offset) for place, offset in plan[group_id].items()}
                 commit_offsets(cluster, group_id, new)
             except Exception as error:
-                raise wrapped(error) from error
+                raise of_client(error) from error
     _print(plan, options)
 
 
@@ -76,8 +80,10 @@ def _print(plan: Mapping[str, Offsets], options: Options) -> None:
         first = int(len(options.values("group")) == 1)
         print("".join(",".join(map(_csv, row[first:])) + "\n" for row in rows))
     else:
-        table = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), *rows]
-        print("".join("\n{:<30} {:<30} {:<10} {:<15}".format(*row) for row in table))
+        table = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), *rows] if plan else []
+        group_id = max([_WIDTH_MIN, *map(len, plan)])
+        topic = max([_WIDTH_MIN, *(len(row[1]) for row in rows)])
+        print("".join(f"\n{row[0]:<{group_id}} {row[1]:<{topic}} {row[2]:<10} {row[3]}" for row in table))
 
 
 def _csv(cell: object) -> str:
@@ -96,6 +102,7 @@ class _Planner:
     def offsets(self) -> Offsets:
         """Raises Failure."""
         partitions = self._partitions()
+        self._check(partitions)
         options = self._options
         scenario = next((name for name in SCENARIOS if options.has(name)), None)
         if scenario is None:
@@ -140,8 +147,22 @@ class _Planner:
                 self._cluster, [topic for topic in topics if ":" not in topic], "describeTopics"
             )
         except Exception as error:
-            raise wrapped(error) from error
+            raise of_client(error) from error
         return named + [(topic, number) for topic, numbers in found.items() for number in numbers]
+
+    def _check(self, partitions: Iterable[TopicPartition]) -> None:
+        try:
+            leaders = leaders_of(self._cluster, {topic for topic, _ in partitions})
+        except Exception as error:
+            raise wrapped(error) from error
+        for kind, what, missing in (
+            ("UnknownTopicOrPartition", "do not exist", [one for one in partitions if one not in leaders]),
+            ("LeaderNotAvailable", "have no leader", [one for one in partitions if leaders.get(one) == -1]),
+        ):
+            if missing:
+                names = ",".join(f"{topic}-{number}" for topic, number in missing)
+                text = f'The partitions "{names}" {what}'
+                raise Failure(f"org.apache.kafka.common.errors.{kind}Exception", text)
 
     def _committed(self) -> dict[TopicPartition, Committed]:
         try:

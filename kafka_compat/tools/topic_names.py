@@ -34,4 +34,4 @@ def ensure_exists(found: list[Any], options: Options, flag: str = "topic") -> No
     if wanted and not found and not options.has("if-exists"):
         if flag == "topic-id":
             raise illegal_argument(f"TopicId '{wanted}' does not exist as expected")
-        raise illegal_argument(f"Topic 'Optional[{wanted}]' does not exist as expected")
+        raise illegal_argument(f"Topic '{wanted}' does not exist as expected")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 from kafka_compat.errors import ErrorCode
@@ -27,9 +28,7 @@ _REPORTS: Final = (
 )
 _OVERRIDES: Final = "topics-with-overrides"
 _REPLICAS_MAX: Final = 32767
-_CONFIGS_CLI: Final = (
-    " (the kafka-configs CLI supports altering topic configs with a --bootstrap-server option)"
-)
+_CONFIGS_CLI: Final = " (To alter topic configurations, the kafka-configs tool can be used.)"
 
 
 def run(arguments: list[str]) -> int:
@@ -69,6 +68,12 @@ def _check(options: Options) -> None:
         options.usage_error(
             "Command must include exactly one action: --list, --describe, --create, --alter or --delete"
         )
+    if options.has("delete-config"):
+        print(
+            "delete-config option is no longer supported and deprecated since version 4.0. The config will "
+            "be fully removed in future releases.",
+            file=sys.stderr,
+        )
     if not options.has("bootstrap-server"):
         raise illegal_argument("--bootstrap-server must be specified")
     if options.has("describe") and options.has("if-exists"):
@@ -90,14 +95,12 @@ def _check(options: Options) -> None:
         options.require("partitions")
     only = {
         "config": ("alter", "create"),
-        "delete-config": ("alter",),
         "partitions": ("alter", "create"),
         "replication-factor": ("create",),
         "replica-assignment": ("alter", "create"),
     }
     for flag, actions in only.items():
-        also = ("bootstrap-server",) if flag == "delete-config" else ()
-        options.forbid(flag, *_but(actions), *also)
+        options.forbid(flag, *_but(actions))
     if options.has("create"):
         options.forbid("replica-assignment", "partitions", "replication-factor")
     for flag in (_REPORTS[1], _REPORTS[0], _REPORTS[3], _REPORTS[2]):
@@ -239,13 +242,13 @@ def replica_assignment(options: Options) -> list[list[int]]:
         twice = list(dict.fromkeys(broker for broker in brokers if brokers.count(broker) > 1))
         if twice:
             raise Failure(
-                "org.apache.kafka.server.common.AdminCommandFailedException",
+                "org.apache.kafka.tools.AdminCommandFailedException",
                 f"Partition replica lists may not contain duplicate entries: {show.joined(twice)}",
             )
         found.append(brokers)
         if len(brokers) != len(found[0]):
             raise Failure(
-                "org.apache.kafka.server.common.AdminOperationException",
+                "org.apache.kafka.tools.AdminOperationException",
                 f"Partition {len(found) - 1} has different replication factor: {brokers}",
             )
     return found

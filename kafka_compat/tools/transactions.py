@@ -6,10 +6,11 @@ import sys
 import time
 from typing import Final, NoReturn
 
+from kafka_compat.errors import ErrorCode
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected
 from kafka_compat.tools.arguments import Argument, Arguments, check_required, parse
-from kafka_compat.tools.failure import of_client
+from kafka_compat.tools.failure import log, of_client
 from kafka_compat.tools.options import KAFKA_VERSION
 
 TYPE_CHECKING = False
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 
 _PROGRAM: Final = "kafka-transactions.sh"
 _PAGE: Final = "transactions"
-_COMMIT: Final = "Commit:f745dfdcee2b9851"
+_COMMIT: Final = "Commit:26b251a451ce941d"
 """Of Kafka's sources, which those of its commands that use argparse4j tell with their version."""
 _TOPIC: Final = {"topic": Argument("String", True), "partition": Argument("Integer", True)}
 _COMMANDS: Final[dict[str, dict[str, Argument]]] = {
-    "list": {"duration-filter": Argument("Long")},
+    "list": {"duration-filter": Argument("Long"), "transactional-id-pattern": Argument("String")},
     "describe": {"transactional-id": Argument("String", True)},
     "describe-producers": {"broker-id": Argument("Integer"), **_TOPIC},
     "abort": {
@@ -39,6 +40,7 @@ _COMMANDS: Final[dict[str, dict[str, Argument]]] = {
         "topic": Argument("String"),
         "partition": Argument("Integer"),
     },
+    "forceTerminateTransaction": {"transactionalId": Argument("String", True)},
 }
 _BASE: Final = {
     "version": Argument("True"),
@@ -46,6 +48,7 @@ _BASE: Final = {
     "command-config": Argument("String"),
     "bootstrap-server": Argument("String", True),
 }
+_LISTING_LOGGER: Final = "org.apache.kafka.clients.admin.internals.ListTransactionsHandler"
 _MINUTE_MS: Final = 60_000
 _TIMEOUT_MINUTES: Final = 15
 
@@ -104,12 +107,20 @@ def _table(headers: list[str], rows: list[list[str]]) -> None:
 
 
 def _list(cluster: Cluster, given: Arguments) -> None:
-    from kafka_compat.client.transactions import list_transactions
+    from kafka_compat.client.transactions import ListingFailed, list_transactions
 
     duration_ms = given.integer("duration-filter")
     try:
-        found = list_transactions(cluster, duration_ms=-1 if duration_ms is None else duration_ms)
+        found = list_transactions(
+            cluster,
+            duration_ms=-1 if duration_ms is None else duration_ms,
+            pattern=given.get("transactional-id-pattern"),
+        )
     except Exception as error:
+        if isinstance(error, ListingFailed):
+            text = f"The `ListTransactions` request sent to broker {error.node_id} failed because of an "
+            text += f"unexpected error {ErrorCode(error.code).name}"
+            log("ERROR", f"[AdminClient clientId=adminclient-1] {text}", _LISTING_LOGGER)
         _failed("Failed to list transactions", error)
     if "json" in given:
         show.as_json([one._asdict() for one in found])
@@ -294,10 +305,21 @@ def _find_hanging(cluster: Cluster, given: Arguments) -> None:
     _table(headers, rows)
 
 
+def _force_terminate(cluster: Cluster, given: Arguments) -> None:
+    from kafka_compat.client.transactions import force_terminate
+
+    transactional_id = given["transactionalId"]
+    try:
+        force_terminate(cluster, transactional_id)
+    except Exception as error:
+        _failed(f"Failed to force terminate transactionalId `{transactional_id}`", error)
+
+
 _ACTIONS: Final = {
     "list": _list,
     "describe": _describe,
     "describe-producers": _describe_producers,
     "abort": _abort,
     "find-hanging": _find_hanging,
+    "forceTerminateTransaction": _force_terminate,
 }

@@ -45,6 +45,7 @@ _CLASSES_MOVED_IN_4 = {
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-acls": "org.apache.kafka.tools.AclCommand",
 }
+_CLASSES_MOVED_IN_4_3 = {"kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments"}
 
 _LOG4J = """\
 log4j.rootLogger=WARN, out
@@ -60,8 +61,10 @@ log4j.logger.org.apache.zookeeper.server.PrepRequestProcessor=INFO
 
 def tool_class(name: str, version: str = DEFAULT_VERSION) -> str:
     """The class behind one of Kafka's script names ("kafka-topics"); a class name is returned as it is."""
-    if int(version.split(".")[0]) >= 4 and name in _CLASSES_MOVED_IN_4:
-        return _CLASSES_MOVED_IN_4[name]
+    known = tuple(map(int, version.split(".")))
+    for since, moved in (((4, 3), _CLASSES_MOVED_IN_4_3), ((4,), _CLASSES_MOVED_IN_4)):
+        if known >= since and name in moved:
+            return moved[name]
     return TOOL_CLASSES.get(name, name)
 
 

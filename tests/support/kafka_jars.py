@@ -15,6 +15,9 @@ from pathlib import Path
 BROKER_VERSIONS = ("3.9.1", "4.1.0")
 """Versions of which we run servers and tools: the last with ZooKeeper, and one of the KRaft-only line."""
 
+TOOLS_VERSION = "4.3.1"
+"""The newest whose tools are published: our commands are as these are."""
+
 CLIENT_VERSIONS = ("0.9.0.1", "0.10.2.2", "1.1.1", "4.4.0")
 """Old versions and the newest, of which only kafka-clients is fetched."""
 
@@ -76,5 +79,5 @@ def _fetch(version: str, folder: Path, profile: str) -> None:
 
 
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or BROKER_VERSIONS + CLIENT_VERSIONS:
+    for wanted in sys.argv[1:] or (*BROKER_VERSIONS, TOOLS_VERSION, *CLIENT_VERSIONS):
         print(jars(wanted), flush=True)

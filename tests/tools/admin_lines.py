@@ -26,6 +26,8 @@ JUSTIFIED = {" +": " "}
 """Its command fills lines with blanks until all are of one length."""
 CLUSTER = table("cluster")
 """For clusters of three brokers."""
+DROPPED = table("dropped-admin")
+"""Flags that Kafka 4 dropped, and 3.9 had."""
 ACLS = table("acls")
 """For brokers that have an authorizer."""
 

@@ -34,6 +34,8 @@ _HERS, _MINE = NAMES = ("xhers", "xmine")
 _LEFT_OUT = re.compile(
     r"^\s+at |^\t\.\.\. \d+ more|WARN \[\w+Client |WARN \[(Consumer|Producer) "
     r"|These configurations .* were supplied|ERROR \[AdminClient .*\] Connection to node"
+    # What it says of its own logging, and of the other form that a file of offsets may have.
+    r"|main ERROR Reconfiguration failed|^com\.fasterxml\.jackson\S+Exception: "
 )
 _END_THEIR_JVM = {"kafka-features", "kafka-transactions", "kafka-producer-perf-test"}
 """Commands that end the process themselves when something is wrong: each needs a JVM of its own."""
@@ -43,6 +45,11 @@ _TRIES = 3
 SETTLE_S = 3.0
 """For how long such a command may print something else: what was changed is not told everywhere at once."""
 PAUSE_S = 0.2
+_LISTS = (
+    r"( only supports operations | takes the following options: | takes one of these options: "
+    r"| takes at most one of these options: |Valid (?:states|types) are: "
+    r"|requires one of the following scenarios: \[|Option combination \"\[)"
+)
 _REPLACED = (
     (r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] ", "[TIME] "),
     (r'^Exception in thread "main" ', ""),
@@ -93,9 +100,10 @@ class Comparison:
         self._in_processes = in_processes
         self.count = 0
 
-    def differences(self, text: str, replaced: Mapping[str, str] | None = None) -> list[str]:
+    def differences(self, text: str, replaced: Mapping[str, str | None] | None = None) -> list[str]:
         """Where both do not print or end the same; [] when nowhere. `replaced` are expressions, and what
-        stands for what they match, for that which must differ in these lines.
+        stands for what they match, for that which must differ in these lines; lines with a match of one that
+        has None are left out.
 
         What differs is tried again from the start: brokers learn of changed settings a little later, and a
         command that asks before that has another answer, whichever of the two it is.
@@ -109,7 +117,7 @@ class Comparison:
                 break
         return found
 
-    def _differences(self, lines: list[Line], replaced: Mapping[str, str]) -> list[str]:
+    def _differences(self, lines: list[Line], replaced: Mapping[str, str | None]) -> list[str]:
         genuine = [self._hers(line) for line in lines]
         found = []
         for line, hers in zip(lines, genuine, strict=True):
@@ -138,7 +146,8 @@ class Comparison:
         arguments = self._filled(line, _HERS)
         if line.tool not in _END_THEIR_JVM:
             return self._tools.run(line.tool, *arguments, stdin=line.stdin)
-        done = java.run(line.tool, *arguments, stdin=line.stdin, check=False)
+        version = self._tools.version
+        done = java.run(line.tool, *arguments, version=version, stdin=line.stdin, check=False)
         return Printed(done.returncode, done.stdout, done.stderr)
 
     def _ours(self, line: Line) -> Printed:
@@ -177,19 +186,27 @@ def _caught(stdin: str) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
             stream.detach()
 
 
-def _neutral(printed: Printed, me: str, replaced: Mapping[str, str]) -> list[str]:
+def _neutral(printed: Printed, me: str, replaced: Mapping[str, str | None]) -> list[str]:
     out, err = (neutral_lines(text, me, replaced) for text in (printed.out, printed.err))
     return [f"exit code {printed.code}", *out, "on stderr:", *err]
 
 
-def neutral_lines(text: str, me: str = _MINE, replaced: Mapping[str, str] | None = None) -> list[str]:
+def neutral_lines(text: str, me: str = _MINE, replaced: Mapping[str, str | None] | None = None) -> list[str]:
     """The lines of an output, without what differs each time, and without the places of stack traces."""
     found = []
+    more = (replaced or {}).items()
     for line in text.replace(me, "MINE").splitlines():
-        if _LEFT_OUT.search(line):
+        if _LEFT_OUT.search(line) or any(new is None and re.search(old, line) for old, new in more):
             continue
-        for pattern, replacement in (*_REPLACED, *(replaced or {}).items()):
-            line = re.sub(pattern, replacement, line)
-        before, listed, operations = line.partition(" only supports operations ")
-        found.append(before + listed + ", ".join(sorted(operations.split(", "))))
+        for pattern, replacement in (*_REPLACED, *more):
+            if replacement is not None:
+                line = re.sub(pattern, replacement, line)
+        found.append(_without_order(line))
     return found
+
+
+def _without_order(line: str) -> str:
+    """Some lists are of Java's sets, which have another order in each of its processes."""
+    before, start, rest = re.split(_LISTS, line, maxsplit=1) if re.search(_LISTS, line) else (line, "", "")
+    listed, end, after = rest.partition('"')
+    return before + start + ", ".join(sorted(item.strip("[]") for item in listed.split(", "))) + end + after

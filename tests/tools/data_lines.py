@@ -29,6 +29,7 @@ TOOLS = (
     "console-producer",
     "console-consumer",
     "perf-tests",
+    "ended-transactions",
 )
 """In their order: dumps are of logs that nothing was written to yet for one of both commands."""
 NUMBERS = "numbers"
@@ -49,6 +50,16 @@ def with_logs(text: str, log_dirs: Sequence[Path]) -> str:
         return next(str(folder / found[1]) for folder in log_dirs if (folder / found[1]).exists())
 
     return re.sub(r"\{log\}/([\w-]+)", place, text)
+
+
+def make_indexes(log_dirs: Sequence[Path]) -> None:
+    """Those of the first segment of alpha-0, empty where there are none yet, as Kafka's command makes them
+    before it says that they are too small.
+    """
+    for folder in log_dirs:
+        for suffix in ("index", "timeindex"):
+            if (folder / "alpha-0").exists():
+                (folder / "alpha-0" / f"{0:020}.{suffix}").touch()
 
 
 def make_numbers(address: str) -> None:

@@ -4,8 +4,6 @@ own do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.support import campaign
@@ -14,12 +12,9 @@ from tests.tools import data_lines
 from tests.tools.compare import Comparison
 from tests.tools.world import Pair, Side
 
-NEWER = "4.1.0"
-"""Whose kafka-consumer-groups ends the rows of its tables, which 3.9 forgot."""
-
 DRAWN = {
     # What takes how long.
-    r"^(\d+) records sent, .*latency.*": r"\1 records sent",
+    r"^(\d+ (?:steady state )?records sent), .*latency.*": r"\1",
     r"^[\d:. -]+, [\d:. -]+, (\d+\.\d+), [\d.]+, (\d+), .*": r"\1, \2",
     r"\t(\d{13}) *\t(\d+) *\t": r"\t\1\tFOR\t",
     # Drawn by lot, or of the machine.
@@ -27,6 +22,8 @@ DRAWN = {
     r"^(null|Tools\$Exited)$": "",
 }
 """What must differ."""
+SAID_SINCE = dict.fromkeys((r"^(Warning: |Option )--\S+ is deprecated", r"^The consumer rebalance protocol"))
+"""What newer ones say of flags that 3.9 has, too."""
 
 
 @pytest.fixture(scope="module", params=["ours", "genuine"] if campaign.enabled() else ["ours"])
@@ -39,6 +36,7 @@ def side(request: pytest.FixtureRequest, pair: Pair) -> Side:
 def files(side: Side, pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("files")
     data_lines.write_files(folder, side.address)
+    data_lines.make_indexes(side.log_dirs)
     return str(folder)
 
 
@@ -49,24 +47,16 @@ def numbers(pair: Pair) -> None:
         data_lines.make_numbers(side.address)
 
 
-@pytest.fixture
-def newer_tools() -> Iterator[JavaTools]:
-    tools = JavaTools(NEWER)
-    yield tools
-    tools.close()
-
-
 @pytest.mark.parametrize("tool", data_lines.TOOLS)
-def test_it_is_as_genuine_ones_are(side: Side, files: str, tool: str) -> None:
-    comparison = Comparison(side.tools, side.address, files)
+def test_it_is_as_genuine_ones_are(side: Side, files: str, newest: JavaTools, tool: str) -> None:
+    comparison = Comparison(newest, side.address, files)
     text = data_lines.with_logs(data_lines.lines(tool), side.log_dirs)
     found = comparison.differences(text, DRAWN)
     assert not found, "\n".join(found)
 
 
-def test_rows_of_moved_offsets_are_as_those_of_newer_ones(
-    side: Side, files: str, newer_tools: JavaTools
-) -> None:
-    comparison = Comparison(newer_tools, side.address, files)
-    found = comparison.differences(data_lines.lines("moved-offsets"))
+def test_flags_that_newer_ones_dropped_are_as_they_were(side: Side, files: str) -> None:
+    comparison = Comparison(side.tools, side.address, files)
+    text = data_lines.with_logs(data_lines.lines("dropped-data"), side.log_dirs)
+    found = comparison.differences(text, {**DRAWN, **SAID_SINCE})
     assert not found, "\n".join(found)
