@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kafka_compat.errors import KafkaError
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
 from kafka_compat.tools.failure import (
@@ -131,10 +131,13 @@ def _listed(cluster: Any, kind: str) -> list[str] | None:
 
 def _named(cluster: Any, kind: str) -> list[str]:
     """Those of the kind that have settings. Raises Failure."""
+    call = "listConfigResources"
     try:
-        answer = cluster.ask(
-            ApiKey.LIST_CONFIG_RESOURCES, "listConfigResources", resource_types=[_RESOURCES[kind]]
-        )
+        (node, *_) = cluster.brokers()
+        if kind != "client-metrics" and cluster.version(node.node_id, ApiKey.LIST_CONFIG_RESOURCES, call) < 1:
+            text = "The v0 ListConfigResources only supports CLIENT_METRICS"
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
+        answer = cluster.ask(ApiKey.LIST_CONFIG_RESOURCES, call, resource_types=[_RESOURCES[kind]])
     except KafkaError as error:
         raise executed(of_client(error)) from None
     if answer.error_code:
