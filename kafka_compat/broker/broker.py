@@ -32,6 +32,7 @@ from kafka_compat.metadata.config_manager import ConfigManager
 from kafka_compat.metadata.topic_overrides import TopicOverrides
 from kafka_compat.network.dispatch import Dispatcher
 from kafka_compat.network.server import Server
+from kafka_compat.network.slow_requests import SlowRequests
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.flusher import Flusher
@@ -153,6 +154,7 @@ class Broker(Generic[M_co]):
         )
         dispatcher = Dispatcher(services, self._stages)
         quotas = QuotasInForce(foundation, services, dispatcher, rates)
+        foundation.configs.on_broker_config_changed.append(SlowRequests(config, dispatcher).obey)
 
         # What is loaded stays, and hardly any of it is in a cycle: the collector would only walk it again and
         # again, which takes longer than the loading where there are very many partitions.

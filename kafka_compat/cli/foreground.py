@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from kafka_compat.cli.log_output import tell
 from kafka_compat.config import BrokerConfig
 
 if TYPE_CHECKING:
@@ -126,9 +127,9 @@ def tell_ready(brokers: Sequence[AnyBroker], http_url: str | None = None, *, as_
     """Print that they serve: a line for each, or one of JSON for all."""
     if not as_json:
         for broker in brokers:
-            print(ready_line(broker), flush=True)
+            tell(broker.config, ready_line(broker))
         if http_url is not None:
-            print(f"HTTP on {http_url}", flush=True)
+            tell(brokers[0].config, f"HTTP on {http_url}")
         return
     import json
 

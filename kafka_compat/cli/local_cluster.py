@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import sys
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,7 @@ from kafka_compat.broker import Broker, StartupError, cluster_broker
 from kafka_compat.cli.foreground import STOP_TIMEOUT_S, tell_ready
 from kafka_compat.cli.http_side import HttpSide, http_side
 from kafka_compat.cli.local_brokers import Tree, broker_configs
+from kafka_compat.cli.log_output import refuse
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.embedded import EmbeddedSession
 
@@ -93,8 +93,7 @@ async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool
     except StartupError as error:
         if side is not None:
             await side.close()
-        print(f"kafka-compat serve: {error}", file=sys.stderr)
-        return 2
+        return refuse(str(error), config)
     tell_ready(cluster.brokers, side.url if side else None, as_json=as_json)
     if side is not None:
         side.serve(cluster.brokers)

@@ -19,17 +19,17 @@ EXIT_REFUSED = 2
 
 
 class Orders(NamedTuple):
-    """What the broker is to be: ["serve", settings, topics, log level]."""
+    """What the broker is to be: ["serve", settings, topics, verbose]."""
 
     settings: dict[str, str]
     topics: tuple[TopicToCreate, ...]
     """Those that it makes when they are not there."""
-    log_level: int
+    verbose: bool
 
     def encode(self) -> Message:
         return [SERVE, *self]
 
     @classmethod
     def decode(cls, message: list[Any]) -> Orders:
-        _, settings, topics, log_level = message
-        return cls(settings, tuple(TopicToCreate(*topic) for topic in topics), log_level)
+        _, settings, topics, verbose = message
+        return cls(settings, tuple(TopicToCreate(*topic) for topic in topics), verbose)

@@ -8,13 +8,12 @@ ends, the other process is gone, and this one stops by itself. Its only argument
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 import sys
 from typing import Any
 
-from kafka_compat.cli import event_loop, foreground
+from kafka_compat.cli import event_loop, foreground, log_output
 from kafka_compat.cli.orders import EXIT_REFUSED, READY, REFUSED, SERVE, STOP, Orders
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.local_link import Link
@@ -48,14 +47,13 @@ class BrokerProcess:
         orders = self._orders
         config = BrokerConfig.from_properties(orders.settings)
         config.create_topics = orders.topics
-        _configure_log(orders.log_level, config.broker_id)
+        log_output.begin(verbose=orders.verbose, broker_id=config.broker_id)
+        log_output.obey(config, verbose=orders.verbose, broker_id=config.broker_id)
         broker = self._broker(config)
 
         def ready() -> None:
             listening = [[name, host, port] for name, (host, port) in broker.addresses.items()]
-            # In one piece: others write to the same place.
-            sys.stdout.write(foreground.ready_line(broker) + "\n")
-            sys.stdout.flush()
+            log_output.tell(config, foreground.ready_line(broker), config.broker_id)
             self._link.send([READY, listening])
 
         try:
@@ -94,12 +92,6 @@ class BrokerProcess:
         if at_once:
             self._stop.told_again.set()
         self._instructed.set()
-
-
-def _configure_log(level: int, broker_id: int) -> None:
-    logging.basicConfig(
-        level=level, format=f"%(asctime)s %(levelname)s broker {broker_id}: %(message)s", stream=sys.stderr
-    )
 
 
 async def _run(connected: socket.socket) -> int:

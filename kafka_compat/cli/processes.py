@@ -18,9 +18,9 @@ import contextlib
 import logging
 import signal
 import socket
-import sys
 
 from kafka_compat.cli.local_brokers import Tree, address, broker_configs
+from kafka_compat.cli.log_output import refuse, tell
 from kafka_compat.cli.restarts import RestartWaits
 from kafka_compat.cli.supervised import End, SupervisedBroker
 from kafka_compat.config import BrokerConfig
@@ -38,23 +38,22 @@ START_TIMEOUT_S = 15.0
 async def serve_processes(config: BrokerConfig, count: int, *, verbose: bool) -> int:
     """Run the brokers until SIGINT or SIGTERM. Returns the exit code."""
     try:
-        return await Supervisor(config, count, logging.INFO if verbose else logging.WARNING).run()
+        return await Supervisor(config, count, verbose=verbose).run()
     except StartupError as error:
-        print(f"kafka-compat serve: {error}", file=sys.stderr)
-        return 2
+        return refuse(str(error), config)
 
 
 class Supervisor:
     """See the rules above."""
 
-    def __init__(self, config: BrokerConfig, count: int, log_level: int) -> None:
+    def __init__(self, config: BrokerConfig, count: int, *, verbose: bool) -> None:
         """Raises StartupError."""
         configs = broker_configs(config, count, config.broker_id)
         for each in configs:
             # Replicas are spread over machines, when several share a ZooKeeper.
             each.static.setdefault("broker.rack", socket.gethostname())
         self._config = config
-        self._brokers = [SupervisedBroker(each, log_level, self._served) for each in configs]
+        self._brokers = [SupervisedBroker(each, self._served, verbose=verbose) for each in configs]
         self._tree: Tree | None = None
         self._is_ready = False
         self._stopping = asyncio.Event()
@@ -145,7 +144,7 @@ class Supervisor:
         if not self._is_ready and all(broker.serves for broker in self._brokers):
             self._is_ready = True
             listening = ",".join(address(*broker.listening[0][1:]) for broker in self._brokers)
-            print(f"{len(self._brokers)} processes ready: {listening}", flush=True)
+            tell(self._config, f"{len(self._brokers)} processes ready: {listening}")
 
     def _refuse(self, broker: SupervisedBroker, end: End) -> None:
         """End the command: a broker could not start."""

@@ -6,14 +6,12 @@ import contextlib
 import logging
 import os
 import resource
-import sys
 from typing import Any
 
-from kafka_compat.cli import arguments, ephemeral, event_loop
+from kafka_compat.cli import arguments, ephemeral, event_loop, log_output
 from kafka_compat.cli.ephemeral import EphemeralFolder
+from kafka_compat.cli.log_output import refuse
 from kafka_compat.config import BrokerConfig, ConfigFileError, load
-
-LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 log = logging.getLogger("kafka_compat")
 
@@ -87,16 +85,16 @@ def add_parser(subparsers: Any) -> None:
         help="when the broker serves, also print the lines by which tools see in the log of a container that "
         "Kafka has started",
     )
-    parser.add_argument("--verbose", action="store_true", help="log what the broker does, not only warnings")
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="log what the broker does, not only warnings: short for --override kafka.compat.log.level=INFO",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until told to stop. Returns the exit code."""
-    logging.basicConfig(
-        level=logging.INFO if args.verbose else logging.WARNING,
-        format=LOG_FORMAT,
-        stream=sys.stderr,
-    )
+    log_output.begin(verbose=args.verbose)
     try:
         overrides = list(args.override)
         if args.port is not None:
@@ -104,14 +102,15 @@ def run(args: argparse.Namespace) -> int:
             overrides[:0] = [f"listeners=PLAINTEXT://127.0.0.1:{args.port}", "advertised.listeners="]
         environment = os.environ if args.env else None
         config = load(args.properties, overrides, environment)
+        log_output.obey(config, verbose=args.verbose)
         contradiction = _contradiction(args, config)
         if contradiction is not None:
-            return _refuse(contradiction)
+            return refuse(contradiction, config)
         folder = _ephemeral_folder(config) if args.ephemeral else None
         if folder is not None and folder.path != _given_log_dirs(config):
             config = load(args.properties, [*overrides, f"log.dirs={folder.path}"], environment)
     except (ConfigFileError, OSError) as error:
-        return _refuse(str(error))
+        return refuse(str(error))
     if args.stop_at_eof:
         ephemeral.end_with_input(folder)
     try:
@@ -208,7 +207,7 @@ async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool) -> i
 
         return await foreground.serve(broker, stop, ready)
     except StartupError as error:
-        return _refuse(str(error))
+        return refuse(str(error), config)
     finally:
         if side is not None:
             await side.close()
@@ -223,8 +222,3 @@ def _warn(config: BrokerConfig) -> None:
     without_effect = config.without_effect
     if without_effect:
         log.warning("Settings without effect in this version: %s", ", ".join(without_effect))
-
-
-def _refuse(message: str) -> int:
-    print(f"kafka-compat serve: {message}", file=sys.stderr)
-    return 2

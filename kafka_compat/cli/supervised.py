@@ -43,7 +43,7 @@ class SupervisedBroker:
     For each life: `launch`, `instruct`, and `end` waits for its end.
     """
 
-    def __init__(self, config: BrokerConfig, log_level: int, on_ready: Callable[[], None]) -> None:
+    def __init__(self, config: BrokerConfig, on_ready: Callable[[], None], *, verbose: bool) -> None:
         """`on_ready` is called each time when a process of it serves."""
         self.broker_id = config.broker_id
         self.listening: list[tuple[str, str, int]] = []
@@ -51,7 +51,7 @@ class SupervisedBroker:
         self._settings = dict(config.static)
         self._hosts = [(listener.name, listener.host) for listener in config.listeners]
         self._session_timeout_ms = config.int("zookeeper.session.timeout.ms")
-        self._log_level = log_level
+        self._verbose = verbose
         self._on_ready = on_ready
         self._process: asyncio.subprocess.Process | None = None
         self._link: Link | None = None
@@ -83,7 +83,7 @@ class SupervisedBroker:
         assert self._link is not None
         if store is not None:
             self._server = StoreServer(store, self._session_timeout_ms, self._link.send)
-        self._link.send(Orders(self._settings, topics, self._log_level).encode())
+        self._link.send(Orders(self._settings, topics, self._verbose).encode())
 
     def tell_to_stop(self, *, at_once: bool = False) -> None:
         """Have it stop, if there is a process; `at_once`: not to wait for successors."""

@@ -40,6 +40,7 @@ from kafka_compat.coordination.metadata_store import ConnectionLost, MetadataSto
 from kafka_compat.coordination.metadata_store import Event as StoreEvent
 from kafka_compat.coordination.model import BrokerInfo, TopicState
 from kafka_compat.long_work import LongWork
+from kafka_compat.metadata import topic_log
 from kafka_compat.metadata.topic_nodes import new_topic_id
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest
@@ -363,6 +364,7 @@ class ControllerTerm:
                 await self._persist(partial(nodes.write_topic, topic, version, keeps_added=keeps_added))
             case effects.DeleteTopicNodes(name, version):
                 await self._persist(partial(nodes.delete_topic, name, version))
+                topic_log.deleted(name)
             case effects.ClearDeletions(topics, version):
                 await self._persist(partial(nodes.clear_deletions, topics, version))
             case effects.ClearPreferredElection(version):

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from kafka_compat.coordination.controller_model import NO_EPOCH
+from kafka_compat.coordination.controller_model import EPOCH_DURING_DELETE, NO_EPOCH
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import Steps, Turn
+from kafka_compat.metadata import topic_log
 from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from kafka_compat.protocol.messages.stop_replica import StopReplicaRequest
 from kafka_compat.replication.partition import Partition
@@ -64,17 +65,28 @@ class ReplicaStates:
     def apply(self, request: LeaderAndIsrRequest) -> Steps[dict[Key, ErrorCode]]:
         """Lead and follow what the request says; the outcome of each partition."""
         outcomes: dict[Key, ErrorCode] = {}
+        begun: list[Key] = []
+        ended: list[Key] = []
         for topic, topic_id, state in states_of(request):
             key = (topic, state.partition_index)
             try:
-                outcomes[key] = self._apply(topic, topic_id, state)
+                outcomes[key] = self._apply(topic, topic_id, state, begun, ended)
             except Exception:
                 log.exception("LeaderAndIsr of %s-%d failed", *key)
                 outcomes[key] = ErrorCode.UNKNOWN_SERVER_ERROR
             yield None
+        topic_log.leads_from_now_on(self._local_id, begun)
+        topic_log.leads_no_more(self._local_id, ended)
         return outcomes
 
-    def _apply(self, topic: str, topic_id: UUID, state: LeaderAndIsrPartitionState) -> ErrorCode:
+    def _apply(
+        self,
+        topic: str,
+        topic_id: UUID,
+        state: LeaderAndIsrPartitionState,
+        begun: list[Key],
+        ended: list[Key],
+    ) -> ErrorCode:
         index = state.partition_index
         held = self._replicas.get(topic, index)
         if held is not None:
@@ -94,8 +106,10 @@ class ReplicaStates:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if held.is_leader and not was_leader:
             self._leaderships.leading(topic, index)
+            begun.append((topic, index))
         elif was_leader and not held.is_leader:
             self._leaderships.stopping(topic, index)
+            ended.append((topic, index))
         return ErrorCode.NONE
 
     def _lead(self, topic: str, topic_id: UUID, state: LeaderAndIsrPartitionState) -> Partition | None:
@@ -138,6 +152,7 @@ class ReplicaStates:
         """
         outcomes: dict[Key, ErrorCode] = {}
         deleted: list[Key] = []
+        ended: list[Key] = []
         for topic, index, leader_epoch, delete in stops_of(request):
             if turn is not None:
                 await turn.pause_if_due()
@@ -148,6 +163,8 @@ class ReplicaStates:
                 continue
             if held is not None and held.is_leader:
                 self._leaderships.stopping(topic, index)
+                if leader_epoch != EPOCH_DURING_DELETE:
+                    ended.append(key)
             try:
                 if delete:
                     deleted.append(key)
@@ -157,6 +174,7 @@ class ReplicaStates:
             except Exception:
                 log.exception("StopReplica of %s-%d failed", topic, index)
                 outcomes[key] = ErrorCode.KAFKA_STORAGE_ERROR
+        topic_log.leads_no_more(self._local_id, ended)
         for key, error in (await self._replicas.delete_all(deleted, turn)).items():
             log.error("StopReplica of %s-%d: %s", *key, error)
             outcomes[key] = ErrorCode.KAFKA_STORAGE_ERROR

@@ -31,7 +31,7 @@ from kafka_compat.coordination.model import TopicState
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode, KafkaError
 from kafka_compat.membership.foundation import Foundation
-from kafka_compat.metadata import topic_rules
+from kafka_compat.metadata import topic_log, topic_rules
 from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, may_collide
 from kafka_compat.metadata.topic_nodes import describe_partitions, new_topic_id
@@ -172,6 +172,7 @@ class ClusterTopics:
                 charge(len(replicas))
             with store_failures_told(ErrorCode.NOT_CONTROLLER):
                 await self._write(TopicState(name, new_topic_id(), replicas), configs)
+            topic_log.made(name, replicas)
         await self._until(lambda: self._all_led(name, len(replicas)), timeout_ms)
         return self._metadata.topics[name]
 
@@ -270,6 +271,7 @@ class ClusterTopics:
             except BadVersion:
                 problem = f"The topic '{name}' was changed at the same time."
                 raise KafkaError(ErrorCode.INVALID_REQUEST, problem) from None
+            topic_log.extended(name, len(present), added)
         await self._until(lambda: self._all_led(name, count), timeout_ms)
 
     async def delete(self, name: str, timeout_ms: int = CHANGE_TIMEOUT_MS) -> None:

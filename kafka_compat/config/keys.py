@@ -83,6 +83,8 @@ class ConfigKey(NamedTuple):
             kind += f", or {special}" if special else ""
         elif self.rule == "version":
             kind = "a version such as 3.9-IV0"
+        elif self.rule == "log-levels":
+            kind = "levels such as INFO,kafka_compat.cluster=DEBUG"
         return f"expected {kind}" + (f", for example {self.default}" if self.default else "")
 
     def parse(self, text: str) -> Value:
@@ -147,6 +149,13 @@ class ConfigKey(NamedTuple):
         elif head == "non-empty":
             if not value:
                 raise self.refuse(text, "String must be non-empty")
+        elif head == "log-levels":
+            from .logger_levels import parse_levels
+
+            try:
+                parse_levels(text)
+            except ValueError as error:
+                raise self.refuse(text, str(error)) from error
         elif head == "throttled-replicas":
             joined = ",".join(value) if isinstance(value, list) else ""
             if joined and not re.fullmatch(_THROTTLED, joined):

@@ -1,4 +1,6 @@
-"""The levels of the process's loggers under log4j's names, for Kafka's tools (KIP-412)."""
+"""The levels of the process's loggers, by Kafka's names for levels: those that a setting gives at the start,
+and those that Kafka's tools give while it runs (KIP-412).
+"""
 
 import logging
 from collections.abc import Mapping
@@ -6,6 +8,9 @@ from collections.abc import Mapping
 from kafka_compat.errors import ErrorCode, KafkaError
 
 ROOT = "root"
+OURS = "kafka_compat"
+ALIAS = "kafka"
+"""What those who come from Kafka call all loggers of the broker itself."""
 _LEVELS = {
     "TRACE": 5,
     "DEBUG": logging.DEBUG,
@@ -16,46 +21,67 @@ _LEVELS = {
 }
 
 
-class LoggerLevels:
-    """Reads and sets the levels. They belong to the process and are forgotten with it."""
-
-    def levels(self) -> dict[str, str]:
-        """The effective level of every logger that exists, the root's first."""
-        names = sorted(
-            name
-            for name, logger in logging.Logger.manager.loggerDict.items()
-            if isinstance(logger, logging.Logger)
-        )
-        return {ROOT: _name(logging.getLogger().level)} | {
-            name: _name(logging.getLogger(name).getEffectiveLevel()) for name in names
-        }
-
-    def check(self, levels: Mapping[str, str | None]) -> None:
-        """KafkaError unless every logger exists and can have its level; None is the level of its parent."""
-        known = self.levels()
-        for name, level in levels.items():
-            if name not in known:
-                raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
-            if level is None and name == ROOT:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST, "Removing the log level of the root logger is not allowed"
-                )
-            if level is not None and level not in _LEVELS:
-                raise KafkaError(
-                    ErrorCode.INVALID_CONFIG,
-                    f"Cannot set the log level of {name} to {level} as it is not a supported log level. "
-                    f"Valid log levels are {', '.join(sorted(_LEVELS))}",
-                )
-
-    def set(self, levels: Mapping[str, str | None]) -> None:
-        """Let loggers have these levels."""
-        for name, level in levels.items():
-            logger = logging.getLogger(None if name == ROOT else name)
-            logger.setLevel(logging.NOTSET if level is None else _LEVELS[level])
-
-
-def _name(level: int) -> str:
+def level_name(level: int) -> str:
+    """A level of `logging` by Kafka's name."""
     for name, number in _LEVELS.items():
         if level <= number:
             return name
     return "FATAL"
+
+
+def parse_levels(text: str) -> dict[str, str]:
+    """Of `INFO,kafka_compat.cluster=DEBUG`: levels by logger, one without a logger is the root's. ValueError
+    says what is wrong.
+    """
+    levels: dict[str, str] = {}
+    for item in filter(None, (item.strip() for item in text.split(","))):
+        name, equals, level = item.rpartition("=")
+        name, level = name.strip() or ROOT, level.strip().upper()
+        if level not in _LEVELS or (equals and not item.partition("=")[0].strip()):
+            raise ValueError(f"{item} is not LEVEL or LOGGER=LEVEL, with one of {', '.join(_LEVELS)}")
+        levels[name] = level
+    return levels
+
+
+class LoggerLevels:
+    """Reads and sets the levels. They belong to the process and are forgotten with it."""
+
+    def levels(self) -> dict[str, str]:
+        """The effective level of every logger that exists, and of the packages of ours that have some; the
+        root's first.
+        """
+        found = logging.Logger.manager.loggerDict
+        names = [
+            name
+            for name, logger in list(found.items())
+            if isinstance(logger, logging.Logger) or name == OURS or name.startswith(OURS + ".")
+        ]
+        return {ROOT: level_name(logging.getLogger().level)} | {
+            name: level_name(_logger(name).getEffectiveLevel()) for name in sorted({ALIAS, OURS, *names})
+        }
+
+    def check(self, name: str, level: str | None) -> None:
+        """KafkaError unless the logger exists and can have the level; None is that of its parent."""
+        if name not in self.levels():
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
+        if level is None and name == ROOT:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "Removing the log level of the root logger is not allowed"
+            )
+        if level is not None and level not in _LEVELS:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"Cannot set the log level of {name} to {level} as it is not a supported log level. "
+                f"Valid log levels are {', '.join(sorted(_LEVELS))}",
+            )
+
+    def set(self, levels: Mapping[str, str | None]) -> None:
+        """Let loggers have these levels, also those that are not there yet."""
+        for name, level in levels.items():
+            _logger(name).setLevel(logging.NOTSET if level is None else _LEVELS[level])
+
+
+def _logger(name: str) -> logging.Logger:
+    if name == ROOT:
+        return logging.getLogger()
+    return logging.getLogger(OURS if name == ALIAS else name)

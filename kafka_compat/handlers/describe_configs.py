@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_compat.config.synonyms import ConfigEntry
+from kafka_compat.config.synonyms import ConfigEntry, ConfigSource
 from kafka_compat.error_mapping import config_message, told_as
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import config_refusal
@@ -90,8 +90,8 @@ async def _describe(
 def _result(
     entry: ConfigEntry, include_synonyms: bool, include_documentation: bool
 ) -> DescribeConfigsResourceResult:
-    documentation = None
-    if include_documentation:
+    documentation = "" if entry.source is ConfigSource.DYNAMIC_BROKER_LOGGER else None
+    if include_documentation and documentation is None:
         from kafka_compat.config.documentation import document
 
         documentation = document(entry.name)

@@ -12,7 +12,7 @@ from kafka_compat.coordination.model import TopicState
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.membership.foundation import Foundation
 from kafka_compat.membership.lone_topics import LoneTopics
-from kafka_compat.metadata import topic_rules
+from kafka_compat.metadata import topic_log, topic_rules
 from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.metadata.topic_nodes import describe_partitions, new_topic_id
 from kafka_compat.replication.disk_work import finished
@@ -103,6 +103,7 @@ class LoneForks:
             await self._topics.drop(name)
             raise
         await self._store.delete_tree(znodes.delete_topic_path(name))
+        topic_log.made(name, state.replicas)
         return made
 
     def _fork(self, source: str, name: str, index: int, topic_id: UUID, epoch: int) -> Log:

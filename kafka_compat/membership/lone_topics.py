@@ -37,7 +37,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.membership.found_logs import Adopted, set_strays_aside
 from kafka_compat.membership.foundation import Foundation
 from kafka_compat.membership.topic_settings import TopicSettings
-from kafka_compat.metadata import topic_rules
+from kafka_compat.metadata import topic_log, topic_rules
 from kafka_compat.metadata.cache import PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.topic_nodes import (
     FIRST_CONTROLLER_EPOCH,
@@ -117,11 +117,21 @@ class LoneTopics:
         for topic, partitions in dropped.items():
             # Groups are known only now.
             self._leaderships.deleted(topic, partitions)
+            topic_log.deleted(topic)
         await self.note_offline(
             (topic.name, partition.partition)
             for topic in found
             for partition in topic.partitions
             if self._replicas.get(topic.name, partition.partition) is None
+        )
+        topic_log.leads_from_now_on(
+            self._metadata.local_id,
+            [
+                (topic.name, partition.partition)
+                for topic in found
+                for partition in topic.partitions
+                if self._replicas.get(topic.name, partition.partition) is not None
+            ],
         )
 
     async def note_offline(self, lost: Iterable[tuple[str, int]]) -> None:
@@ -288,6 +298,7 @@ class LoneTopics:
         await self.lead_all(metadata, is_new=True)
         await self.tell_leading(metadata)
         await self._check_made(metadata)
+        topic_log.made(name, replicas)
         return metadata
 
     async def _check_made(self, topic: TopicMetadata) -> None:
@@ -379,6 +390,7 @@ class LoneTopics:
             extended = TopicMetadata(name, known.topic_id, known.partitions + describe_partitions(added))
             await self.lead_all(extended, is_new=True, first=len(known.partitions))
             await self.tell_leading(extended, first=len(known.partitions))
+            topic_log.extended(name, len(known.partitions), added)
 
     # --- delete
 
@@ -390,6 +402,7 @@ class LoneTopics:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             await self._store.put(znodes.delete_topic_path(name), None)
             await self.drop(name)
+            topic_log.deleted(name)
 
     async def drop(self, name: str) -> list[int]:
         """Forget a topic, all of which goes; the partitions that it had."""

@@ -319,8 +319,9 @@ class ConfigManager:
                     f"{verb} operation is not allowed for the BROKER_LOGGER resource",
                 )
             check_operation(change)
-            levels[change.name] = change.value if change.operation == Operation.SET else None
-        self._loggers.check(levels)
+            level = change.value if change.operation == Operation.SET else None
+            self._loggers.check(change.name, level)
+            levels[change.name] = level
         if not validate_only:
             self._loggers.set(levels)
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -28,7 +29,7 @@ from kafka_compat.network.codec_thread import ELEMENTS_ON_LOOP_MAX, CodecThread
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import SPARE_BYTES_MAX
 from kafka_compat.network.request import HasLongWork, RequestContext
-from kafka_compat.network.stages import Quota, Sent, StagedContext, Stages
+from kafka_compat.network.stages import Account, Quota, Sent, Served, StagedContext, Stages
 from kafka_compat.protocol import codec
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.buffers import TooLong
@@ -69,6 +70,9 @@ class Dispatcher:
         """`stages` are what requests go through beside their handlers, if anything."""
         self._services = services
         self._stages = stages
+        self._accounts: list[Account] = []
+        if stages is not None and stages.account is not None:
+            self._accounts.append(stages.account)
         self._apis: dict[int, Api] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._codec_thread = CodecThread()
@@ -88,7 +92,26 @@ class Dispatcher:
     def set_quota(self, quota: Quota | None, sent: Sent | None = None) -> None:
         """Have requests that come from now on go through this stage, or through none."""
         before = self._stages or Stages()
-        stages = Stages(quota, before.account, sent, before.faults)
+        self._set_stages(Stages(quota, before.account, sent, before.faults))
+
+    def add_account(self, account: Account) -> None:
+        """Have requests that come from now on counted by this, too."""
+        self._accounts.append(account)
+        self._accounts_changed()
+
+    def remove_account(self, account: Account) -> None:
+        """Have it count no more."""
+        self._accounts.remove(account)
+        self._accounts_changed()
+
+    def _accounts_changed(self) -> None:
+        before = self._stages or Stages()
+        account = self._accounts[0] if len(self._accounts) == 1 else None
+        if len(self._accounts) > 1:
+            account = partial(_all_count, tuple(self._accounts))
+        self._set_stages(Stages(before.quota, account, before.sent, before.faults))
+
+    def _set_stages(self, stages: Stages) -> None:
         self._stages = stages if stages.any else None
         for api in self._apis.values():
             api.function = api.handler if self._stages is None else self._stages.guarded(api.handler)
@@ -353,6 +376,11 @@ class Dispatcher:
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
         self._codec_thread.close()
+
+
+def _all_count(accounts: tuple[Account, ...], served: Served) -> None:
+    for account in accounts:
+        account(served)
 
 
 def _is_steps(response: Any) -> bool:

@@ -53,6 +53,7 @@ log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.Target=System.err
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
+log4j.logger.kafka=WARN
 log4j.logger.kafka.server.KafkaServer=INFO
 log4j.logger.kafka.server.KafkaRaftServer=INFO
 log4j.logger.org.apache.zookeeper.server.PrepRequestProcessor=INFO

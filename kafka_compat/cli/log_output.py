@@ -1,0 +1,77 @@
+"""How a process writes its log, to standard error, and what it tells of itself on standard output.
+
+Text has one line for each message, and a traceback below it; whatever clients put into names cannot make a
+line of its own. With kafka.compat.log.format=json each line is an object (json_log.py), also those on
+standard output.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from kafka_compat.config import BrokerConfig
+from kafka_compat.config.logger_levels import LoggerLevels, parse_levels
+
+LEVEL, FORMAT = "kafka.compat.log.level", "kafka.compat.log.format"
+
+log = logging.getLogger("kafka_compat")
+
+
+class TextFormatter(logging.Formatter):
+    """One line for each message."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        if not record.message.isprintable():
+            record.message = "".join(
+                one if one.isprintable() else one.encode("unicode_escape").decode() for one in record.message
+            )
+        return super().formatMessage(record)
+
+
+def begin(*, verbose: bool, broker_id: int | None = None) -> None:
+    """Write warnings, or with `verbose` what the broker does, as text to standard error. `broker_id`: of a
+    process that writes to the same place as others.
+    """
+    whose = "" if broker_id is None else f"broker {broker_id}: "
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(TextFormatter(f"%(asctime)s %(levelname)s {whose}%(message)s"))
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])
+
+
+def obey(config: BrokerConfig, *, verbose: bool, broker_id: int | None = None) -> None:
+    """Write as these settings say, from now on; with `verbose` at least what the broker does."""
+    LoggerLevels().set(parse_levels(config.str(LEVEL) or ""))
+    if verbose:
+        logging.root.setLevel(min(logging.root.level, logging.INFO))
+    if is_json(config):
+        from kafka_compat.cli import json_log
+
+        for handler in logging.root.handlers:
+            handler.setFormatter(json_log.JsonFormatter(broker_id))
+        json_log.catch_uncaught()
+
+
+def is_json(config: BrokerConfig) -> bool:
+    """Whether lines are objects."""
+    return config.str(FORMAT) == "json"
+
+
+def tell(config: BrokerConfig, text: str, broker_id: int | None = None) -> None:
+    """Print what whoever started the process waits for."""
+    if is_json(config):
+        from kafka_compat.cli import json_log
+
+        text = json_log.line(text, broker_id)
+    # In one piece: others may write to the same place.
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def refuse(message: str, config: BrokerConfig | None = None) -> int:
+    """Say why there will be no broker. Returns the exit code."""
+    if config is not None and is_json(config):
+        log.critical("%s", message)
+    else:
+        print(f"kafka-compat serve: {message}", file=sys.stderr)
+    return 2

@@ -1,0 +1,68 @@
+"""From which level on a broker writes: settings at its start, kafka-configs while it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import StartBroker
+from tests.logs.reading import lines_with, make_topic, wait_for
+from tests.support import java
+from tests.support.servers import KafkaCompatBroker, run_kafka_compat
+
+LOGGERS = ("--entity-type", "broker-loggers", "--entity-name", "1")
+STORAGE = "kafka_compat.storage"
+
+
+def configs(broker: KafkaCompatBroker, *arguments: str) -> str:
+    """What our kafka-configs prints for its loggers."""
+    ran = run_kafka_compat("configs", "--bootstrap-server", broker.address, *LOGGERS, *arguments)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def levels(broker: KafkaCompatBroker) -> dict[str, str]:
+    """Logger and level, as Kafka's tools show them."""
+    shown = configs(broker, "--describe")
+    return dict(line.split()[0].split("=") for line in shown.splitlines() if line.startswith("  "))
+
+
+def test_a_broker_tells_of_warnings_alone_unless_it_is_asked(start_broker: StartBroker) -> None:
+    broker = start_broker()
+    make_topic(broker, "orders")
+    found = levels(broker)
+    assert found["root"] == found["kafka"] == found["kafka_compat"] == found[STORAGE] == "WARN"
+    assert broker.log.read_text().count("\n") == 1, "the line that says that it is ready"
+
+
+def test_levels_of_the_settings(start_broker: StartBroker) -> None:
+    broker = start_broker({"kafka.compat.log.level": f"error, kafka=info,{STORAGE} = DEBUG"})
+    found = levels(broker)
+    assert found["root"] == found["asyncio"] == "ERROR"
+    assert found["kafka"] == found["kafka_compat"] == found["kafka_compat.network.server"] == "INFO"
+    assert found[STORAGE] == found[f"{STORAGE}.log_dirs"] == "DEBUG"
+
+
+@pytest.mark.parametrize(("given", "in_force"), [("ERROR", "INFO"), ("DEBUG", "DEBUG")])
+def test_verbose_means_info_at_least(tmp_path: Path, given: str, in_force: str) -> None:
+    broker = KafkaCompatBroker(tmp_path, {"kafka.compat.log.level": given}, arguments=["--verbose"])
+    broker.start()
+    try:
+        assert levels(broker)["root"] == in_force
+    finally:
+        broker.stop()
+
+
+def test_levels_change_while_the_broker_runs(start_broker: StartBroker) -> None:
+    """By Kafka's own tool, for our name of all of our loggers, Kafka's, and a package."""
+    broker = start_broker()
+    for name in ("kafka_compat", "kafka", "kafka_compat.metadata"):
+        given = ("kafka-configs", "--bootstrap-server", broker.address, *LOGGERS, "--alter")
+        assert "Completed updating" in java.run(*given, "--add-config", f"{name}=INFO").stdout
+        make_topic(broker, f"with-{name}")
+        wait_for(broker, f"with-{name}")
+        assert "Completed updating" in java.run(*given, "--delete-config", name).stdout
+        assert levels(broker)[name] == "WARN"
+        make_topic(broker, f"without-{name}")
+    assert not lines_with(broker, "without-")

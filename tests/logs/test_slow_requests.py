@@ -1,0 +1,90 @@
+"""Slow requests are told in the log, not more than a line in a second."""
+
+from __future__ import annotations
+
+import re
+
+from confluent_kafka import Consumer, Producer
+
+from kafka_compat.network.slow_requests import SETTING
+from kafka_compat.testing import KafkaBroker
+from tests.conftest import StartBroker
+from tests.logs.reading import lines_with, make_topic, wait_for
+from tests.support.process import wait_until
+from tests.support.servers import KafkaCompatBroker, run_kafka_compat
+
+
+def produce(address: str, count: int = 1, **settings: object) -> None:
+    given = {"bootstrap.servers": address, "client.id": "till", "linger.ms": 0, "log_level": 0, **settings}
+    producer = Producer(given)
+    for _ in range(count):
+        producer.produce("orders", b"x")
+        assert producer.flush(20) == 0
+
+
+def consume(address: str, count: int, group: str = "g") -> None:
+    consumer = Consumer(
+        {"bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest", "log_level": 0}
+    )
+    consumer.subscribe(["orders"])
+    for _ in range(count):
+        assert consumer.poll(20) is not None
+    # A fetch for which nothing is there: it waits.
+    assert consumer.poll(0.8) is None
+    consumer.close()
+
+
+def set_threshold(broker: KafkaCompatBroker, change: str) -> None:
+    named = ("--entity-type", "brokers", "--entity-name", "1", "--alter", change)
+    ran = run_kafka_compat("configs", "--bootstrap-server", broker.address, *named)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_a_healthy_broker_says_nothing(start_broker: StartBroker) -> None:
+    """With the setting as well as without, as long as nothing takes so long: fetches and groups wait."""
+    for settings in ({}, {SETTING: "600"}):
+        broker = start_broker({**settings, "group.initial.rebalance.delay.ms": "700"})
+        make_topic(broker, "orders")
+        produce(broker.address, 20)
+        consume(broker.address, 20)
+        assert not lines_with(broker, "slow request")
+
+
+def test_the_threshold_changes_while_the_broker_runs(start_broker: StartBroker) -> None:
+    """Of many that are slow the first is told at once, the others once a second in one line."""
+    broker = start_broker()
+    make_topic(broker, "orders")
+    produce(broker.address)
+    assert not lines_with(broker, "slow request")
+    set_threshold(broker, f"--add-config={SETTING}=0")
+    produce(broker.address, 50)
+    told = wait_for(broker, "more slow requests")
+    first = lines_with(broker, "A slow request")[0]
+    assert re.search(
+        r"WARNING A slow request: \w+ v\d+ of client \S+ \(User:ANONYMOUS\) from 127\.0\.0\.1, listener "
+        r"PLAINTEXT, took \d+ ms, \d+ bytes in and \d+ out$",
+        first,
+    )
+    left_out = sum(int(line.split(" more slow")[0].split()[-1]) for line in told)
+    assert left_out + len(lines_with(broker, "A slow request")) >= 50
+    set_threshold(broker, f"--delete-config={SETTING}")
+    before = broker.log.read_text()
+    produce(broker.address, 50)
+    assert len(broker.log.read_text()) - len(before) < 1000, "at most the last line of before"
+
+
+def test_what_took_how_long_is_told() -> None:
+    """A consumer's poll may be as long as it says; what is answered late is slow."""
+    with KafkaBroker({SETTING: "300"}) as broker:
+        broker.create_topic("orders")
+        produce(broker.bootstrap_servers)
+        consume(broker.bootstrap_servers, 1)
+        assert "slow request" not in broker.log
+        for api in ("Produce", "Fetch"):
+            broker.control.fault(api=api, delay_ms=1500, count=1)
+        produce(broker.bootstrap_servers)
+        consume(broker.bootstrap_servers, 2, "another")
+        wait_until(lambda: "Fetch" in broker.log, 10, "a slow fetch", 0.02)
+        told = re.findall(r"(Produce|Fetch) v\d+ of client (\S+) .* took (\d+) ms", broker.log)
+        assert [(api, client) for api, client, _ in told] == [("Produce", "till"), ("Fetch", "rdkafka")]
+        assert all(1500 <= int(took_ms) < 3000 for _, _, took_ms in told)
