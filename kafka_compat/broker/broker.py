@@ -14,11 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
-from kafka_compat.broker import data_folders, limits
+from kafka_compat.broker import access, data_folders, limits
 from kafka_compat.broker.addresses import Addresses
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
 from kafka_compat.broker.quotas_in_force import QuotasInForce
 from kafka_compat.broker.services import BrokerServices, M_co
+from kafka_compat.broker.stop_log import StopLog
 from kafka_compat.clock import Clock, SystemClock
 from kafka_compat.config import BrokerConfig, ConfigError, Listener, TopicToCreate
 from kafka_compat.coordination.model import BrokerInfo, Endpoint
@@ -163,11 +164,11 @@ class Broker(Generic[M_co]):
         try:
             await membership.note_changes()
             await self._read_settings(foundation, made)
-            await self._read_delegation_tokens(foundation)
+            await access.read_delegation_tokens(services, foundation, self._tasks)
             if entrances is not None:
                 entrances.delegation_tokens = services.delegation_tokens
                 await entrances.open(foundation, self._tasks)
-            await self._read_acls(foundation)
+            await access.read_acls(services, foundation, self._tasks)
             await quotas.load()
             report = data_folders.load(log_dirs, keep_gaps=opened.may_lack_topics)
             await membership.take_up(report)
@@ -182,7 +183,7 @@ class Broker(Generic[M_co]):
             lambda _: limits.limit_connections(config, server, rates)
         )
         await membership.settle()
-        self._keep_removing_delegation_tokens(foundation.metadata)
+        access.keep_removing_delegation_tokens(services, foundation, self._tasks)
 
         maintenance = Maintenance(
             config,
@@ -278,39 +279,6 @@ class Broker(Generic[M_co]):
         configs.on_broker_config_changed.append(lambda _: topic_settings.apply_broker_defaults())
         await topic_settings.read_all()
 
-    async def _read_acls(self, foundation: Foundation) -> None:
-        if self.config.authorizer is None:
-            return
-        from kafka_compat.security.acls import made
-
-        now_ms = foundation.clock.now_ms
-        services = self.services
-        services.authorizer, services.acls = await made.make(
-            self.config.authorizer, foundation.store, self._tasks, now_ms
-        )
-
-    async def _read_delegation_tokens(self, foundation: Foundation) -> None:
-        key = self.config.delegation_token_key
-        if key is None:
-            return
-        from kafka_compat.security.tokens import made
-
-        self.services.delegation_tokens = await made.make(
-            self.config, key, foundation.store, self._tasks, foundation.clock.now_ms
-        )
-
-    def _keep_removing_delegation_tokens(self, metadata: MetadataCache) -> None:
-        tokens = self.services.delegation_tokens
-        if tokens is None:
-            return
-
-        def is_controller() -> bool:
-            return metadata.controller_id == metadata.local_id
-
-        interval_s = self.config.int("delegation.token.expiry.check.interval.ms") / 1000
-        work = partial(tokens.keep_removing, is_controller, interval_s)
-        self._tasks.spawn("removing delegation tokens that have expired", work, OnFailure.RESTART)
-
     def _registration(self, addresses: Addresses) -> BrokerInfo:
         protocols = {listener.name: listener.security_protocol for listener in self.config.listeners}
         endpoints = (
@@ -383,12 +351,20 @@ class Broker(Generic[M_co]):
         running, self._running = self._running, None
         if running is None:
             return
+        stop_log = StopLog(self.broker_id, self._clock.monotonic_ms)
         if controlled:
             await self.membership.hand_over()
         await self.membership.leave()
         running.server.stop_accepting()
+        stop_log.done("it accepts no more connections")
+        connections = len(running.server.connections)
         await self._stop_serving(running)
-        running.foundation.log_dirs.close(self.services.replicas.high_watermarks())
+        stop_log.done(f"upkeep has ended, and {connections} connections are closed")
+        log_dirs = running.foundation.log_dirs
+        count = len(log_dirs.logs)
+        log_dirs.close(self.services.replicas.high_watermarks())
+        stop_log.done(f"{count} logs are on disk")
+        stop_log.over()
 
     async def start_anew(self, change: Callable[[], None]) -> None:
         """Forget all that this broker holds as a kill does, `change` its data folders, and start on what is

@@ -69,6 +69,7 @@ async def serve(
     if not stop.told.is_set():
         on_ready()
         await stopping
+    log.info("Broker %d is to stop", broker.broker_id)
     if hands_over and not failed:
         await _hand_over(broker, stop)
     try:

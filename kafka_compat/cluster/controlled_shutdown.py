@@ -28,6 +28,8 @@ async def hand_over(
 ) -> None:
     """Ask until nothing is led here that another broker could lead, or the tries are used up."""
     request = ControlledShutdownRequest(broker_id=config.broker_id, broker_epoch=broker_epoch)
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
     backoff_s = config.int("controlled.shutdown.retry.backoff.ms") / 1000
     for attempt in range(config.int("controlled.shutdown.max.retries")):
         if attempt:
@@ -40,6 +42,8 @@ async def hand_over(
         elif not response.remaining_partitions:
             # Else the new leaders would hear of it from the next controller.
             await service.told(TELL_S)
+            took_ms = int((loop.time() - began_s) * 1000)
+            log.info("Broker %d stops: others lead what it led (%d ms)", config.broker_id, took_ms)
             return
         else:
             log.warning("nobody can take over %d partitions", len(response.remaining_partitions))

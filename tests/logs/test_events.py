@@ -1,0 +1,147 @@
+"""What an operator reads at INFO: each thing once, with names and numbers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from confluent_kafka import Consumer, ElectionType, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from tests.conftest import StartBroker
+from tests.logs.reading import lines_with, make_topic, wait_for
+from tests.processes.command import Command
+from tests.support.process import wait_until
+from tests.support.servers import Server
+
+INFO = {"kafka.compat.log.level": "INFO"}
+
+
+def member(server: Server, group: str = "shop") -> Consumer:
+    consumer = Consumer({"bootstrap.servers": server.address, "group.id": group, "log_level": 0})
+    consumer.subscribe(["orders"])
+    return consumer
+
+
+def join(*consumers: Consumer) -> None:
+    """Poll until each has a partition."""
+    while not all(consumer.assignment() for consumer in consumers):
+        for consumer in consumers:
+            consumer.poll(0.02)
+
+
+def test_the_life_of_a_topic(start_broker: StartBroker) -> None:
+    broker = start_broker(INFO)
+    make_topic(broker, "orders", 3)
+    admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
+    admin.create_partitions([NewPartitions("orders", 5)])["orders"].result(20)
+    producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
+    producer.produce("of-first-use", b"x")
+    assert producer.flush(20) == 0
+    broker.restart()
+    admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
+    admin.delete_topics(["orders"])["orders"].result(20)
+    wait_for(broker, "is deleted")
+    told = [line.split(" INFO ")[1] for line in lines_with(broker, "INFO Topic ")]
+    assert told == [
+        "Topic orders is made: 3 partitions, 1 replica each",
+        "Topic orders has 5 partitions now, 2 more",
+        "Topic of-first-use is made: 1 partition, 1 replica each",
+        "Topic orders is deleted",
+    ]
+    [leads] = lines_with(broker, "leads from now on")
+    assert leads.endswith(
+        "Broker 1 leads from now on 6 partitions: "
+        "of-first-use-0, orders-0, orders-1, orders-2, orders-3, orders-4"
+    )
+
+
+def test_rebalances_say_which_generation_of_how_many_members_and_why(start_broker: StartBroker) -> None:
+    broker = start_broker(INFO)
+    make_topic(broker, "orders", 2)
+    first = member(broker)
+    join(first)
+    second = member(broker)
+    join(first, second)
+    wait_for(broker, "has 2 members")
+    second.close()
+    while len(first.assignment()) < 2:
+        first.poll(0.02)
+    first.close()
+    wait_for(broker, "is empty")
+    told = [line.split("group shop: ")[1] for line in lines_with(broker, "group shop: ")]
+    reasons = [line for line in told if line.startswith("preparing")]
+    assert len(reasons) == len(told) - len(reasons), "each generation has a line of why, and one of what"
+    assert reasons[0].startswith(
+        "preparing to rebalance in state Empty with generation 0: adding new member "
+    )
+    assert any("adding new member" in line and "generation 1" in line for line in reasons)
+    assert any(re.search(r"member rdkafka-\S+ leaves", line) for line in reasons)
+    assert [line for line in told if "has 2 members" in line] == [
+        "generation 2 has 2 members, protocol range"
+    ]
+    assert told[-1] == "generation 4 is empty"
+
+
+def test_a_stop_with_its_steps(start_broker: StartBroker) -> None:
+    broker = start_broker(INFO)
+    make_topic(broker, "orders", 3)
+    producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
+    producer.produce("orders", b"x")
+    assert producer.flush(20) == 0
+    assert broker.stop() == 0
+    lines = [line.split(" INFO ")[1] for line in lines_with(broker, " INFO Broker 1 ") if "stop" in line]
+    told = [re.sub(r"\d+ ms", "N ms", line) for line in lines]
+    closed = told.pop(2)
+    assert told == [
+        "Broker 1 is to stop",
+        "Broker 1 stops: it accepts no more connections (N ms)",
+        "Broker 1 stops: 3 logs are on disk (N ms)",
+        "Broker 1 has stopped (N ms)",
+    ]
+    assert re.fullmatch(
+        r"Broker 1 stops: upkeep has ended, and [1-9]\d* connections are closed \(N ms\)", closed
+    )
+    steps = [int(took) for line in lines_with(broker, "stops: ") for took in re.findall(r"(\d+) ms", line)]
+    [whole] = re.findall(r"has stopped \((\d+) ms", broker.log.read_text())
+    assert sum(steps) == int(whole)
+
+
+def test_leaders_come_and_go_in_one_line_for_many(tmp_path: Path) -> None:
+    """In a cluster: each change is told by one broker, also of a topic of 60 partitions."""
+    with Command(tmp_path, 3, arguments=["--verbose"]) as command:
+
+        def led(how: str) -> int:
+            found = re.findall(rf"Broker \d leads {how} (\d+) partitions?: orders-", command.said)
+            return sum(map(int, found))
+
+        def wait_led(how: str, count: int) -> None:
+            wait_until(lambda: led(how) >= count, 30, f"{count} partitions led {how}", 0.05)
+            assert led(how) == count
+
+        admin = AdminClient({"bootstrap.servers": command.bootstrap_servers, "log_level": 0})
+        admin.create_topics([NewTopic("orders", 60, 3)])["orders"].result(30)
+        wait_led("from now on", 60)
+        assert len(re.findall(r"leads from now on 20 partitions: orders-", command.said)) == 3
+        assert re.search(
+            r"leads from now on 20 partitions: (orders-\d+, ){9}orders-\d+ and 10 others\n", command.said
+        )
+        command.kill(2)
+        command.wait_for("Broker 2 ready", 2)
+        wait_led("from now on", 80)
+        wait_until(lambda: all_in_sync(admin), 30, "all replicas in sync", 0.05)
+        back = [TopicPartition("orders", index) for index in range(60)]
+        admin.elect_leaders(ElectionType.PREFERRED, back).result(30)
+        wait_led("from now on", 100)
+        wait_led("no more", 20)
+        admin.delete_topics(["orders"])["orders"].result(30)
+        command.wait_for("Topic orders is deleted")
+        command.stop()
+        assert command.said.count("Topic orders is made: 60 partitions, 3 replicas each") == 1
+        assert command.said.count("Topic orders is deleted") == 1
+        assert led("no more") == 20, "a topic that is gone is told of as such"
+
+
+def all_in_sync(admin: AdminClient) -> bool:
+    partitions = admin.list_topics("orders", timeout=10).topics["orders"].partitions.values()
+    return all(len(partition.isrs) == 3 for partition in partitions)
