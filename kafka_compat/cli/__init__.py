@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments == ["--version"]:
         print(f"kafka-compat {_version()}")
         return 0
-    from kafka_compat.cli.arguments import Parser
+    from kafka_compat.cli.arguments import Parser, did_you_mean
 
     parser = Parser(
         prog="kafka-compat", description="A broker that speaks the Kafka wire protocol, and tools around it."
@@ -41,6 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     named = arguments[0] if arguments and arguments[0] in COMMANDS else None
+    if arguments and named is None and not arguments[0].startswith("-"):
+        guess = did_you_mean(arguments[0], [*COMMANDS, *registry.TOOLS])
+        parser.error(f"there is no command {arguments[0]}{guess}; kafka-compat --help names all")
     for command in [named] if named else COMMANDS:
         importlib.import_module(COMMANDS[command]).add_parser(subparsers)
     args = parser.parse_args(arguments)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NoReturn
 
 _COLUMNS = 80
 """Where nothing says how wide the terminal is."""
@@ -18,6 +19,38 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         settings.setdefault("formatter_class", _Formatter)
         super().__init__(**settings)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and what was probably meant. Ends the program with exit code 2."""
+        super().error(message + self._guess(message))
+
+    def _guess(self, message: str) -> str:
+        import re
+
+        if choice := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            return did_you_mean(choice[1], re.findall(r"[\w.-]+", choice[2]))
+        _, of_flags, words = message.partition("unrecognized arguments: ")
+        flags = [word.partition("=")[0] for word in words.split() if of_flags and word.startswith("--")]
+        return "".join(did_you_mean(flag, _flags(self)) for flag in flags[:1])
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` (did you mean serve?)` where one that is known looks like it, else nothing."""
+    import difflib
+
+    likely = difflib.get_close_matches(word, sorted(known), 1)
+    return f" (did you mean {likely[0]}?)" if likely else ""
+
+
+def _flags(parser: argparse.ArgumentParser) -> set[str]:
+    """Those of the parser, and of its commands as far as they are imported."""
+    found: set[str] = set()
+    for action in parser._actions:
+        found.update(flag for flag in action.option_strings if flag.startswith("--"))
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                found |= _flags(command)
+    return found
 
 
 class _Formatter(argparse.HelpFormatter):

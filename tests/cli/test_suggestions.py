@@ -1,0 +1,62 @@
+"""What is said to somebody who mistypes: a command, a flag, a setting."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import StartBroker
+from tests.support.servers import PROJECT, run_kafka_compat
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("sreve", "there is no command sreve (did you mean serve?)"),
+        ("topcis --list", "there is no command topcis (did you mean topics?)"),
+        ("quux", "there is no command quux; kafka-compat --help names all"),
+        ("pipeline archve", "(did you mean archive?)"),
+        ("serve --overide=num.partitions=3", "--overide=num.partitions=3 (did you mean --override?)"),
+        ("serve --quux", "unrecognized arguments: --quux"),
+        ("health --timout 3", "(did you mean --timeout?)"),
+    ],
+)
+def test_commands_and_flags(line: str, told: str) -> None:
+    ran = run_kafka_compat(*line.split())
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.splitlines()[-1].endswith(told) or told in ran.stderr.splitlines()[-1]
+    assert ran.stderr.count("did you mean") == told.count("did you mean")
+
+
+def test_settings_of_each_source(tmp_path: Path) -> None:
+    """A file, the environment, the command line: it is a warning, and the broker serves."""
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitons=3\n")
+    command = [sys.executable, "-m", "kafka_compat", "serve", str(file), "--env", "--port=0", "--ephemeral"]
+    child = subprocess.Popen(
+        [*command, "--stop-at-eof", "--override=auto.create.topic.enable=false"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=PROJECT,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "KAFKA_LOG_RETENTION_HOUR": "5"},
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline().startswith("Broker 1 ready")
+    _, errors = child.communicate("", timeout=20)
+    for name, meant in (
+        ("num.partitons", "num.partitions"),
+        ("log.retention.hour", "log.retention.hours"),
+        ("auto.create.topic.enable", "auto.create.topics.enable"),
+    ):
+        assert f"{name} (did you mean {meant}?)" in errors
+
+
+def test_a_setting_that_nothing_is_like(start_broker: StartBroker) -> None:
+    broker = start_broker({"quux": "1"})
+    [line] = [line for line in broker.log.read_text().splitlines() if "Unknown settings" in line]
+    assert line.endswith("Unknown settings are ignored: quux")
