@@ -359,11 +359,11 @@ class Broker(Generic[M_co]):
         stop_log.done("it accepts no more connections")
         connections = len(running.server.connections)
         await self._stop_serving(running)
-        stop_log.done(f"upkeep has ended, and {connections} connections are closed")
+        stop_log.done(f"upkeep has ended, connections closed: {connections}")
         log_dirs = running.foundation.log_dirs
         count = len(log_dirs.logs)
         log_dirs.close(self.services.replicas.high_watermarks())
-        stop_log.done(f"{count} logs are on disk")
+        stop_log.done(f"logs on disk: {count}")
         stop_log.over()
 
     async def start_anew(self, change: Callable[[], None]) -> None:
