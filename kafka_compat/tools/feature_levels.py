@@ -60,7 +60,8 @@ def name_of(level: int) -> str | None:
 
 def level_of(release: str) -> int:
     """The level of metadata.version of a release ("3.9-IV0", or "3.9" for its last). Raises Failure."""
-    ready = _RELEASES[: _RELEASES.index(PRODUCTION) + 1]
+    newest = _RELEASES.index(PRODUCTION)
+    ready = _RELEASES[: newest + 1]
     last = {name.partition("-")[0]: name for name in ready}
     name = last.get(release, release)
     if name not in _RELEASES:
