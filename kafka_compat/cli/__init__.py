@@ -16,6 +16,7 @@ COMMANDS = {
     "pipeline": "kafka_compat.cli.pipeline",
     "security": "kafka_compat.cli.security",
     "spark": "kafka_compat.cli.spark",
+    "status": "kafka_compat.cli.status",
     "tools": "kafka_compat.tools.shims",
     "completion": "kafka_compat.tools.completion",
 }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafka_compat.client.way import Way, addresses, connect, way_of
+from kafka_compat.client.way import Way, WrongSettings, addresses, connect, way_of
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import request_class
@@ -64,8 +64,8 @@ class Cluster:
         """
         given = dict(settings or {})
         self.bootstrap = addresses(bootstrap)
-        self.timeout_s = int(given.get("default.api.timeout.ms", "60000")) / 1000
-        request_timeout_s = int(given.get("request.timeout.ms", "30000")) / 1000
+        self.timeout_s = _milliseconds(given, "default.api.timeout.ms", 60000) / 1000
+        request_timeout_s = _milliseconds(given, "request.timeout.ms", 30000) / 1000
         self._way: Way = way_of(given, min(request_timeout_s, self.timeout_s))
         self.client_id = given.get("client.id", client_id)
         self._warn = warn
@@ -93,6 +93,19 @@ class Cluster:
         with self._in_time():
             self._know(call)
             return self._ask_node(node_id, key, call, request)
+
+    def try_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> Any:
+        """The answer of that node, one of `nodes`, at the first try; at the second where the connection was
+        kept and has ended. Raises OSError, EOFError, ValueError where there is none; the rest as `ask`.
+        """
+        while True:
+            was_kept = node_id in self._open
+            try:
+                return self._ask_once(node_id, key, call, request)
+            except (OSError, EOFError, ValueError) as error:
+                self._hang_up(node_id, error)
+                if not was_kept or isinstance(error, TimeoutError):
+                    raise
 
     def tell_broker(self, node_id: int, key: ApiKey, call: str, **request: Any) -> None:
         """As `ask_broker`, for a request that has no answer."""
@@ -236,7 +249,10 @@ class Cluster:
         """Of an answer to Metadata: the brokers."""
         self.controller_id = answer.controller_id
         found = {one.node_id: Node(one.node_id, one.host, one.port, one.rack) for one in answer.brokers}
-        self.nodes = {key: node for key, node in self.nodes.items() if key < 0} | found
+        known = {key: node for key, node in self.nodes.items() if key < 0} | found
+        for key in [key for key in self._open if key not in known or known[key][1:3] != self.nodes[key][1:3]]:
+            self._forget(key)
+        self.nodes = known
         self._is_known = bool(found)
 
     def _ask_any(self, key: ApiKey, call: str, request: Mapping[str, Any]) -> Any:
@@ -269,12 +285,18 @@ class Cluster:
             self._learn(call)
 
     def _hang_up(self, node_id: int, error: Exception) -> None:
-        connection = self._open.pop(node_id, None)
-        if connection is not None:
-            connection.close()
+        connection = self._open.get(node_id)
+        # A broker of bootstrap.servers has its connection under both names.
+        for key in [key for key, one in self._open.items() if one is connection]:
+            self._forget(key)
         node = self.nodes[node_id]
         where = f"Connection to node {node_id} ({node.host}/{node.host}:{node.port})"
         self._warn(f"{where} could not be established. Node may not be available.")
+
+    def _forget(self, node_id: int) -> None:
+        connection = self._open.pop(node_id)
+        if connection not in self._open.values():
+            connection.close()
 
     def _ask_once(
         self, node_id: int, key: ApiKey, call: str, request: Mapping[str, Any], *, answered: bool = True
@@ -316,3 +338,11 @@ class Cluster:
             text = f"The node does not support {key.name}"
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
         return version
+
+
+def _milliseconds(settings: Mapping[str, str], name: str, default: int) -> int:
+    """Raises WrongSettings."""
+    text = settings.get(name, str(default)).strip()
+    if not text.isdecimal():
+        raise WrongSettings(f"{name}={text}: expected a number of milliseconds")
+    return int(text)

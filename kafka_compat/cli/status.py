@@ -1,0 +1,234 @@
+"""kafka-compat status: one screen of brokers, topics, groups and disks, and what is wrong with them."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from kafka_compat.status.observer import Observer
+    from kafka_compat.status.screen import View
+
+EXIT_WRONG: Final = 1
+EXIT_UNREACHABLE: Final = 2
+EXIT_USAGE: Final = 2
+_BROKEN_PIPE: Final = 141
+_EVERY_S: Final = 2.0
+_TIMEOUT_S: Final = 5.0
+_BOOTSTRAP: Final = "127.0.0.1:9092"
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `status` to the command line."""
+    parser = subparsers.add_parser(
+        "status",
+        help="show brokers, topics, groups, lag and disks, and what is wrong",
+        description="Show a cluster of any Kafka on one screen: what is wrong, brokers, the largest topics, "
+        "the groups with most lag, disks.",
+        epilog="exit codes: 0 when nothing is wrong; 1 when something is; 2 when nobody can be reached, or "
+        "the settings are wrong; with --watch 0 when it is interrupted",
+    )
+    parser.add_argument(
+        "--bootstrap-server",
+        metavar="HOST:PORT,…",
+        help=f"where to begin (bootstrap.servers of the file, or {_BOOTSTRAP})",
+    )
+    parser.add_argument(
+        "--command-config", metavar="FILE", help="a client's settings, by the names that Java clients use"
+    )
+    parser.add_argument(
+        "--watch",
+        nargs="?",
+        type=_positive,
+        const=_EVERY_S,
+        metavar="SECONDS",
+        help=f"show it anew every so often ({_EVERY_S:g}), until Ctrl-C",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print everything as JSON, with --watch an object per line"
+    )
+    parser.add_argument(
+        "--rows", type=_count, metavar="N", help="of each table (as the terminal has room for, or 10)"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_positive,
+        metavar="SECONDS",
+        help=f"for each broker to answer (request.timeout.ms of the file, or {_TIMEOUT_S:g})",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show it. Returns the exit code."""
+    from kafka_compat.client.way import WrongSettings
+
+    try:
+        observer = _observer(args)
+    except WrongSettings as error:
+        print(f"kafka-compat: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except OSError as error:
+        reason = error.strerror or error
+        print(f"kafka-compat: cannot read {args.command_config}: {reason}", file=sys.stderr)
+        return EXIT_USAGE
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names may have letters that a terminal does not know.
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        code = _shown(observer, args) if args.watch is None else _watched(observer, args)
+        sys.stdout.flush()
+    except WrongSettings as error:
+        print(f"kafka-compat: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except BrokenPipeError:
+        # Whoever reads has had enough; the interpreter must not try again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return _BROKEN_PIPE
+    return code
+
+
+def _observer(args: argparse.Namespace) -> Observer:
+    """Raises WrongSettings; OSError when the file cannot be read."""
+    from kafka_compat.client.cluster import Cluster
+    from kafka_compat.client.way import read_settings
+    from kafka_compat.status.observer import Observer
+
+    settings = {"request.timeout.ms": str(int(_TIMEOUT_S * 1000))}
+    settings |= read_settings(args.command_config) if args.command_config else {}
+    if args.timeout is not None:
+        settings["request.timeout.ms"] = str(max(1, int(args.timeout * 1000)))
+    bootstrap = args.bootstrap_server or settings.get("bootstrap.servers", _BOOTSTRAP)
+    return Observer(Cluster(bootstrap, settings, client_id="kafka-compat-status"))
+
+
+def _shown(observer: Observer, args: argparse.Namespace) -> int:
+    from kafka_compat.status.observer import Unreachable
+    from kafka_compat.status.rules import problems
+
+    try:
+        snapshot = observer.observe()
+    except Unreachable as error:
+        if args.json:
+            from kafka_compat.status.as_json import failure
+
+            print(json.dumps(failure(str(error)), indent=2))
+        print(f"kafka-compat: nobody can be reached: {error}", file=sys.stderr)
+        print("kafka-compat: `kafka-compat doctor` tells which step fails, and what to do", file=sys.stderr)
+        return EXIT_UNREACHABLE
+    wrong = problems(snapshot)
+    if args.json:
+        from kafka_compat.status.as_json import as_json
+
+        print(json.dumps(as_json(snapshot, wrong), indent=2))
+    else:
+        from kafka_compat.status.screen import View, draw
+
+        console = _console()
+        console.print(draw(View(snapshot, wrong), console, args.rows))
+    return EXIT_WRONG if wrong else 0
+
+
+# --- again and again
+
+
+def _watched(observer: Observer, args: argparse.Namespace) -> int:
+    try:
+        if args.json:
+            _as_lines(observer, args.watch)
+        else:
+            _on_screen(observer, args)
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def _as_lines(observer: Observer, every_s: float) -> None:
+    from kafka_compat.status.as_json import as_json, failure
+
+    for view in _views(observer, every_s):
+        if view.snapshot is None or view.stale is not None:
+            told = failure(view.stale or "")
+        else:
+            told = as_json(view.snapshot, view.problems, view.rates)
+        print(json.dumps(told), flush=True)
+
+
+def _on_screen(observer: Observer, args: argparse.Namespace) -> None:
+    from rich.console import Group
+    from rich.live import Live
+
+    from kafka_compat.status.screen import draw
+
+    console = _console()
+    if not console.is_terminal or console.is_dumb_terminal:
+        for view in _views(observer, args.watch):
+            console.print(draw(view, console, args.rows))
+            console.print()
+            sys.stdout.flush()
+        return
+    last = Group()
+    try:
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            for view in _views(observer, args.watch):
+                last = Group(draw(view, console, args.rows))
+                live.update(last, refresh=True)
+    finally:
+        # The screen from before is back: what was seen last stays on it.
+        console.print(last)
+
+
+def _views(observer: Observer, every_s: float) -> Iterator[View]:
+    """What is shown, one after the other, without end; snapshots that cannot be taken are told with the last
+    one.
+    """
+    from kafka_compat.status.observer import Unreachable
+    from kafka_compat.status.rules import problems
+    from kafka_compat.status.screen import View
+    from kafka_compat.status.snapshot import Snapshot, rates
+
+    before: Snapshot | None = None
+    view = View(None)
+    while True:
+        began_s = time.monotonic()
+        try:
+            now = observer.observe()
+        except Unreachable as error:
+            view = view._replace(stale=str(error), every_s=every_s)
+        else:
+            view = View(now, problems(now), rates(before, now), every_s=every_s)
+            before = now
+        yield view
+        time.sleep(max(0.0, began_s + every_s - time.monotonic()))
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False, emoji=False, markup=False)
+
+
+# --- arguments
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 86400:
+        raise argparse.ArgumentTypeError(f"{text} is no length of time; expected seconds, more than 0")
+    return value
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of rows; expected 1 or more")
+    return int(text)

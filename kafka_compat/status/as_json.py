@@ -1,0 +1,118 @@
+"""A snapshot for programs: all of it, in names and units that stay."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kafka_compat.status.rules import Problem
+from kafka_compat.status.snapshot import Broker, Group, LogDir, Partition, Rates, Snapshot, Topic
+
+VERSION: Final = 1
+"""Of the form; what is added to it does not change this."""
+
+
+def as_json(snapshot: Snapshot, problems: Sequence[Problem], rates: Rates | None = None) -> dict[str, Any]:
+    """None is null: nobody told it."""
+    return {
+        "version": VERSION,
+        "time": timestamp(snapshot.time_ms),
+        "problems": [problem._asdict() for problem in problems],
+        "not_known": list(snapshot.untold),
+        "cluster_id": snapshot.cluster_id,
+        "is_kraft": snapshot.is_kraft,
+        "controller_id": snapshot.controller_id,
+        "brokers": [_broker(each) for each in snapshot.brokers],
+        "topics": [_topic(each, rates) for each in snapshot.topics],
+        "groups": [_group(each) for each in snapshot.groups],
+        "log_dirs": [_log_dir(each) for each in snapshot.log_dirs],
+    }
+
+
+def failure(text: str) -> dict[str, Any]:
+    """In the place of a snapshot, when nobody could be reached."""
+    return {"version": VERSION, "time": timestamp(int(time.time() * 1000)), "error": text}
+
+
+def timestamp(time_ms: int) -> str:
+    """In UTC, as ISO 8601 has it."""
+    seconds, left_ms = divmod(time_ms, 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{left_ms:03}Z"
+
+
+def _broker(broker: Broker) -> dict[str, Any]:
+    return {
+        "id": broker.broker_id,
+        "host": broker.host,
+        "port": broker.port,
+        "rack": broker.rack,
+        "kafka": broker.release,
+        "is_up": broker.is_up,
+        "fault": broker.fault,
+    }
+
+
+def _topic(topic: Topic, rates: Rates | None) -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        "is_internal": topic.is_internal,
+        "min_insync_replicas": topic.min_isr,
+        "replication_factor": topic.replication_factor,
+        "records": topic.records,
+        "records_per_second": None if rates is None else rates.by_topic.get(topic.name),
+        "size_bytes": topic.size_bytes,
+        "disk_bytes": topic.disk_bytes,
+        "partitions": [_partition(each, topic.min_isr) for each in topic.partitions],
+    }
+
+
+def _partition(partition: Partition, min_isr: int | None) -> dict[str, Any]:
+    return {
+        "partition": partition.number,
+        "leader": partition.leader,
+        "replicas": list(partition.replicas),
+        "isr": list(partition.isr),
+        "adding_replicas": list(partition.adding),
+        "is_under_replicated": partition.is_under_replicated,
+        "is_under_min_isr": partition.is_under_min_isr(min_isr),
+        "start_offset": partition.start,
+        "end_offset": partition.end,
+        "size_bytes": partition.size_bytes,
+        "disk_bytes": partition.disk_bytes,
+    }
+
+
+def _group(group: Group) -> dict[str, Any]:
+    return {
+        "group": group.group_id,
+        "state": group.state or None,
+        "type": group.type.lower() or None,
+        "protocol_type": group.protocol_type,
+        "coordinator": group.coordinator,
+        "members": group.members,
+        "lag": group.lag,
+        "error": group.error,
+        "partitions": [
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "committed_offset": each.committed,
+                "end_offset": each.end,
+                "lag": each.lag,
+            }
+            for each in group.positions
+        ],
+    }
+
+
+def _log_dir(log_dir: LogDir) -> dict[str, Any]:
+    return {
+        "broker": log_dir.broker_id,
+        "path": log_dir.path,
+        "replicas": log_dir.replicas,
+        "replica_bytes": log_dir.replica_bytes,
+        "total_bytes": log_dir.total_bytes,
+        "usable_bytes": log_dir.usable_bytes,
+        "error": log_dir.error,
+    }

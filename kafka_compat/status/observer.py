@@ -1,0 +1,337 @@
+"""Asks a cluster for what a snapshot holds: each broker once, and a broker that does not answer no more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_compat.client.partition_offsets import EARLIEST, LATEST
+from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.client.way import HandshakeFailed
+from kafka_compat.errors import ErrorCode, KafkaError, known_code
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.security.sasl.client import Untrusted
+from kafka_compat.status.groups import ask_groups
+from kafka_compat.status.releases import is_kraft, newest_release
+from kafka_compat.status.snapshot import (
+    Broker,
+    Group,
+    LogDir,
+    Partition,
+    Position,
+    Snapshot,
+    Topic,
+)
+
+if TYPE_CHECKING:
+    from kafka_compat.client.cluster import Cluster, Node
+
+_CALL: Final = "status"
+_TOPIC: Final = 2
+_MIN_ISR: Final = "min.insync.replicas"
+_CONFIGS_AT_ONCE: Final = 5000
+
+Versions = dict[int, tuple[int, int]]
+Sizes = dict[TopicPartition, dict[int, int]]
+"""Of each partition: broker -> bytes of its replica."""
+
+
+class Unreachable(Exception):
+    """None of the brokers that are known answers; the text names each with its reason."""
+
+
+class Observer:
+    """Blocking; of one thread. Takes snapshots over connections that it keeps."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Dials nobody yet."""
+        self._cluster = cluster
+        self._answered = 0
+        """The node that told of the cluster last."""
+        self._faults: dict[int, str] = {}
+        """Node -> why it counts as not up, within one snapshot."""
+        self._untold: dict[str, None] = {}
+
+    def observe(self) -> Snapshot:
+        """Raises Unreachable when nobody answers; WrongSettings."""
+        self._faults, self._untold = {}, {}
+        time_ms = int(time.time() * 1000)
+        metadata = self._metadata()
+        nodes = [self._cluster.nodes[key] for key in sorted(self._cluster.nodes) if key >= 0]
+        versions = {node.node_id: found for node in nodes if (found := self._versions(node)) is not None}
+        groups, loading = ask_groups(self, sorted(versions))
+        log_dirs, sizes = self._log_dirs(versions)
+        taken_at_s = time.monotonic()
+        leading = _leading(metadata, versions)
+        ends = dict(self._offsets(leading, LATEST))
+        starts = dict(self._offsets(leading, EARLIEST))
+        of_quorum = any(map(is_kraft, versions.values()))
+        return Snapshot(
+            time_ms=time_ms,
+            taken_at_s=taken_at_s,
+            cluster_id=metadata.cluster_id,
+            is_kraft=of_quorum,
+            controller_id=None if of_quorum or metadata.controller_id < 0 else metadata.controller_id,
+            topics=self._topics(metadata, starts, ends, sizes),
+            groups=tuple(_with_ends(group, ends) for group in groups),
+            log_dirs=tuple(log_dirs),
+            loading=tuple(loading),
+            brokers=self._brokers(nodes, versions, metadata),
+            untold=tuple(self._untold),
+        )
+
+    # --- what parts of this ask with
+
+    def ask(self, node_id: int, key: ApiKey, **request: Any) -> Any:
+        """The answer of a broker; None when it has none, for which the snapshot says why."""
+        if node_id in self._faults:
+            return None
+        try:
+            return self._cluster.try_broker(node_id, key, _CALL, **request)
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNSUPPORTED_VERSION:
+                self._faults[node_id] = _reason(error)
+            else:
+                self.note(f"broker {node_id} is too old to be asked {key.name}")
+        except (OSError, EOFError, ValueError, HandshakeFailed, Untrusted) as error:
+            self._faults[node_id] = _reason(error)
+        return None
+
+    def version(self, node_id: int, key: ApiKey) -> int:
+        """The newest version of an API that a broker and this client know; -1 where there is none."""
+        if node_id in self._faults:
+            return -1
+        try:
+            return self._cluster.version(node_id, key, _CALL)
+        except KafkaError:
+            return -1
+
+    def note(self, text: str) -> None:
+        """Something that could not be asked, or was not told."""
+        self._untold[text] = None
+
+    # --- the cluster
+
+    def _metadata(self) -> Any:
+        found: dict[str, str] = {}
+        nodes = self._cluster.nodes
+        for node_id in sorted(nodes, key=lambda each: (each != self._answered, each < 0, abs(each))):
+            node = nodes[node_id]
+            if f"{node.host}:{node.port}" in found:
+                continue
+            answer = self.ask_metadata(node_id)
+            if answer is not None and answer.brokers:
+                self._cluster.take(answer)
+                self._answered = node_id
+                # Bootstrap addresses are brokers, too: what was said of one is asked anew as the broker.
+                self._faults = {key: reason for key, reason in self._faults.items() if key >= 0}
+                return answer
+            found[f"{node.host}:{node.port}"] = self._faults.get(node_id, "it knows no brokers yet")
+        raise Unreachable("; ".join(f"{address}: {reason}" for address, reason in found.items()))
+
+    def ask_metadata(self, node_id: int) -> Any:
+        """As `ask`, for all topics; nothing is made by asking."""
+        return self.ask(
+            node_id,
+            ApiKey.METADATA,
+            topics=None,
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        )
+
+    def _versions(self, node: Node) -> Versions | None:
+        """None for a broker that does not answer."""
+        # A connection that is kept may have ended.
+        if self.ask(node.node_id, ApiKey.METADATA, topics=[], allow_auto_topic_creation=False) is None:
+            return None
+        return self._cluster.api_versions(node.node_id, _CALL)
+
+    def _brokers(
+        self, nodes: Sequence[Node], versions: dict[int, Versions], metadata: Any
+    ) -> tuple[Broker, ...]:
+        found = {
+            node.node_id: Broker(
+                node.node_id,
+                node.host,
+                node.port,
+                node.rack,
+                newest_release(versions[node.node_id]) if node.node_id in versions else None,
+                self._faults.get(node.node_id),
+            )
+            for node in nodes
+        }
+        for _, partition in _partitions(metadata):
+            for broker_id in partition.replica_nodes:
+                found.setdefault(broker_id, Broker(broker_id, fault="it is not in the cluster"))
+        return tuple(found[key] for key in sorted(found))
+
+    # --- topics
+
+    def _topics(
+        self,
+        metadata: Any,
+        starts: dict[TopicPartition, int],
+        ends: dict[TopicPartition, int],
+        sizes: Sizes,
+    ) -> tuple[Topic, ...]:
+        adding = self._adding(metadata)
+        min_isr = self._min_isr([topic.name for topic in metadata.topics])
+        found = []
+        for topic in sorted(metadata.topics, key=lambda each: str(each.name)):
+            partitions = []
+            for one in sorted(topic.partitions, key=lambda each: int(each.partition_index)):
+                place = (topic.name, one.partition_index)
+                bytes_of = sizes.get(place, {})
+                partitions.append(
+                    Partition(
+                        one.partition_index,
+                        one.leader_id if one.leader_id >= 0 else None,
+                        tuple(one.replica_nodes),
+                        tuple(one.isr_nodes),
+                        adding.get(place, ()),
+                        starts.get(place),
+                        ends.get(place),
+                        bytes_of.get(one.leader_id),
+                        sum(bytes_of.values()) if bytes_of else None,
+                    )
+                )
+            found.append(Topic(topic.name, topic.is_internal, min_isr.get(topic.name), tuple(partitions)))
+        return tuple(found)
+
+    def _min_isr(self, names: Sequence[str]) -> dict[str, int]:
+        from kafka_compat.protocol.messages.describe_configs import DescribeConfigsResource
+
+        found = {}
+        for part in _parts(names, _CONFIGS_AT_ONCE):
+            resources = [
+                DescribeConfigsResource(
+                    resource_type=_TOPIC, resource_name=name, configuration_keys=[_MIN_ISR]
+                )
+                for name in part
+            ]
+            answer = self._ask_anyone(ApiKey.DESCRIBE_CONFIGS, resources=resources)
+            for result in answer.results if answer is not None else ():
+                for one in result.configs:
+                    if one.name == _MIN_ISR and one.value:
+                        found[result.resource_name] = int(one.value)
+                if result.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                    self.note("min.insync.replicas of some topics: this user may not describe their settings")
+        return found
+
+    def _adding(self, metadata: Any) -> dict[TopicPartition, tuple[int, ...]]:
+        """The replicas that reassignments bring; asked when any seems to be missing."""
+        if all(len(one.isr_nodes) >= len(one.replica_nodes) for _, one in _partitions(metadata)):
+            return {}
+        controller = metadata.controller_id
+        if controller not in self._cluster.nodes:
+            return {}
+        # Where nobody tells, nothing is under way, as kafka-topics sees it.
+        answer = self.ask(controller, ApiKey.LIST_PARTITION_REASSIGNMENTS, topics=None)
+        return {
+            (topic.name, one.partition_index): tuple(one.adding_replicas)
+            for topic in (answer.topics if answer is not None else ())
+            for one in topic.partitions
+        }
+
+    def _ask_anyone(self, key: ApiKey, **request: Any) -> Any:
+        for node_id in sorted(self._cluster.nodes, key=lambda each: (each != self._answered, each < 0)):
+            answer = self.ask(node_id, key, **request)
+            if answer is not None:
+                return answer
+        return None
+
+    # --- offsets and sizes
+
+    def _offsets(
+        self, leading: dict[int, dict[str, list[int]]], at: int
+    ) -> Iterator[tuple[TopicPartition, int]]:
+        from kafka_compat.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
+
+        for node_id, topics in leading.items():
+            asked = [
+                ListOffsetsTopic(
+                    name=topic,
+                    partitions=[ListOffsetsPartition(partition_index=each, timestamp=at) for each in numbers],
+                )
+                for topic, numbers in topics.items()
+            ]
+            answer = self.ask(node_id, ApiKey.LIST_OFFSETS, replica_id=-1, isolation_level=0, topics=asked)
+            for topic in answer.topics if answer is not None else ():
+                for one in topic.partitions:
+                    offset = one.old_style_offsets[0] if one.old_style_offsets else one.offset
+                    if one.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                        self.note("records of some topics: this user may not describe them")
+                    elif not one.error_code and offset >= 0:
+                        yield (topic.name, one.partition_index), offset
+
+    def _log_dirs(self, brokers: Iterable[int]) -> tuple[list[LogDir], Sizes]:
+        found: list[LogDir] = []
+        sizes: Sizes = {}
+        for node_id in brokers:
+            answer = self.ask(node_id, ApiKey.DESCRIBE_LOG_DIRS, topics=None)
+            if answer is None:
+                continue
+            if answer.error_code or not answer.results:
+                # Until version 3 an answer without directories is all that is said to who may not know.
+                why = ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name
+                if answer.error_code:
+                    why = known_code(answer.error_code).name
+                self.note(f"sizes and disks of broker {node_id}: {why}")
+            for result in answer.results:
+                replicas = [
+                    ((topic.name, one.partition_index), one)
+                    for topic in result.topics
+                    for one in topic.partitions
+                ]
+                for place, one in replicas:
+                    if not one.is_future_key:
+                        sizes.setdefault(place, {})[node_id] = one.partition_size
+                found.append(
+                    LogDir(
+                        node_id,
+                        result.log_dir,
+                        len(replicas),
+                        sum(one.partition_size for _, one in replicas),
+                        result.total_bytes if result.total_bytes >= 0 else None,
+                        result.usable_bytes if result.usable_bytes >= 0 else None,
+                        known_code(result.error_code).name if result.error_code else None,
+                    )
+                )
+        return found, sizes
+
+
+def _partitions(metadata: Any) -> Iterator[tuple[str, Any]]:
+    for topic in metadata.topics:
+        for partition in topic.partitions:
+            yield topic.name, partition
+
+
+def _leading(metadata: Any, brokers: Iterable[int]) -> dict[int, dict[str, list[int]]]:
+    """Broker -> topic -> the partitions that it leads."""
+    found: dict[int, dict[str, list[int]]] = {broker: {} for broker in brokers}
+    for name, one in _partitions(metadata):
+        if one.leader_id in found:
+            found[one.leader_id].setdefault(name, []).append(one.partition_index)
+    return {broker: topics for broker, topics in found.items() if topics}
+
+
+def _with_ends(group: Group, ends: dict[TopicPartition, int]) -> Group:
+    positions = (Position(*each[:3], ends.get(each[:2])) for each in group.positions)
+    return group._replace(positions=tuple(positions))
+
+
+def _parts(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(names), size):
+        end = start + size
+        yield names[start:end]
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "it does not answer in time"
+    if isinstance(error, KafkaError):
+        return f"{error.code.name}: {error}" if str(error) else error.code.name
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__

@@ -1,0 +1,189 @@
+"""What is wrong in a cluster, in words. Pure: a snapshot in, problems out, the worst first.
+
+Wrong is what somebody should do something about: a broker that is not up, a partition that cannot be written
+or has too few replicas, a disk that failed or is nearly full, groups that cannot be served. A group that lags
+is not wrong by itself: whether it should is known to its owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from kafka_compat.status.snapshot import Group, LogDir, Partition, Snapshot, Topic
+from kafka_compat.status.units import counted, size
+
+USABLE_MIN: Final = 0.05
+"""A volume with a smaller share of usable bytes is nearly full."""
+
+_NAMED_MAX: Final = 5
+_NUMBERS_MAX: Final = 8
+
+
+class Problem(NamedTuple):
+    """`kind` is for programs: "broker-not-up", "no-controller", "no-leader", "under-min-isr",
+    "under-replicated", "log-dir-failed", "disk-nearly-full", "groups-not-served", "group-error",
+    "committed-beyond-end". `subjects` are all that it is about: brokers, topic-partitions, groups, paths.
+    """
+
+    kind: str
+    text: str
+    subjects: tuple[str, ...]
+
+
+def problems(snapshot: Snapshot) -> list[Problem]:
+    """All that is wrong; each partition is in the worst of what is wrong with it, and there alone."""
+    return [
+        *_brokers(snapshot),
+        *_controller(snapshot),
+        *_partitions(snapshot),
+        *_log_dirs(snapshot.log_dirs),
+        *_groups(snapshot),
+    ]
+
+
+def _brokers(snapshot: Snapshot) -> Iterator[Problem]:
+    for broker in snapshot.brokers:
+        if broker.is_up:
+            continue
+        replicas = sum(
+            broker.broker_id in each.replicas for topic in snapshot.topics for each in topic.partitions
+        )
+        where = f" at {broker.address}" if broker.address else ""
+        has = f"; {counted(replicas, 'replica')} on it" if replicas else ""
+        text = f"broker {broker.broker_id}{where} is not up: {broker.fault}{has}"
+        yield Problem("broker-not-up", text, (str(broker.broker_id),))
+
+
+def _controller(snapshot: Snapshot) -> Iterator[Problem]:
+    if snapshot.is_kraft:
+        return
+    up = {broker.broker_id for broker in snapshot.brokers if broker.is_up}
+    if snapshot.controller_id is None:
+        yield Problem("no-controller", "there is no controller: topics and leaders cannot change", ())
+    elif snapshot.controller_id not in up:
+        text = f"the controller, broker {snapshot.controller_id}, is not up: topics and leaders cannot change"
+        yield Problem("no-controller", text, (str(snapshot.controller_id),))
+
+
+# --- partitions
+
+
+def _partitions(snapshot: Snapshot) -> Iterator[Problem]:
+    leaderless = _by_topic(snapshot, lambda topic, each: each.leader is None)
+    if leaderless:
+        text = f"{_places(leaderless)} no leader: nobody can write or read"
+        text += f" {_them(leaderless)}{_awaited(snapshot, leaderless)}"
+        yield Problem("no-leader", text, _all(leaderless))
+    too_few = _by_topic(
+        snapshot, lambda topic, each: each.leader is not None and each.is_under_min_isr(topic.min_isr)
+    )
+    if too_few:
+        text = "fewer replicas in sync than min.insync.replicas: producers with acks=all are refused"
+        yield Problem("under-min-isr", f"{_places(too_few)} {text}{_numbers(too_few)}", _all(too_few))
+    missing = _by_topic(
+        snapshot, lambda topic, each: each.is_under_replicated and not each.is_under_min_isr(topic.min_isr)
+    )
+    if missing:
+        text = f"{_places(missing)} replicas that are not in sync{_out_of_sync(missing)}{_numbers(missing)}"
+        yield Problem("under-replicated", text, _all(missing))
+
+
+def _by_topic(snapshot: Snapshot, is_wrong: Callable[[Topic, Partition], bool]) -> dict[str, list[Partition]]:
+    found = {
+        topic.name: [each for each in topic.partitions if is_wrong(topic, each)] for topic in snapshot.topics
+    }
+    return {name: partitions for name, partitions in found.items() if partitions}
+
+
+def _places(found: dict[str, list[Partition]]) -> str:
+    """`2 partitions of orders have`, or `7 partitions of 3 topics (a, b, c) have`."""
+    number = sum(map(len, found.values()))
+    have = "has" if number == 1 else "have"
+    if len(found) == 1:
+        return f"{counted(number, 'partition')} of {next(iter(found))} {have}"
+    return f"{counted(number, 'partition')} of {len(found):,} topics ({_listed(sorted(found))}) {have}"
+
+
+def _them(found: dict[str, list[Partition]]) -> str:
+    return ("it" if sum(map(len, found.values())) == 1 else "them") + _numbers(found)
+
+
+def _numbers(found: dict[str, list[Partition]]) -> str:
+    """Of a single topic, which partitions."""
+    if len(found) > 1:
+        return ""
+    (partitions,) = found.values()
+    numbers = _listed([str(each.number) for each in partitions])
+    return f" (partition{'' if len(partitions) == 1 else 's'} {numbers})"
+
+
+def _awaited(snapshot: Snapshot, found: dict[str, list[Partition]]) -> str:
+    """Which brokers are not up that may lead again: the last that were in sync."""
+    up = {broker.broker_id for broker in snapshot.brokers if broker.is_up}
+    partitions = [each for partitions in found.values() for each in partitions]
+    awaited = sorted({broker for each in partitions for broker in each.isr or each.replicas} - up)
+    return f"; {_ids(awaited)} may lead again when up" if awaited else ""
+
+
+def _out_of_sync(found: dict[str, list[Partition]]) -> str:
+    partitions = [each for partitions in found.values() for each in partitions]
+    missing = {broker for each in partitions for broker in each.replicas if broker not in each.isr}
+    return f", of {_ids(sorted(missing))}"
+
+
+def _ids(brokers: Sequence[int]) -> str:
+    return f"broker{'' if len(brokers) == 1 else 's'} {_listed([str(each) for each in brokers])}"
+
+
+def _all(found: dict[str, list[Partition]]) -> tuple[str, ...]:
+    return tuple(f"{name}-{each.number}" for name, partitions in found.items() for each in partitions)
+
+
+# --- disks and groups
+
+
+def _log_dirs(log_dirs: Iterable[LogDir]) -> Iterator[Problem]:
+    for each in log_dirs:
+        if each.error is not None:
+            text = f"log directory {each.path} of broker {each.broker_id} has failed: {each.error}"
+            yield Problem("log-dir-failed", text, (each.path,))
+        elif each.total_bytes and each.usable_bytes is not None:
+            share = each.usable_bytes / each.total_bytes
+            if share < USABLE_MIN:
+                left = f"{size(each.usable_bytes)} of {size(each.total_bytes)} left"
+                text = f"log directory {each.path} of broker {each.broker_id} is nearly full: {left}"
+                yield Problem("disk-nearly-full", text, (each.path,))
+
+
+def _groups(snapshot: Snapshot) -> Iterator[Problem]:
+    for broker_id in snapshot.loading:
+        text = f"broker {broker_id} does not serve the groups that it coordinates yet: it loads them"
+        yield Problem("groups-not-served", text, (str(broker_id),))
+    by_error: dict[str, list[str]] = {}
+    for group in snapshot.groups:
+        if group.error is not None:
+            by_error.setdefault(group.error, []).append(group.group_id)
+    for error, names in sorted(by_error.items()):
+        text = f"{counted(len(names), 'group')} cannot be described ({_listed(names)}): {error}"
+        yield Problem("group-error", text, tuple(names))
+    beyond = [group for group in snapshot.groups if _beyond(group)]
+    if beyond:
+        names = [group.group_id for group in beyond]
+        stands = "has" if len(names) == 1 else "have"
+        text = f"{counted(len(names), 'group')} {stands} committed offsets beyond the end of a partition"
+        places = [place for group in beyond for place in _beyond(group)]
+        yield Problem("committed-beyond-end", f"{text} ({_listed(names)}; {_listed(places)})", tuple(names))
+
+
+def _beyond(group: Group) -> list[str]:
+    return [
+        f"{each.topic}-{each.partition}" for each in group.positions if each.lag is not None and each.lag < 0
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    most = _NUMBERS_MAX if all(name.isdecimal() for name in names) else _NAMED_MAX
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

@@ -1,0 +1,379 @@
+"""Draws a snapshot: one screen, which says what is wrong first, and of each kind of thing the worst rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from kafka_compat.status.rules import USABLE_MIN, Problem
+from kafka_compat.status.snapshot import Broker, LogDir, Rates, Snapshot, Topic, total
+from kafka_compat.status.snapshot import Group as ConsumerGroup
+from kafka_compat.status.units import counted, rate, size
+
+ROWS: Final = 10
+"""Of each table, where no terminal says how many there is room for."""
+
+_UNKNOWN: Final = "-"
+_GAP: Final = 2
+_FLEXIBLE_MIN: Final = 8
+_LINES_OF_TABLES: Final = 4
+"""Of each: an empty one, its heading, its columns, and what is left out."""
+_PROBLEMS_SHARE: Final = 3
+"""Problems may take a third of the screen."""
+
+_GOOD, _BAD, _ODD, _FAINT, _TITLE = "green", "bold red", "yellow", "dim", "bold"
+_CALM: Final = ("Stable", "Empty")
+
+
+class Column(NamedTuple):
+    """`is_flexible`: it gives way when the row is wider than the screen."""
+
+    title: str
+    is_number: bool = False
+    is_flexible: bool = False
+
+
+class Section(NamedTuple):
+    """A heading, and a table under it of which the first rows are shown."""
+
+    heading: Text
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Text]]
+    left_out: Callable[[int], str]
+    """What stands in the place of rows, by how many are shown."""
+
+
+class View(NamedTuple):
+    """What is shown, and what of it is known besides. `stale` is why there is no newer one."""
+
+    snapshot: Snapshot | None
+    problems: Sequence[Problem] = ()
+    rates: Rates | None = None
+    stale: str | None = None
+    every_s: float | None = None
+
+
+def draw(view: View, console: Console, rows: int | None = None) -> RenderableType:
+    """All of it, `rows` of each table; None: as many as the terminal has room for, ROWS where it is none."""
+    parts: list[RenderableType] = [_top(view)]
+    snapshot = view.snapshot
+    if view.stale is not None:
+        parts += [Text(), _mark("NOBODY CAN BE REACHED", plain(view.stale), _BAD)]
+    if snapshot is None:
+        return Group(*parts)
+    height = console.height if rows is None and console.is_terminal else None
+    if view.stale is not None:
+        parts += [Text(f"What follows is of {_time(snapshot.time_ms)}.", _ODD)]
+    most = ROWS if rows is None else rows
+    parts += [Text(), *_verdict(view.problems, most if height is None else max(3, height // _PROBLEMS_SHARE))]
+    parts += [Text(f"not known: {plain(each)}", _FAINT) for each in snapshot.untold]
+    sections = [
+        _brokers(snapshot),
+        _topics(snapshot, view.rates),
+        _groups(snapshot),
+        *([_disks(snapshot)] if snapshot.log_dirs else []),
+    ]
+    needs = [len(section.rows) for section in sections]
+    if height is None:
+        shown = [min(need, most) for need in needs]
+    else:
+        taken = len(console.render_lines(Group(*parts))) + len(sections) * _LINES_OF_TABLES + 1
+        shown = shares(needs, height - taken)
+    for section, number in zip(sections, shown, strict=True):
+        parts += [Text(), *_section(section, number, console.width)]
+    return Group(*parts)
+
+
+def shares(needs: Sequence[int], room: int) -> list[int]:
+    """How many rows each table gets: all that it needs while there is room, one more for each in turn; none
+    gets less than one that it needs.
+    """
+    found = [min(need, 1) for need in needs]
+    left = room - sum(found)
+    while left > 0 and any(have < need for have, need in zip(found, needs, strict=True)):
+        for index, need in enumerate(needs):
+            if left > 0 and found[index] < need:
+                found[index] += 1
+                left -= 1
+    return found
+
+
+def plain(text: str) -> str:
+    """Names are whatever clients chose: nothing in them moves a cursor or turns the direction of a line."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+# --- above the tables
+
+
+def _top(view: View) -> Text:
+    now = "" if view.snapshot is None or view.stale else f"  {_time(view.snapshot.time_ms)}"
+    cluster = "" if view.snapshot is None else f"cluster {plain(view.snapshot.cluster_id or _UNKNOWN)}"
+    every = "" if view.every_s is None else f"  every {view.every_s:g} s, Ctrl-C ends"
+    return Text.assemble((cluster, _TITLE), (now + every, _FAINT))
+
+
+def _verdict(problems: Sequence[Problem], most: int) -> Iterable[Text]:
+    if not problems:
+        yield _mark("nothing is wrong", "", _GOOD)
+        return
+    is_or_are = "thing is" if len(problems) == 1 else "things are"
+    yield Text(f"{len(problems):,} {is_or_are} wrong:", _BAD)
+    for problem in problems[:most]:
+        yield _mark("-", plain(problem.text), _BAD)
+    if len(problems) > most:
+        yield Text(f"- and {len(problems) - most:,} more, which --json tells", _BAD)
+
+
+def _mark(mark: str, text: str, style: str) -> Text:
+    return Text.assemble((mark, style), (f" {text}" if text else ""))
+
+
+def _time(time_ms: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(time_ms / 1000))
+
+
+# --- tables
+
+
+def _brokers(snapshot: Snapshot) -> Section:
+    away = sum(not broker.is_up for broker in snapshot.brokers)
+    heading = _heading("BROKERS", f"{len(snapshot.brokers):,}")
+    if away:
+        heading.append(f", {away:,} not up", _BAD)
+    if snapshot.is_kraft:
+        heading.append(", led by a quorum of controllers (KRaft)", _FAINT)
+    leads: dict[int, int] = {}
+    replicas: dict[int, int] = {}
+    for topic in snapshot.topics:
+        for each in topic.partitions:
+            if each.leader is not None:
+                leads[each.leader] = leads.get(each.leader, 0) + 1
+            for broker_id in each.replicas:
+                replicas[broker_id] = replicas.get(broker_id, 0) + 1
+
+    def row(broker: Broker) -> list[Text]:
+        is_controller = broker.broker_id == snapshot.controller_id
+        state = Text("up", _GOOD) if broker.is_up else Text("not up", _BAD)
+        if is_controller:
+            state.append(", controller", "" if broker.is_up else _BAD)
+        return [
+            _number(broker.broker_id),
+            Text(plain(broker.address or _UNKNOWN)),
+            Text(plain(broker.rack or _UNKNOWN)),
+            state,
+            Text(broker.release or _UNKNOWN),
+            _number(leads.get(broker.broker_id, 0)),
+            _number(replicas.get(broker.broker_id, 0)),
+        ]
+
+    columns = (
+        Column("id", is_number=True),
+        Column("address", is_flexible=True),
+        Column("rack"),
+        Column("state"),
+        Column("Kafka"),
+        Column("leads", is_number=True),
+        Column("replicas", is_number=True),
+    )
+    rows = [row(each) for each in sorted(snapshot.brokers, key=lambda each: (each.is_up, each.broker_id))]
+    return Section(heading, columns, rows, lambda shown: f"and {counted(len(rows) - shown, 'broker')} more")
+
+
+def _topics(snapshot: Snapshot, rates: Rates | None) -> Section:
+    topics = sorted(
+        snapshot.topics, key=lambda each: (-(each.disk_bytes or 0), -(each.records or 0), each.name)
+    )
+    partitions = sum(len(each.partitions) for each in topics)
+    heading = _heading("TOPICS", f"{len(topics):,} with {counted(partitions, 'partition')}")
+    faults = (
+        ("without leader", sum(len(each.offline) for each in topics), _BAD),
+        ("under min ISR", sum(len(each.under_min_isr) for each in topics), _BAD),
+        ("under-replicated", sum(len(each.under_replicated) for each in topics), _ODD),
+    )
+    for what, number, style in faults:
+        if number:
+            heading.append(f", {number:,} {what}", style)
+    if rates is not None:
+        heading.append(f", {rate(rates.total)} records/s written")
+
+    def row(topic: Topic) -> list[Text]:
+        style = _BAD if topic.offline or topic.under_min_isr else _ODD if topic.under_replicated else ""
+        cells = [
+            Text(plain(topic.name), style),
+            _number(len(topic.partitions)),
+            _number(topic.replication_factor),
+            _number(topic.records),
+            _bytes(topic.disk_bytes),
+        ]
+        if rates is not None:
+            per_second = rates.by_topic.get(topic.name)
+            cells.append(Text(_UNKNOWN if per_second is None else rate(per_second)))
+        return cells
+
+    def left_out(shown: int) -> str:
+        rest = topics[shown:]
+        records, on_disk = total(each.records for each in rest), total(each.disk_bytes for each in rest)
+        told = [] if records is None else [counted(records, "record")]
+        told += [] if on_disk is None else [f"{size(on_disk)} on disks"]
+        return f"and {counted(len(rest), 'topic')} more{': ' if told else ''}{', '.join(told)}"
+
+    columns = [
+        Column("the largest", is_flexible=True),
+        Column("partitions", is_number=True),
+        Column("copies", is_number=True),
+        Column("records", is_number=True),
+        Column("on disks", is_number=True),
+    ]
+    if rates is not None:
+        columns.append(Column("records/s", is_number=True))
+    return Section(heading, columns, [row(each) for each in topics], left_out)
+
+
+def _groups(snapshot: Snapshot) -> Section:
+    groups = sorted(snapshot.groups, key=lambda each: (each.error is None, -(each.lag or 0), each.group_id))
+    states: dict[str, int] = {}
+    for group in groups:
+        states[group.state or "of unknown state"] = states.get(group.state or "of unknown state", 0) + 1
+    heading = _heading("GROUPS", f"{len(groups):,}")
+    if groups:
+        told = ", ".join(f"{number:,} {plain(state)}" for state, number in sorted(states.items()))
+        heading.append(f": {told}; lag {counted(total(each.lag for each in groups) or 0, 'record')}")
+
+    def row(group: ConsumerGroup) -> list[Text]:
+        worst = group.worst
+        state = plain(group.error or group.state or _UNKNOWN)
+        style = (
+            _BAD
+            if group.error
+            else _GOOD
+            if group.state == "Stable"
+            else ""
+            if group.state in _CALM
+            else _ODD
+        )
+        where = (
+            _UNKNOWN if not worst or not worst.lag else f"{worst.lag:,} in {worst.topic}-{worst.partition}"
+        )
+        return [
+            Text(plain(group.group_id)),
+            Text(state, style),
+            _number(group.members),
+            _number(group.lag),
+            Text(plain(where)),
+        ]
+
+    def left_out(shown: int) -> str:
+        rest = groups[shown:]
+        lag = total(each.lag for each in rest) or 0
+        return f"and {counted(len(rest), 'group')} more: lag {counted(lag, 'record')}"
+
+    columns = (
+        Column("most lag", is_flexible=True),
+        Column("state"),
+        Column("members", is_number=True),
+        Column("lag", is_number=True),
+        Column("worst partition", is_flexible=True),
+    )
+    return Section(heading, columns, [row(each) for each in groups], left_out)
+
+
+def _disks(snapshot: Snapshot) -> Section:
+    dirs = sorted(
+        snapshot.log_dirs, key=lambda each: (each.error is None, _share(each), each.broker_id, each.path)
+    )
+    failed = sum(each.error is not None for each in dirs)
+    heading = _heading("DISKS", f"{counted(len(dirs), 'log directory').replace('directorys', 'directories')}")
+    heading.append(f", {size(sum(each.replica_bytes for each in dirs))} of replicas")
+    if failed:
+        heading.append(f", {failed:,} failed", _BAD)
+
+    def row(each: LogDir) -> list[Text]:
+        volume = Text(_UNKNOWN)
+        if each.error is not None:
+            volume = Text(each.error, _BAD)
+        elif each.total_bytes and each.usable_bytes is not None:
+            style = _BAD if _share(each) < USABLE_MIN else ""
+            left = f"{size(each.usable_bytes)} of {size(each.total_bytes)} ({_share(each):.0%})"
+            volume = Text(left, style)
+        return [
+            _number(each.broker_id),
+            Text(plain(each.path)),
+            _number(each.replicas),
+            _bytes(each.replica_bytes),
+            volume,
+        ]
+
+    columns = (
+        Column("broker", is_number=True),
+        Column("directory", is_flexible=True),
+        Column("replicas", is_number=True),
+        Column("size", is_number=True),
+        Column("usable", is_number=True),
+    )
+    rows = [row(each) for each in dirs]
+    return Section(heading, columns, rows, lambda shown: f"and {len(rows) - shown:,} more")
+
+
+def _share(log_dir: LogDir) -> float:
+    if not log_dir.total_bytes or log_dir.usable_bytes is None:
+        return 1.0
+    return log_dir.usable_bytes / log_dir.total_bytes
+
+
+# --- how tables look
+
+
+def _heading(title: str, rest: str) -> Text:
+    return Text.assemble((title, _TITLE), f" {rest}")
+
+
+def _number(value: int | None) -> Text:
+    return Text(_UNKNOWN if value is None else f"{value:,}")
+
+
+def _bytes(value: int | None) -> Text:
+    return Text(_UNKNOWN if value is None else size(value))
+
+
+def _section(section: Section, shown: int, width: int) -> Iterable[RenderableType]:
+    yield section.heading
+    if not section.rows:
+        return
+    rows = section.rows[:shown]
+    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style=_FAINT)
+    for column, cells in zip(section.columns, _widths(section.columns, rows, width), strict=True):
+        table.add_column(
+            column.title,
+            justify="right" if column.is_number else "left",
+            width=cells,
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    for row in rows:
+        table.add_row(*row)
+    yield table
+    if len(rows) < len(section.rows):
+        yield Text(section.left_out(len(rows)), _FAINT)
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: int) -> list[int]:
+    """What each column gets: what it needs, but that flexible ones share what the others leave."""
+    found = [
+        max([cell_len(column.title), *(row[index].cell_len for row in rows)])
+        for index, column in enumerate(columns)
+    ]
+    flexible = [index for index, column in enumerate(columns) if column.is_flexible]
+    fixed = sum(need for index, need in enumerate(found) if index not in flexible)
+    room = width - fixed - _GAP * (len(columns) - 1)
+    for place, index in enumerate(sorted(flexible, key=lambda each: found[each])):
+        fair = max(_FLEXIBLE_MIN, room // (len(flexible) - place))
+        found[index] = min(found[index], fair)
+        room -= found[index]
+    return found
