@@ -18,6 +18,7 @@ USABLE_MIN: Final = 0.05
 
 _NAMED_MAX: Final = 5
 _NUMBERS_MAX: Final = 8
+_NAME_MAX: Final = 40
 
 
 class Problem(NamedTuple):
@@ -183,7 +184,7 @@ def _beyond(group: Group) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first of them, and how many more there are."""
+    """The first of them, none longer than a line takes, and how many more there are."""
     most = _NUMBERS_MAX if all(name.isdecimal() for name in names) else _NAMED_MAX
-    shown = ", ".join(names[:most])
+    shown = ", ".join(each if len(each) <= _NAME_MAX else f"{each[:_NAME_MAX]}…" for each in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

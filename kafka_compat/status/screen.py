@@ -22,10 +22,11 @@ ROWS: Final = 10
 _UNKNOWN: Final = "-"
 _GAP: Final = 2
 _FLEXIBLE_MIN: Final = 8
-_LINES_OF_TABLES: Final = 4
-"""Of each: an empty one, its heading, its columns, and what is left out."""
-_PROBLEMS_SHARE: Final = 3
-"""Problems may take a third of the screen."""
+_LINES_OF_HEADINGS: Final = 2
+"""With the empty one before."""
+_LINES_PER_PROBLEM: Final = 6
+"""On a terminal: of so many lines one problem is shown, which may take two or three."""
+_PROBLEMS_MIN: Final = 3
 
 _GOOD, _BAD, _ODD, _FAINT, _TITLE = "green", "bold red", "yellow", "dim", "bold"
 _CALM: Final = ("Stable", "Empty")
@@ -71,7 +72,8 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
     if view.stale is not None:
         parts += [Text(f"What follows is of {_time(snapshot.time_ms)}.", _ODD)]
     most = ROWS if rows is None else rows
-    parts += [Text(), *_verdict(view.problems, most if height is None else max(3, height // _PROBLEMS_SHARE))]
+    named = most if height is None else max(_PROBLEMS_MIN, height // _LINES_PER_PROBLEM)
+    parts += [Text(), *_verdict(view.problems, named)]
     parts += [Text(f"not known: {plain(each)}", _FAINT) for each in snapshot.untold]
     sections = [
         _brokers(snapshot),
@@ -83,7 +85,7 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
     if height is None:
         shown = [min(need, most) for need in needs]
     else:
-        taken = len(console.render_lines(Group(*parts))) + len(sections) * _LINES_OF_TABLES + 1
+        taken = len(console.render_lines(Group(*parts))) + len(sections) * _LINES_OF_HEADINGS + 1
         shown = shares(needs, height - taken)
     for section, number in zip(sections, shown, strict=True):
         parts += [Text(), *_section(section, number, console.width)]
@@ -91,17 +93,25 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
 
 
 def shares(needs: Sequence[int], room: int) -> list[int]:
-    """How many rows each table gets: all that it needs while there is room, one more for each in turn; none
-    gets less than one that it needs.
+    """How many rows each table gets of so many lines: one more for each in turn, while there is room for it,
+    for the titles of columns, and for the line that counts what is left out.
     """
-    found = [min(need, 1) for need in needs]
-    left = room - sum(found)
-    while left > 0 and any(have < need for have, need in zip(found, needs, strict=True)):
+    found = [0] * len(needs)
+    grows = True
+    while grows:
+        grows = False
         for index, need in enumerate(needs):
-            if left > 0 and found[index] < need:
+            if found[index] < need:
                 found[index] += 1
-                left -= 1
+                if sum(map(_lines, found, needs)) <= room:
+                    grows = True
+                else:
+                    found[index] -= 1
     return found
+
+
+def _lines(rows: int, need: int) -> int:
+    return 1 + rows + (rows < need) if rows else 0
 
 
 def plain(text: str) -> str:
@@ -344,9 +354,9 @@ def _bytes(value: int | None) -> Text:
 
 def _section(section: Section, shown: int, width: int) -> Iterable[RenderableType]:
     yield section.heading
-    if not section.rows:
-        return
     rows = section.rows[:shown]
+    if not rows:
+        return
     table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style=_FAINT)
     for column, cells in zip(section.columns, _widths(section.columns, rows, width), strict=True):
         table.add_column(

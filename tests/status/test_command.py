@@ -1,0 +1,274 @@
+"""kafka-compat status against this broker and genuine Kafka: what is there is told, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_compat.client.cluster import Cluster
+from kafka_compat.status.observer import Observer
+from tests.conftest import StartBroker
+from tests.status import world
+from tests.status.world import COMMITTED, RECORDS, one, status
+from tests.support.ports import free_port
+from tests.support.servers import PROJECT, KafkaCompatBroker, run_kafka_compat
+
+
+@pytest.mark.parametrize("server", ["shared_broker", "genuine", "genuine_41"])
+def test_topics_groups_and_lag(request: pytest.FixtureRequest, server: str) -> None:
+    address = request.getfixturevalue(server).address
+    topic = f"status-{uuid.uuid4()}"
+    world.make_topic(address, topic, [[1], [1]], **{"min.insync.replicas": "1"})
+    world.write(address, topic)
+    world.write(address, topic, 3, partition=1)
+    world.commit(address, f"{topic}-empty", topic, COMMITTED)
+    world.commit(address, f"{topic}-lags", topic, COMMITTED)
+    world.commit(address, f"{topic}-lags", topic, 1, partition=1)
+    with world.reading(address, f"{topic}-lags", topic):
+        _, found = status(address)
+    told = one(found["topics"], "name", topic)
+    assert (told["records"], told["replication_factor"], told["min_insync_replicas"]) == (RECORDS + 3, 1, 1)
+    assert 10 * 100 < told["size_bytes"] == told["disk_bytes"] < 10_000
+    assert [(each["leader"], each["isr"], each["end_offset"]) for each in told["partitions"]] == [
+        (1, [1], RECORDS),
+        (1, [1], 3),
+    ]
+    lags = one(found["groups"], "group", f"{topic}-lags")
+    assert (lags["state"], lags["members"], lags["lag"], lags["type"]) == ("Stable", 1, 8, "classic")
+    assert [(each["partition"], each["lag"]) for each in lags["partitions"]] == [(0, 6), (1, 2)]
+    empty = one(found["groups"], "group", f"{topic}-empty")
+    assert (empty["state"], empty["members"], empty["lag"]) == ("Empty", 0, 6)
+    (broker,) = found["brokers"]
+    assert (broker["id"], f"{broker['host']}:{broker['port']}", broker["is_up"]) == (1, address, True)
+    assert broker["kafka"] == {"shared_broker": "4.1+", "genuine": "3.9", "genuine_41": "4.1+"}[server]
+    assert found["controller_id"] == (None if found["is_kraft"] else 1)
+    assert found["is_kraft"] == (server == "genuine_41")
+    (log_dir,) = found["log_dirs"]
+    assert log_dir["total_bytes"] > log_dir["usable_bytes"] > 0 and log_dir["error"] is None
+    assert log_dir["replica_bytes"] >= told["disk_bytes"]
+
+
+def test_a_group_of_the_new_protocol(genuine_41: Any) -> None:
+    from confluent_kafka import Consumer
+
+    topic = f"status-{uuid.uuid4()}"
+    world.make_topic(genuine_41.address, topic, [[1]])
+    world.write(genuine_41.address, topic)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": genuine_41.address,
+            "group.id": topic,
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+            "log_level": 0,
+        }
+    )
+    try:
+        consumer.subscribe([topic])
+        deadline = time.monotonic() + 60
+        while consumer.poll(0.1) is None and time.monotonic() < deadline:
+            pass
+        _, found = status(genuine_41.address)
+    finally:
+        consumer.close()
+    group = one(found["groups"], "group", topic)
+    assert (group["type"], group["state"], group["members"]) == ("consumer", "Stable", 1)
+
+
+def test_a_broker_alone_is_well(broker: KafkaCompatBroker) -> None:
+    world.make_topic(broker.address, "orders", [[1]])
+    done = run_kafka_compat("status", "--bootstrap-server", broker.address)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[2] == "nothing is wrong" and max(map(len, lines)) <= 80
+    assert "\x1b" not in done.stdout
+    assert any(line.startswith("orders") for line in lines)
+    assert status(broker.address)[0] == 0
+
+
+def test_what_is_wrong_is_told_by_the_exit_code(broker: KafkaCompatBroker) -> None:
+    world.make_topic(broker.address, "orders", [[1]], **{"min.insync.replicas": "2"})
+    code, found = status(broker.address)
+    (problem,) = found["problems"]
+    assert (code, problem["kind"], problem["subjects"]) == (1, "under-min-isr", ["orders-0"])
+
+
+def test_a_failed_log_directory(start_broker: StartBroker, tmp_path: Path) -> None:
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    bad.write_text("a file where a directory should be")
+    broker = start_broker({"log.dirs": f"{good},{bad}"})
+    code, found = status(broker.address)
+    (problem,) = found["problems"]
+    assert (code, problem["kind"], problem["subjects"]) == (1, "log-dir-failed", [str(bad)])
+    told = one(found["log_dirs"], "path", str(bad))
+    assert (told["error"], told["total_bytes"]) == ("KAFKA_STORAGE_ERROR", None)
+
+
+def test_nobody_is_there() -> None:
+    address = f"127.0.0.1:{free_port()}"
+    done = run_kafka_compat("status", "--bootstrap-server", address)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"nobody can be reached: {address}: Connection refused" in done.stderr
+    assert "kafka-compat doctor" in done.stderr
+    code, found = status(address)
+    assert code == 2 and "refused" in found["error"]
+
+
+def test_settings_that_cannot_be(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+
+    def refused(*arguments: str) -> str:
+        done = run_kafka_compat("status", *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        return done.stderr
+
+    assert "nonsense is no address: expected HOST:PORT" in refused("--bootstrap-server", "nonsense")
+    assert f"cannot read {file}" in refused("--command-config", str(file))
+    file.write_text("security.protocol=TLS\n")
+    assert "security.protocol=TLS: expected one of PLAINTEXT" in refused("--command-config", str(file))
+    file.write_text("request.timeout.ms=soon\n")
+    assert "request.timeout.ms=soon: expected a number" in refused("--command-config", str(file))
+    assert "expected seconds, more than 0" in refused("--watch", "0")
+    assert "expected 1 or more" in refused("--rows", "none")
+
+
+def test_a_file_says_where_to_begin(shared_broker: KafkaCompatBroker, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"bootstrap.servers={shared_broker.address}\n")
+    done = run_kafka_compat("status", "--command-config", str(file))
+    assert done.returncode in (0, 1) and shared_broker.address in done.stdout
+
+
+def test_many_groups_take_few_requests(broker: KafkaCompatBroker) -> None:
+    asked = []
+
+    class Counting(Cluster):
+        def try_broker(self, node_id: int, key: Any, call: str, **request: Any) -> Any:
+            asked.append(key)
+            return super().try_broker(node_id, key, call, **request)
+
+    def requests() -> int:
+        asked.clear()
+        cluster = Counting(broker.address)
+        try:
+            Observer(cluster).observe()
+        finally:
+            cluster.close()
+        return len(asked)
+
+    world.make_topic(broker.address, "orders", [[1]])
+    world.commit(broker.address, "first", "orders", 0)
+    few = requests()
+    for number in range(20):
+        world.make_topic(broker.address, f"topic-{number}", [[1]])
+        world.commit(broker.address, f"group-{number}", "orders", 0)
+    assert requests() == few <= 10
+
+
+# --- again and again
+
+
+@contextmanager
+def watching(*arguments: str, stdout: int = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
+    line = [sys.executable, "-m", "kafka_compat", "status", *arguments]
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    environment |= {"TERM": "xterm"}
+    process = subprocess.Popen(line, stdout=stdout, text=True, cwd=PROJECT, env=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(30)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def test_watch_outlives_the_broker(broker: KafkaCompatBroker) -> None:
+    world.make_topic(broker.address, "orders", [[1]])
+    with watching("--bootstrap-server", broker.address, "--watch", "0.1", "--json") as process:
+        assert process.stdout is not None
+        lines = process.stdout
+
+        def until(key: str) -> dict[str, Any]:
+            while True:
+                found: dict[str, Any] = json.loads(lines.readline())
+                if key in found:
+                    return found
+
+        assert one(until("topics")["topics"], "name", "orders")["records_per_second"] is None
+        world.write(broker.address, "orders", 50)
+        while not one(until("topics")["topics"], "name", "orders")["records_per_second"]:
+            pass
+        broker.stop()
+        assert broker.address in until("error")["error"]
+        broker.start()
+        assert one(until("topics")["topics"], "name", "orders")["records"] == 50
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def _of_terminal(*arguments: str) -> tuple[int, str]:
+    """What it writes to a terminal of 24 lines; with --watch it is interrupted after some screens."""
+    import fcntl
+    import struct
+    import termios
+
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    printed = b""
+    with watching(*arguments, stdout=its) as process:
+        os.close(its)
+        deadline = time.monotonic() + 60
+        interrupted = False
+        while time.monotonic() < deadline:
+            if select.select([ours], [], [], 0.1)[0]:
+                try:
+                    part = os.read(ours, 65536)
+                except OSError:
+                    break
+                if not part:
+                    break
+                printed += part
+            if "--watch" in arguments and not interrupted and printed.count(b"nothing is wrong") > 2:
+                process.send_signal(signal.SIGINT)
+                interrupted = True
+        os.close(ours)
+        return process.wait(30), printed.decode()
+
+
+def test_a_terminal_has_colours_unless_told_otherwise(
+    broker: KafkaCompatBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.make_topic(broker.address, "orders", [[1]])
+    green = "\x1b[32mnothing is wrong"
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    code, printed = _of_terminal("--bootstrap-server", broker.address)
+    assert (code, green in printed, "orders" in printed) == (0, True, True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    code, printed = _of_terminal("--bootstrap-server", broker.address)
+    assert code == 0 and "nothing is wrong" in printed
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", printed)
+
+
+def test_watch_draws_in_place_and_leaves_what_it_saw_last(broker: KafkaCompatBroker) -> None:
+    code, printed = _of_terminal("--bootstrap-server", broker.address, "--watch", "0.1")
+    assert code == 0
+    during, _, after = printed.partition("\x1b[?1049l")
+    assert during.count("nothing is wrong") > 2 and "\x1b[H" in during
+    assert after.count("nothing is wrong") == 1
+    assert "Traceback" not in printed

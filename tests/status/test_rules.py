@@ -1,0 +1,129 @@
+"""What counts as wrong, and in which words."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_compat.status.rules import problems
+from kafka_compat.status.snapshot import Broker, Snapshot, rates
+from tests.status.found import GIB, away, group, log_dir, partition, snapshot, topic, up
+
+
+def told(found: Snapshot) -> list[tuple[str, str]]:
+    return [(problem.kind, problem.text) for problem in problems(found)]
+
+
+def test_nothing_is_wrong_with_a_cluster_that_is_well() -> None:
+    lagging = group("billing", lag=1_000_000)
+    assert told(snapshot([topic("orders")], [lagging, group("idle", state="Empty")], [log_dir()])) == []
+
+
+def test_partitions_without_a_leader_name_who_may_lead_again() -> None:
+    orders = topic(
+        "orders",
+        partition(0, None, (3,)),
+        partition(1, 1, (1,)),
+        partition(3, None, (2, 3), (3,)),
+    )
+    assert told(snapshot([orders], brokers=[up(1), up(2), away(3)])) == [
+        ("broker-not-up", "broker 3 is not up: it is not in the cluster; 2 replicas on it"),
+        (
+            "no-leader",
+            "2 partitions of orders have no leader: nobody can write or read them (partitions 0, 3); "
+            "broker 3 may lead again when up",
+        ),
+    ]
+
+
+def test_too_few_in_sync_replicas_refuse_producers() -> None:
+    orders = topic("orders", partition(0, 1, (1, 2, 3), (1,)), partition(1, 1, (1, 2, 3)), min_isr=2)
+    assert told(snapshot([orders], brokers=[up(1), up(2), up(3)])) == [
+        (
+            "under-min-isr",
+            "1 partition of orders has fewer replicas in sync than min.insync.replicas: producers with "
+            "acks=all are refused (partition 0)",
+        )
+    ]
+
+
+def test_replicas_out_of_sync_are_named_by_their_brokers() -> None:
+    orders = topic("orders", partition(0, 1, (1, 2, 3), (1, 3)))
+    assert told(snapshot([orders], brokers=[up(1), up(2), up(3)])) == [
+        (
+            "under-replicated",
+            "1 partition of orders has replicas that are not in sync, of broker 2 (partition 0)",
+        )
+    ]
+
+
+def test_replicas_that_a_reassignment_brings_are_not_missing() -> None:
+    orders = topic("orders", partition(0, 1, (1, 2), (1,), adding=(2,)))
+    assert told(snapshot([orders], brokers=[up(1), up(2)])) == []
+
+
+def test_many_topics_are_one_problem_with_all_its_subjects() -> None:
+    topics = [topic(f"t{number:04}", partition(0, None, (2,))) for number in range(1000)]
+    found = problems(snapshot(topics, brokers=[up(1), away(2)]))
+    assert [problem.kind for problem in found] == ["broker-not-up", "no-leader"]
+    assert found[1].text.startswith(
+        "1,000 partitions of 1,000 topics (t0000, t0001, t0002, t0003, t0004 and 995 more)"
+    )
+    assert len(found[1].subjects) == 1000 and found[1].subjects[7] == "t0007-0"
+
+
+def test_a_broker_that_does_not_answer_is_told_with_its_address() -> None:
+    silent = Broker(2, "127.0.0.1", 9092, fault="Connection refused")
+    assert told(snapshot(brokers=[up(1), silent])) == [
+        ("broker-not-up", "broker 2 at 127.0.0.1:9092 is not up: Connection refused")
+    ]
+
+
+@pytest.mark.parametrize("controller_id", [None, 2])
+def test_a_cluster_needs_a_controller(controller_id: int | None) -> None:
+    found = snapshot(brokers=[up(1), away(2)], controller_id=controller_id)
+    assert "no-controller" in dict(told(found))
+
+
+def test_controllers_of_a_quorum_are_nobodys_brokers() -> None:
+    assert told(snapshot(controller_id=None, is_kraft=True)) == []
+
+
+def test_disks() -> None:
+    failed = log_dir("/failed", None, "KAFKA_STORAGE_ERROR")
+    assert told(snapshot(log_dirs=[log_dir(), failed, log_dir("/full", 4 * GIB)])) == [
+        ("log-dir-failed", "log directory /failed of broker 1 has failed: KAFKA_STORAGE_ERROR"),
+        ("disk-nearly-full", "log directory /full of broker 1 is nearly full: 4.0 GiB of 100.0 GiB left"),
+    ]
+
+
+def test_groups_that_cannot_be_served() -> None:
+    groups = [
+        group("a", error="NOT_COORDINATOR"),
+        group("b", error="NOT_COORDINATOR"),
+        group("ahead", lag=-5),
+    ]
+    assert told(snapshot(groups=groups, loading=[1])) == [
+        ("groups-not-served", "broker 1 does not serve the groups that it coordinates yet: it loads them"),
+        ("group-error", "2 groups cannot be described (a, b): NOT_COORDINATOR"),
+        (
+            "committed-beyond-end",
+            "1 group has committed offsets beyond the end of a partition (ahead; orders-0)",
+        ),
+    ]
+
+
+def test_rates_are_between_two_snapshots() -> None:
+    before = snapshot(
+        [topic("orders", partition(0, end=10), partition(1, end=5)), topic("anew", partition(end=9))]
+    )
+    now = snapshot(
+        [
+            topic("orders", partition(0, end=40), partition(1, end=15)),
+            topic("anew", partition(end=2)),
+            topic("other"),
+        ],
+        taken_at_s=104.0,
+    )
+    found = rates(before, now)
+    assert found is not None and found.by_topic == {"orders": 10.0} and found.total == 10.0
+    assert rates(None, now) is None

@@ -1,0 +1,190 @@
+"""The screen as text: what fits, what is left out, and what hostile names do to it (nothing)."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from kafka_compat.status.rules import problems
+from kafka_compat.status.screen import View, draw, shares
+from kafka_compat.status.snapshot import Broker, Rates, Snapshot
+from kafka_compat.status.units import counted, rate, size
+from tests.status.found import GIB, away, group, log_dir, partition, snapshot, topic, up
+
+WIDTH = 80
+
+
+def text_of(
+    found: Snapshot | None,
+    rates: Rates | None = None,
+    *,
+    stale: str | None = None,
+    rows: int | None = None,
+    height: int | None = None,
+    width: int = WIDTH,
+) -> list[str]:
+    """The lines, on a terminal when there is a height."""
+    console = Console(
+        file=io.StringIO(), width=width, height=height, force_terminal=height is not None, no_color=True
+    )
+    wrong = problems(found) if found is not None else []
+    with console.capture() as printed:
+        console.print(draw(View(found, wrong, rates, stale), console, rows))
+    return [line.rstrip() for line in _plain(printed.get()).splitlines()]
+
+
+def _plain(text: str) -> str:
+    for style in ("\x1b[1m", "\x1b[2m", "\x1b[0m", "\x1b[1;2m"):
+        text = text.replace(style, "")
+    return text
+
+
+def busy(topics: int = 1000, groups: int = 1000) -> Snapshot:
+    """Much of everything, with long names, and some of it wrong."""
+    return snapshot(
+        [
+            topic(f"{'long-name-' * 12}{number}", partition(0, 1, (1, 2, 3), (1, 2), end=10**12))
+            for number in range(topics)
+        ],
+        [group(f"{'group-of-readers-' * 8}{number}", lag=number * 10**9) for number in range(groups)],
+        [log_dir(f"/var/lib/{'folder/' * 20}", 50 * GIB, broker_id=each) for each in range(1, 30)],
+        [*(up(each) for each in range(1, 40)), away(40), Broker(41, "a-host." * 20, 9092, "rack" * 9, "3.9")],
+    )
+
+
+def test_a_small_cluster() -> None:
+    found = snapshot(
+        [topic("orders", partition(0, end=1234567), partition(1, end=0)), topic("bills")],
+        [group("billing", lag=12345), group("idle", state="Empty")],
+        [log_dir()],
+    )
+    assert text_of(found, Rates({"orders": 12.34, "bills": 0.5})) == [
+        "cluster cluster-of-tests  2009-02-13 23:31:30 UTC",
+        "",
+        "nothing is wrong",
+        "",
+        "BROKERS 1",
+        "id  address         rack    state           Kafka  leads  replicas",
+        " 1  127.0.0.1:9091  rack-a  up, controller  3.9        3         3",
+        "",
+        "TOPICS 2 with 3 partitions, 13 records/s written",
+        "the largest  partitions  copies    records  on disks  records/s",
+        "orders                2       1  1,234,567     200 B         12",
+        "bills                 1       1         10     100 B        0.5",
+        "",
+        "GROUPS 2: 1 Empty, 1 Stable; lag 12,345 records",
+        "most lag  state   members     lag  worst partition",
+        "billing   Stable        1  12,345  12,345 in orders-0",
+        "idle      Empty         1       0  -",
+        "",
+        "DISKS 1 log directory, 1.2 KiB of replicas",
+        "broker  directory  replicas     size                       usable",
+        "     1  /data             3  1.2 KiB  50.0 GiB of 100.0 GiB (50%)",
+    ]
+
+
+def test_what_is_wrong_comes_first() -> None:
+    found = snapshot([topic("orders", partition(0, None, (2,)))], brokers=[up(1), away(2)])
+    assert text_of(found)[:14] == [
+        "cluster cluster-of-tests  2009-02-13 23:31:30 UTC",
+        "",
+        "2 things are wrong:",
+        "- broker 2 is not up: it is not in the cluster; 1 replica on it",
+        "- 1 partition of orders has no leader: nobody can write or read it (partition",
+        "0); broker 2 may lead again when up",
+        "",
+        "BROKERS 2, 1 not up",
+        "id  address         rack    state           Kafka  leads  replicas",
+        " 2  -               -       not up          -          0         1",
+        " 1  127.0.0.1:9091  rack-a  up, controller  3.9        0         0",
+        "",
+        "TOPICS 1 with 1 partition, 1 without leader, 1 under min ISR",
+        "the largest  partitions  copies  records  on disks",
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    lines = text_of(busy(), Rates({}), width=width)
+    assert max(map(cell_len, lines)) <= width
+    assert "…" in "".join(lines)
+
+
+@pytest.mark.parametrize("height", [24, 40, 60])
+@pytest.mark.parametrize("rates", [None, Rates({})])
+def test_a_terminal_is_not_taller_than_it_is(height: int, rates: Rates | None) -> None:
+    lines = text_of(busy(), rates, height=height)
+    assert height - 4 <= len(lines) < height
+
+
+def test_what_is_left_out_is_counted() -> None:
+    text = "\n".join(text_of(busy(), rows=3))
+    assert "and 38 brokers more" in text
+    assert "and 997 topics more: 997,000,000,000,000 records, 292.1 KiB on disks" in text
+    assert "and 997 groups more: lag 496,506,000,000,000 records" in text
+
+
+def test_the_worst_groups_come_first() -> None:
+    groups = [group("a", 1), group("b", 50), group("c", 7), group("broken", error="NOT_COORDINATOR")]
+    lines = text_of(snapshot(groups=groups))
+    start = next(index for index, line in enumerate(lines) if line.startswith("most lag"))
+    assert [line.split()[0] for line in lines[start + 1 : start + 5]] == ["broken", "b", "c", "a"]
+
+
+def test_names_move_no_cursor() -> None:
+    hostile = "\x1b[2J\x1b]0;title\x07\r\n\u202egroup [bold]x[/bold] :smile:"
+    text = "\n".join(text_of(snapshot(groups=[group(hostile, 3)], untold=["\x1b[31m"]), width=120))
+    assert not any(sign in text for sign in ("\x1b", "\x07", "\r", "\u202e"))
+    assert r"\x1b[2J\x1b]0;title\x07\r\n\u202egroup [bold]x[/bold] :smile:" in text
+
+
+def test_wide_letters_take_two_cells() -> None:
+    lines = text_of(snapshot([topic("订单" * 30), topic("orders")]))
+    assert max(map(cell_len, lines)) <= WIDTH
+    rows = [line for line in lines if line.startswith(("订单", "orders"))]
+    assert cell_len(rows[0]) == cell_len(rows[1])
+
+
+def test_what_was_seen_last_stays_while_nobody_answers() -> None:
+    lines = text_of(snapshot([topic("orders")]), stale="127.0.0.1:9092: Connection refused")
+    assert lines[2:6] == [
+        "NOBODY CAN BE REACHED 127.0.0.1:9092: Connection refused",
+        "What follows is of 2009-02-13 23:31:30 UTC.",
+        "",
+        "nothing is wrong",
+    ]
+    assert "orders" in "\n".join(lines)
+    assert text_of(None, stale="x: refused") == ["", "", "NOBODY CAN BE REACHED x: refused"]
+
+
+def test_what_nobody_told_is_said() -> None:
+    found = snapshot([topic("orders")], untold=["sizes and disks of broker 1: CLUSTER_AUTHORIZATION_FAILED"])
+    lines = text_of(found)
+    assert "not known: sizes and disks of broker 1: CLUSTER_AUTHORIZATION_FAILED" in lines
+    assert not any(line.startswith("DISKS") for line in lines)
+
+
+def test_shares() -> None:
+    # Each with the titles of its columns, and a line more where rows are left out.
+    assert shares([1, 1000, 1000, 1], 24) == [1, 8, 8, 1]
+    assert shares([2, 3], 7) == [2, 3]
+    assert shares([2, 3], 6) == [2, 1]
+    assert shares([5, 5], 4) == [2, 0]
+    assert shares([5, 5], 0) == [0, 0]
+    assert shares([0], 5) == [0]
+
+
+def test_units() -> None:
+    assert [size(number) for number in (0, 1023, 1024, 1536, (1 << 20) - 1, 5 << 40)] == [
+        "0 B",
+        "1023 B",
+        "1.0 KiB",
+        "1.5 KiB",
+        "1.0 MiB",
+        "5.0 TiB",
+    ]
+    assert [rate(number) for number in (0.0, 0.25, 3.0, 9.96, 1234.5)] == ["0", "0.2", "3", "10.0", "1,234"]
+    assert counted(1, "record") == "1 record" and counted(2000, "record") == "2,000 records"
