@@ -6,6 +6,7 @@ import argparse
 import io
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 EXIT_WRONG: Final = 1
 EXIT_UNREACHABLE: Final = 2
 EXIT_USAGE: Final = 2
+_INTERRUPTED: Final = 130
 _BROKEN_PIPE: Final = 141
 _EVERY_S: Final = 2.0
 _TIMEOUT_S: Final = 5.0
@@ -88,6 +90,8 @@ def run(args: argparse.Namespace) -> int:
     except WrongSettings as error:
         print(f"kafka-compat: {error}", file=sys.stderr)
         return EXIT_USAGE
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     except BrokenPipeError:
         # Whoever reads has had enough; the interpreter must not try again at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -140,6 +144,8 @@ def _shown(observer: Observer, args: argparse.Namespace) -> int:
 
 
 def _watched(observer: Observer, args: argparse.Namespace) -> int:
+    # Whoever ends it otherwise wants the terminal back, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if args.json:
             _as_lines(observer, args.watch)

@@ -30,16 +30,18 @@ class Asker(Protocol):
     def note(self, text: str) -> None: ...
 
 
-def ask_groups(asker: Asker, brokers: Iterable[int]) -> tuple[list[Group], list[int]]:
-    """All groups with what they committed, by their names; and the brokers that do not serve theirs yet."""
+def ask_groups(asker: Asker, brokers: Iterable[int]) -> tuple[list[Group], list[tuple[int, str]]]:
+    """All groups with what they committed, by their names; and the brokers that do not serve theirs, with the
+    error.
+    """
     found: dict[str, Group] = {}
-    loading = []
+    unserved = []
     for node_id in brokers:
         answer = asker.ask(node_id, ApiKey.LIST_GROUPS)
         if answer is None:
             continue
         if answer.error_code:
-            loading.append(node_id)
+            unserved.append((node_id, known_code(answer.error_code).name))
         groups = {
             one.group_id: Group(one.group_id, one.group_state, one.group_type, one.protocol_type, node_id)
             for one in answer.groups
@@ -47,7 +49,7 @@ def ask_groups(asker: Asker, brokers: Iterable[int]) -> tuple[list[Group], list[
         _describe(asker, node_id, groups)
         _positions(asker, node_id, groups)
         found |= groups
-    return [found[group_id] for group_id in sorted(found)], loading
+    return [found[group_id] for group_id in sorted(found)], unserved
 
 
 def _describe(asker: Asker, node_id: int, groups: dict[str, Group]) -> None:

@@ -60,7 +60,7 @@ class Observer:
         metadata = self._metadata()
         nodes = [self._cluster.nodes[key] for key in sorted(self._cluster.nodes) if key >= 0]
         versions = {node.node_id: found for node in nodes if (found := self._versions(node)) is not None}
-        groups, loading = ask_groups(self, sorted(versions))
+        groups, unserved = ask_groups(self, sorted(versions))
         log_dirs, sizes = self._log_dirs(versions)
         taken_at_s = time.monotonic()
         leading = _leading(metadata, versions)
@@ -76,7 +76,7 @@ class Observer:
             topics=self._topics(metadata, starts, ends, sizes),
             groups=tuple(_with_ends(group, ends) for group in groups),
             log_dirs=tuple(log_dirs),
-            loading=tuple(loading),
+            unserved=tuple(unserved),
             brokers=self._brokers(nodes, versions, metadata),
             untold=tuple(self._untold),
         )
@@ -115,6 +115,7 @@ class Observer:
 
     def _metadata(self) -> Any:
         found: dict[str, str] = {}
+        """Of addresses that do not answer, or do not know brokers, why."""
         nodes = self._cluster.nodes
         for node_id in sorted(nodes, key=lambda each: (each != self._answered, each < 0, abs(each))):
             node = nodes[node_id]
@@ -124,8 +125,10 @@ class Observer:
             if answer is not None and answer.brokers:
                 self._cluster.take(answer)
                 self._answered = node_id
-                # Bootstrap addresses are brokers, too: what was said of one is asked anew as the broker.
-                self._faults = {key: reason for key, reason in self._faults.items() if key >= 0}
+                # Addresses of bootstrap.servers are those of brokers, too.
+                for each in self._cluster.nodes.values():
+                    if f"{each.host}:{each.port}" in found:
+                        self._faults[each.node_id] = found[f"{each.host}:{each.port}"]
                 return answer
             found[f"{node.host}:{node.port}"] = self._faults.get(node_id, "it knows no brokers yet")
         raise Unreachable("; ".join(f"{address}: {reason}" for address, reason in found.items()))

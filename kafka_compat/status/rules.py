@@ -158,8 +158,8 @@ def _log_dirs(log_dirs: Iterable[LogDir]) -> Iterator[Problem]:
 
 
 def _groups(snapshot: Snapshot) -> Iterator[Problem]:
-    for broker_id in snapshot.loading:
-        text = f"broker {broker_id} does not serve the groups that it coordinates yet: it loads them"
+    for broker_id, error in snapshot.unserved:
+        text = f"broker {broker_id} does not serve the groups that it coordinates: {error}"
         yield Problem("groups-not-served", text, (str(broker_id),))
     by_error: dict[str, list[str]] = {}
     for group in snapshot.groups:

@@ -165,8 +165,8 @@ class Group(NamedTuple):
 
 class Snapshot(NamedTuple):
     """All of it. `taken_at_s` is of a clock that never jumps, for rates. `is_kraft`: the controllers are a
-    quorum, of which brokers name none. `loading` are brokers that do not serve their groups yet; `untold`
-    says what could not be asked, in words.
+    quorum, of which brokers name none. `unserved` are brokers that do not serve their groups, with Kafka's
+    name of the error; `untold` says what could not be asked, in words.
     """
 
     time_ms: int
@@ -178,7 +178,7 @@ class Snapshot(NamedTuple):
     topics: tuple[Topic, ...]
     groups: tuple[Group, ...]
     log_dirs: tuple[LogDir, ...]
-    loading: tuple[int, ...] = ()
+    unserved: tuple[tuple[int, str], ...] = ()
     untold: tuple[str, ...] = ()
 
 

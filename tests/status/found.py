@@ -48,7 +48,7 @@ def snapshot(
     controller_id: int | None = 1,
     taken_at_s: float = 100.0,
     is_kraft: bool = False,
-    loading: Sequence[int] = (),
+    unserved: Sequence[tuple[int, str]] = (),
     untold: Sequence[str] = (),
 ) -> Snapshot:
     """Of broker 1 alone, unless said otherwise; of Friday, 13 February 2009, 23:31:30 UTC."""
@@ -62,7 +62,7 @@ def snapshot(
         topics=tuple(topics),
         groups=tuple(groups),
         log_dirs=tuple(log_dirs),
-        loading=tuple(loading),
+        unserved=tuple(unserved),
         untold=tuple(untold),
     )
 

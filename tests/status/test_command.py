@@ -272,3 +272,25 @@ def test_watch_draws_in_place_and_leaves_what_it_saw_last(broker: KafkaCompatBro
     assert during.count("nothing is wrong") > 2 and "\x1b[H" in during
     assert after.count("nothing is wrong") == 1
     assert "Traceback" not in printed
+
+
+def test_brokers_that_go_are_asked_no_more(broker: KafkaCompatBroker) -> None:
+    """Their connections are hung up; another broker may have their address."""
+    from kafka_compat.protocol.api_keys import ApiKey
+    from kafka_compat.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
+
+    cluster = Cluster(broker.address)
+    try:
+        assert [node.node_id for node in cluster.brokers()] == [1]
+        cluster.try_broker(1, ApiKey.LIST_GROUPS, "test")
+        other = MetadataResponseBroker(node_id=7, host="127.0.0.1", port=broker.port)
+        cluster.take(MetadataResponse(brokers=[other], controller_id=7))
+        assert cluster.try_broker(7, ApiKey.LIST_GROUPS, "test").groups == []
+        # A connection that the broker ended is made anew.
+        broker.restart()
+        assert cluster.try_broker(7, ApiKey.LIST_GROUPS, "test").error_code == 0
+        broker.stop()
+        with pytest.raises((OSError, EOFError)):
+            cluster.try_broker(7, ApiKey.LIST_GROUPS, "test")
+    finally:
+        cluster.close()

@@ -102,8 +102,11 @@ def test_groups_that_cannot_be_served() -> None:
         group("b", error="NOT_COORDINATOR"),
         group("ahead", lag=-5),
     ]
-    assert told(snapshot(groups=groups, loading=[1])) == [
-        ("groups-not-served", "broker 1 does not serve the groups that it coordinates yet: it loads them"),
+    assert told(snapshot(groups=groups, unserved=[(1, "COORDINATOR_LOAD_IN_PROGRESS")])) == [
+        (
+            "groups-not-served",
+            "broker 1 does not serve the groups that it coordinates: COORDINATOR_LOAD_IN_PROGRESS",
+        ),
         ("group-error", "2 groups cannot be described (a, b): NOT_COORDINATOR"),
         (
             "committed-beyond-end",
