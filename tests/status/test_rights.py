@@ -29,7 +29,7 @@ def guarded(start_broker: StartBroker) -> KafkaCompatBroker:
     """The admin may do everything, and alice see one topic."""
     port = free_port()
     users = 'user_admin="admin" user_alice="alice"'
-    broker = start_broker(
+    return start_broker(
         {
             "listeners": f"SASL_PLAINTEXT://127.0.0.1:{port}",
             "sasl.enabled.mechanisms": "PLAIN",
@@ -42,7 +42,6 @@ def guarded(start_broker: StartBroker) -> KafkaCompatBroker:
             "super.users": "User:admin",
         }
     )
-    return broker
 
 
 def asked(directory: Path, address: str, user: str, password: str) -> tuple[int, dict[str, Any], str]:
