@@ -87,7 +87,11 @@ def _positions(asker: Asker, node_id: int, groups: dict[str, Group]) -> None:
                 for one in topic.partitions
                 if one.committed_offset >= 0 and not one.error_code
             )
-            groups[group_id] = group._replace(positions=tuple(positions))
+            groups[group_id] = group._replace(positions=tuple(sorted(positions, key=_place)))
+
+
+def _place(position: Position) -> tuple[str, int]:
+    return position.topic, position.partition
 
 
 def _committed(asker: Asker, node_id: int, names: Sequence[str]) -> Iterator[tuple[str, int, Any]]:

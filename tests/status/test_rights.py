@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka.admin import (
@@ -17,31 +18,40 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.conftest import StartBroker
 from tests.support.ports import free_port
 from tests.support.servers import KafkaCompatBroker, run_kafka_compat
 
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
+class Guarded(NamedTuple):
+    """A broker, and its listener for users."""
+
+    broker: KafkaCompatBroker
+    address: str
+
+
 @pytest.fixture
-def guarded(start_broker: StartBroker) -> KafkaCompatBroker:
+def guarded(tmp_path: Path) -> Iterator[Guarded]:
     """The admin may do everything, and alice see one topic."""
-    port = free_port()
+    open_port, port = free_port(), free_port()
     users = 'user_admin="admin" user_alice="alice"'
-    return start_broker(
+    broker = KafkaCompatBroker(
+        tmp_path / "guarded",
         {
-            "listeners": f"SASL_PLAINTEXT://127.0.0.1:{port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{open_port},SASL_PLAINTEXT://127.0.0.1:{port}",
             "sasl.enabled.mechanisms": "PLAIN",
-            "security.inter.broker.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism.inter.broker.protocol": "PLAIN",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
                 f'{_MODULE} required username="admin" password="admin" {users};'
             ),
             "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
             "super.users": "User:admin",
-        }
+        },
+        port=open_port,
     )
+    broker.start()
+    yield Guarded(broker, f"127.0.0.1:{port}")
+    broker.stop()
 
 
 def asked(directory: Path, address: str, user: str, password: str) -> tuple[int, dict[str, Any], str]:
@@ -55,8 +65,8 @@ def asked(directory: Path, address: str, user: str, password: str) -> tuple[int,
     return done.returncode, json.loads(done.stdout), done.stderr
 
 
-def test_what_a_user_may_not_see(guarded: KafkaCompatBroker, tmp_path: Path) -> None:
-    address = guarded.overrides["listeners"].partition("//")[2]
+def test_what_a_user_may_not_see(guarded: Guarded, tmp_path: Path) -> None:
+    address = guarded.address
     admin = AdminClient(
         {
             "bootstrap.servers": address,
@@ -98,8 +108,8 @@ def test_what_a_user_may_not_see(guarded: KafkaCompatBroker, tmp_path: Path) -> 
     ]
 
 
-def test_a_wrong_password(guarded: KafkaCompatBroker, tmp_path: Path) -> None:
-    address = guarded.overrides["listeners"].partition("//")[2]
+def test_a_wrong_password(guarded: Guarded, tmp_path: Path) -> None:
+    address = guarded.address
     code, found, told = asked(tmp_path, address, "alice", "guessed")
     assert code == 2 and "SASL_AUTHENTICATION_FAILED" in found["error"]
     assert f"nobody can be reached: {address}: SASL_AUTHENTICATION_FAILED" in told
