@@ -9,7 +9,6 @@ only where its header does not tell.
 from __future__ import annotations
 
 from bisect import bisect_right
-from functools import partial
 
 from kafka_compat.storage.batch import TIMESTAMP_TYPE_FLAG, BatchHeader
 from kafka_compat.storage.errors import LogDirFailure
@@ -20,7 +19,6 @@ from kafka_compat.storage.timestamp_lookup import (
     ANY_TIMESTAMP,
     Lookup,
     TimestampOffset,
-    is_quick,
     look_into,
 )
 
@@ -74,11 +72,7 @@ def _search(segment: Segment, offset: int, end_offset: int) -> Lookup:
                     timestamp, max(header.base_offset, offset), header.partition_leader_epoch
                 )
             data = FileSlice(file, batch.position, header.size_bytes)
-            look = partial(look_into, data, header, ANY_TIMESTAMP, offset)
-            if is_quick(header):
-                found = look()
-            else:
-                found = yield look
+            found = yield from look_into(data, header, ANY_TIMESTAMP, offset)
             if found is not None:
                 return found
         if count % _BATCHES_AT_ONCE == 0:

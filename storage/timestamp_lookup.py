@@ -76,11 +76,7 @@ def _search(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
         if header.max_timestamp < timestamp:
             continue
         data = FileSlice(file, batch.position, header.size_bytes)
-        look = partial(look_into, data, header, timestamp, start_offset)
-        if is_quick(header):
-            found = look()
-        else:
-            found = yield look
+        found = yield from look_into(data, header, timestamp, start_offset)
         if found is not None:
             return found
     return None
@@ -91,10 +87,17 @@ def is_quick(header: BatchHeader) -> bool:
     return header.magic == 2 and not header.attributes & 7 and header.record_count <= _QUICK_RECORDS_MAX
 
 
-def look_into(
+def look_into(batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int) -> Lookup:
+    """As `first_of_batch`, of one that is yet to be read; in another thread where that may take long."""
+    look = partial(_first_of, batch, header, timestamp, start_offset)
+    if is_quick(header):
+        return look()
+    return (yield look)
+
+
+def _first_of(
     batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int
 ) -> TimestampOffset | None:
-    """As `first_of_batch`, of one that is yet to be read."""
     return first_of_batch(batch.read(), header, timestamp, start_offset)
 
 
