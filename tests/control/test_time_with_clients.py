@@ -20,14 +20,10 @@ DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 SESSION_MS = 45_000
 TRANSACTION_MS = 900_000
-FORGETFUL = "kafka-python"
-"""Where a poll ends between JoinGroup and SyncGroup, its version 3.0.12 forgets which partitions SyncGroup
-brings: it heartbeats, and reads nothing, about once in seventy times.
+PATIENT = {"kafka-python": {"poll_ms": 2000}}
+"""Where a poll ends between JoinGroup and SyncGroup, kafka-python 3.0.12 forgets which partitions SyncGroup
+brings: it heartbeats, and reads nothing. A member that joins within 100 ms does so once in twenty times.
 """
-
-
-class MemberForgot(AssertionError):
-    """A member does not read what it was assigned."""
 
 
 @pytest.fixture(params=["java-3.9.1", "confluent-kafka", "kafka-python"])
@@ -60,14 +56,16 @@ def mortal(reader: ClientProgram, broker: KafkaBroker, folder: Path) -> None:
         for topic in ("kept-for-days", "compacted"):
             program.call("produce", topic=topic, records=records("a", "b", "a"))
         program.call(
-            "member_start", member="m", group="g", topics=["kept-for-days"], session_timeout_ms=SESSION_MS
+            "member_start",
+            member="m",
+            group="g",
+            topics=["kept-for-days"],
+            session_timeout_ms=SESSION_MS,
+            **PATIENT.get(reader.kind.name, {}),
         )
-        try:
-            wait_until(
-                lambda: len(program.call("member_state", member="m")["received"]) == 3, 10, "it reads", 0.01
-            )
-        except AssertionError as error:
-            raise MemberForgot from error
+        wait_until(
+            lambda: len(program.call("member_state", member="m")["received"]) == 3, 30, "a member reads", 0.01
+        )
         program.call(
             "transaction_open",
             id="t",
@@ -120,14 +118,8 @@ def test_each_run_has_the_same_events(reader: ClientProgram, tmp_path: Path) -> 
     runs = campaign.rounds(2 if reader.kind.name == "confluent-kafka" else 1, 100)
     logs = set()
     times_ms: list[float] = []
-    forgot = 0
-    while len(times_ms) < runs:
-        try:
-            events, took_ms = one_run(reader, tmp_path)
-        except MemberForgot:
-            forgot += 1
-            assert reader.kind.name == FORGETFUL and forgot <= 2 + runs // 20
-            continue
+    for _ in range(runs):
+        events, took_ms = one_run(reader, tmp_path)
         logs.add(json.dumps(events))
         times_ms.append(took_ms)
     half_ms, slowest_ms = statistics.median(times_ms), max(times_ms)

@@ -47,8 +47,9 @@ def _raise_for(code: int) -> None:
 class Member:
     """A group member that polls in its own thread, where its consumer also commits and closes."""
 
-    def __init__(self, consumer: KafkaConsumer, topics: list[str]) -> None:
+    def __init__(self, consumer: KafkaConsumer, topics: list[str], poll_ms: int) -> None:
         self.log = MemberLog()
+        self._poll_ms = poll_ms
         self._jobs: queue.Queue[tuple[Callable[[KafkaConsumer], Any], Future[Any]]] = queue.Queue()
         self._stopped = False
         self._consumer = consumer
@@ -59,7 +60,7 @@ class Member:
     def _run(self) -> None:
         while not self._stopped:
             try:
-                polled = self._consumer.poll(timeout_ms=100)
+                polled = self._consumer.poll(timeout_ms=self._poll_ms)
             except Exception as failure:
                 self.log.error = repr(failure)
                 continue
@@ -271,6 +272,7 @@ class Client:
         strategy: str = "range",
         instance: str | None = None,
         session_timeout_ms: int = 6000,
+        poll_ms: int = 100,
     ) -> Answer:
         consumer = self._consumer(
             bootstrap,
@@ -282,7 +284,7 @@ class Client:
             heartbeat_interval_ms=300,
             metadata_max_age_ms=1000,
         )
-        self._members[member] = Member(consumer, topics)
+        self._members[member] = Member(consumer, topics, poll_ms)
         return {}
 
     def member_state(self, member: str) -> Answer:
