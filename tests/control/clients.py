@@ -6,6 +6,9 @@ from typing import Protocol
 
 from confluent_kafka import Producer
 
+COMPACTED_ON_COMMAND = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 1}
+"""Settings of a topic that is compacted when the test says so, and not by itself in the midst of it."""
+
 
 class Serving(Protocol):
     """A broker, wherever it runs."""

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from kafka import KafkaConsumer
 
 from kafka_compat.testing import ControlFailed, KafkaBroker, KafkaCluster
-from tests.control.clients import Serving, produce, producer
+from tests.control.clients import COMPACTED_ON_COMMAND, Serving, produce, producer
 from tests.support.campaign import enabled, rounds
 
 Held = list[tuple[int, int, bytes | None, bytes | None, int]]
@@ -93,7 +93,7 @@ def test_a_fork_holds_the_same_and_both_go_their_own_ways(broker: KafkaBroker) -
 
 
 def test_a_fork_has_the_settings_and_is_compacted_by_itself(broker: KafkaBroker) -> None:
-    broker.create_topic("t", config={"segment.bytes": 16384, "cleanup.policy": "compact"})
+    broker.create_topic("t", config={"segment.bytes": 16384, **COMPACTED_ON_COMMAND})
     fill(broker, "t")
     before = held(broker, "t")
     broker.control.fork("t", "u")

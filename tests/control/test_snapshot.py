@@ -12,7 +12,7 @@ import pytest
 from kafka import KafkaConsumer
 
 from kafka_compat.testing import ControlFailed, KafkaBroker, KafkaCluster
-from tests.control.clients import produce, producer
+from tests.control.clients import COMPACTED_ON_COMMAND, produce, producer
 from tests.control.test_fork import commit_position, committed, fill, held
 from tests.support.campaign import enabled, rounds
 
@@ -61,7 +61,7 @@ def test_a_broker_returns_to_what_it_held(broker: KafkaBroker) -> None:
 
 
 def test_a_topic_that_is_gone_comes_back_and_a_compacted_one_as_it_was(broker: KafkaBroker) -> None:
-    broker.create_topic("t", config={"segment.bytes": 16384, "cleanup.policy": "compact"})
+    broker.create_topic("t", config={"segment.bytes": 16384, **COMPACTED_ON_COMMAND})
     fill(broker, "t")
     before = held(broker, "t")
     broker.control.snapshot("a")

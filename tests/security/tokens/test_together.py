@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
@@ -128,7 +129,14 @@ def test_nodes_of_older_brokers_and_broken_ones(world: World, client: KazooClien
             token = tokens["old"]
             assert token["token_requester_principal_name"] == "alice"
             assert create(alice)["error_code"] == 0, "nothing else suffers"
+    # Each node has a notice of its own, and a node that is gone when its notice is read is no broken one.
+    log = world.beside.server.log
+    told = partial(_says_all, log, [f"{TOKENS}/{name}: " for name in broken])
+    wait_until(told, 20, "the log tells of each broken node", 0.05)
     for name in nodes:
         client.delete(f"{TOKENS}/{name}")
-    log = world.beside.server.log.read_text()
-    assert all(f"{TOKENS}/{name}: " in log for name in broken)
+
+
+def _says_all(log: Path, texts: list[str]) -> bool:
+    said = log.read_text()
+    return all(text in said for text in texts)
