@@ -8,7 +8,7 @@ ARG BASE=python:3.12-slim-bookworm
 FROM ${BASE} AS build
 # What pip installs; scripts/build-image may name a folder of wheels instead.
 ARG INSTALL=/src[fast]
-# The hot modules become C extensions (docs/decisions/0009), and the compiler stays behind.
+# The hot modules become C extensions (docs/design/decisions/0009), and the compiler stays behind.
 RUN case "$INSTALL" in /src*) apt-get update -qq && apt-get install -qq -y --no-install-recommends gcc libc6-dev >/dev/null ;; esac
 COPY . /src
 ENV KAFKA_COMPAT_COMPILE=1

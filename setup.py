@@ -1,7 +1,7 @@
 """What setup.cfg cannot say: which modules become C extensions, where KAFKA_COMPAT_COMPILE=1 asks for it.
 
 `scripts/compile` and `scripts/build-wheel` do. Everything else installs the Python sources, which behave the
-same, and so does a build that finds no compiler. docs/decisions/0009-compiled.md says what is in the list.
+same, and so does a build that finds no compiler. docs/design/decisions/0009-compiled.md says what is in the list.
 """
 
 import atexit
@@ -92,7 +92,7 @@ COMPILED = (
     "storage/txn_index.py",
     "storage/validation.py",
 )
-"""The way of a record: read, checked, stored, replicated, sent (docs/decisions/0009)."""
+"""The way of a record: read, checked, stored, replicated, sent (docs/design/decisions/0009)."""
 
 
 ASKED = os.environ.get("KAFKA_COMPAT_COMPILE", "0") not in ("", "0")

@@ -1,0 +1,44 @@
+"""What a page of Markdown holds: its links, its headings, its examples. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`[^`\n]+`")
+_LINK = re.compile(r"\]\(([^()\s]+)\)")
+_HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
+
+
+class Block(NamedTuple):
+    """An example: its language (empty where none is named) and its text."""
+
+    language: str
+    text: str
+
+
+def blocks(page: str) -> list[Block]:
+    """The page's examples, in their order."""
+    return [Block(found[1], found[2]) for found in _FENCE.finditer(page)]
+
+
+def links(page: str) -> Iterator[str]:
+    """Where the page's links lead, but for those to other hosts; an example has none."""
+    for target in _LINK.findall(_CODE.sub("", _FENCE.sub("", page))):
+        if not re.match(r"[a-z]+:", target):
+            yield target
+
+
+def anchors(page: str) -> set[str]:
+    """What comes after # in links to the page's headings, as GitHub makes it and our site."""
+    found: set[str] = set()
+    for heading in _HEADING.findall(_FENCE.sub("", page)):
+        text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
+        plain = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+        number = 0
+        while (anchor := f"{plain}-{number}" if number else plain) in found:
+            number += 1
+        found.add(anchor)
+    return found
