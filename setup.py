@@ -1,7 +1,7 @@
 """What setup.cfg cannot say: which modules become C extensions, where KAFKA_COMPAT_COMPILE=1 asks for it.
 
 `scripts/compile` and `scripts/build-wheel` do. Everything else installs the Python sources, which behave the
-same, and so does a build that finds no compiler. docs/design/decisions/0009-compiled.md says what is in the list.
+same, and so does a build that finds no compiler. What is in the list: docs/design/decisions/0009-compiled.md.
 """
 
 import atexit

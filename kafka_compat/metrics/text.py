@@ -1,6 +1,7 @@
 """Prometheus's text format, version 0.0.4, of gauges. Pure.
 
-Written here, and not by prometheus-client, because of the many samples: docs/design/decisions/0015 has the figures.
+Written here, and not by prometheus-client, because of the many samples: docs/design/decisions/0015 has
+the figures.
 """
 
 from __future__ import annotations

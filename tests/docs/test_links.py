@@ -39,7 +39,7 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_pages_that_sources_name_are_there() -> None:
-    """In comments, docstrings, messages and tests: docs/testing.md, or docs/design/decisions/0009 for short."""
+    """In comments, docstrings, messages, tests: docs/testing.md, or docs/design/decisions/0009 for short."""
     lost = []
     for path in files(".py", ".cfg", ".toml", ".yml", ".json", "", ".sh"):
         for named in _NAMED.findall(path.read_text(errors="replace")):
