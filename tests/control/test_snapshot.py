@@ -163,6 +163,8 @@ def test_after_a_kill_it_is_all_before_or_all_restored(killed: KafkaBroker) -> N
         fill(killed, topic, 200)
     before = {topic: held(killed, topic) for topic in "tu"}
     killed.control.snapshot("a")
+    # How long it takes here, by the second one, says when there is something to interrupt.
+    took_s = [_restore_s(killed) for _ in range(2)][-1]
     restored = 0
     for number in range(rounds(3, 200)):
         fill(killed, "t", 30, 1000)
@@ -171,7 +173,8 @@ def test_after_a_kill_it_is_all_before_or_all_restored(killed: KafkaBroker) -> N
         answered: list[bool] = []
         restoring = threading.Thread(target=_restore, args=(killed, answered))
         restoring.start()
-        time.sleep(chance.uniform(0, 0.12))
+        # Early moments above all: soon it is noted that it is to be ended by the next start.
+        time.sleep(1.5 * took_s * chance.random() ** 3)
         killed.kill()
         restoring.join()
         killed.start()
@@ -183,6 +186,12 @@ def test_after_a_kill_it_is_all_before_or_all_restored(killed: KafkaBroker) -> N
         killed.control.restore("a")
         assert {topic: held(killed, topic) for topic in killed.topics()} == before
     assert not enabled() or 20 < restored < 180
+
+
+def _restore_s(broker: KafkaBroker) -> float:
+    began_s = time.perf_counter()
+    broker.control.restore("a")
+    return time.perf_counter() - began_s
 
 
 def _restore(broker: KafkaBroker, answered: list[bool]) -> None:
