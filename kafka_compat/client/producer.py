@@ -213,15 +213,21 @@ class Producer:
 
     def _coordinate(self, key: ApiKey, codes: Callable[[Any], list[int]], **request: Any) -> Any:
         """An answer of the transaction's coordinator; while the one before still ends, it is asked again."""
+        name = self._settings.transactional_id or ""
+        return self._answered(
+            lambda: self._cluster.ask_coordinator(name, key, _CALL, codes, of_transactions=True, **request),
+            codes,
+        )
+
+    def _answered(self, ask: Callable[[], Any], codes: Callable[[Any], list[int]]) -> Any:
+        """Its answer, when it has no error any more that passes. KafkaError: of another, or after a while."""
         deadline = time.monotonic() + self._settings.max_block_s
         while True:
-            answer = self._cluster.ask_coordinator(
-                self._settings.transactional_id or "", key, _CALL, codes, of_transactions=True, **request
-            )
+            answer = ask()
             wrong = [code for code in codes(answer) if code]
             if not wrong:
                 return answer
-            again = {ErrorCode.CONCURRENT_TRANSACTIONS, *PASSING}
+            again = {ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, *PASSING}
             if not again.issuperset(wrong) or time.monotonic() > deadline:
                 raise KafkaError(known_code(wrong[0]), "")
             time.sleep(self._settings.retry_backoff_s)
@@ -232,9 +238,11 @@ class Producer:
             "transaction_timeout_ms": self._settings.transaction_timeout_ms,
         }
         if self._settings.transactional_id is None:
-            answer = self._cluster.ask(ApiKey.INIT_PRODUCER_ID, _CALL, **fields)
-            if answer.error_code:
-                raise KafkaError(known_code(answer.error_code), "")
+            # A cluster that has just started has none yet to give.
+            answer = self._answered(
+                lambda: self._cluster.ask(ApiKey.INIT_PRODUCER_ID, _CALL, **fields),
+                lambda answer: [answer.error_code],
+            )
         else:
             answer = self._coordinate(ApiKey.INIT_PRODUCER_ID, lambda answer: [answer.error_code], **fields)
         self._producer_id, self._producer_epoch = answer.producer_id, answer.producer_epoch

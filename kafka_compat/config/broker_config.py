@@ -50,6 +50,11 @@ _OF_ITS_STORE = "authorizer.zookeeper."
 _NEWER_PREFIXES = ("share.coordinator.", "group.share.", "group.streams.")
 
 
+def is_of_kraft(name: str) -> bool:
+    """Whether the setting is for brokers and controllers of KRaft alone."""
+    return name.startswith(_KRAFT_PREFIXES) or name in _KRAFT_NAMES
+
+
 class BrokerConfig:
     """Settings by Kafka's names; `int("num.partitions")` and its like give the value in force, at dictionary
     speed.
@@ -72,9 +77,7 @@ class BrokerConfig:
         self.create_topics: tuple[TopicToCreate, ...] = ()
         self._keys = broker_keys()
         self.unknown = tuple(name for name in self.static if name not in self._keys and not _is_built(name))
-        self.ignored_kraft = tuple(
-            name for name in self.static if name.startswith(_KRAFT_PREFIXES) or name in _KRAFT_NAMES
-        )
+        self.ignored_kraft = tuple(name for name in self.static if is_of_kraft(name))
         self._values = self._parse(self.static)
         self._check()
 

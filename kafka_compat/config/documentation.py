@@ -23,7 +23,10 @@ _ABOUT = {
     "group.min.session.timeout.ms": "The shortest session timeout that a member may ask for.",
     "index.interval.bytes": "After how many bytes of a log its index gets an entry.",
     "inter.broker.listener.name": "The listener that brokers use among themselves.",
+    "kafka.compat.control.enable": "Whether tests may control the broker over HTTP (docs/testing.md).",
     "kafka.compat.frame.timeout.ms": "How long a client may take to finish a request that it began.",
+    "kafka.compat.http.listener": "Where metrics and health are served, as http://127.0.0.1:8080.",
+    "kafka.compat.http.token": "What whoever asks there has to send, as a bearer token.",
     "kafka.compat.log.format": "How lines of the log are written: text, or json.",
     "kafka.compat.log.level": "From which level on loggers write: INFO,kafka_compat.cluster=DEBUG.",
     "kafka.compat.log.slow.request.ms": "From which time on the log tells of a slow request; -1: never.",
@@ -31,6 +34,7 @@ _ABOUT = {
     "kafka.compat.record.validation.enable": "Whether each record of a produced batch is checked.",
     "kafka.compat.sasl.jaas.file": "A JAAS file with the section KafkaServer: users and logins of listeners.",
     "kafka.compat.scram.credentials.file": "Users that the cluster begins with; each content counts once.",
+    "kafka.compat.transaction.version": "With 2 clients of Kafka 4 use an epoch for each transaction.",
     "kafka.compat.zookeeper.sasl.enable": "False forbids a login at ZooKeeper.",
     "kafka.compat.zookeeper.sasl.jaas.config": "The login at ZooKeeper, as of sasl.jaas.config.",
     "kafka.compat.zookeeper.sasl.jaas.file": "A JAAS file that has the login at ZooKeeper.",
@@ -85,14 +89,19 @@ _ABOUT = {
 }
 
 
+def about(name: str) -> str | None:
+    """A sentence on what the setting does; None where Kafka's documentation says it all."""
+    return _ABOUT.get(name)
+
+
 def document(name: str) -> str | None:
     """What the setting does as far as it is told here, and which values it takes; None for an unknown
     name."""
     key = topic_keys().get(name) or broker_keys().get(name) or dynamic_only_keys().get(name)
     if key is None:
         return None
-    about = _ABOUT.get(name)
-    return f"{about} {_values(key)}" if about else _values(key)
+    sentence = about(name)
+    return f"{sentence} {_values(key)}" if sentence else _values(key)
 
 
 def _values(key: ConfigKey) -> str:

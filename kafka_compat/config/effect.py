@@ -152,6 +152,8 @@ BROKER_SETTINGS = frozenset(
         "transactional.id.expiration.ms",
         "zookeeper.clientCnxnSocket",
         "zookeeper.connect",
+        "zookeeper.connection.timeout.ms",
+        "zookeeper.session.timeout.ms",
         "zookeeper.set.acl",
         "zookeeper.ssl.cipher.suites",
         "zookeeper.ssl.client.enable",
@@ -218,8 +220,8 @@ LISTENER_SETTINGS = frozenset(
 )
 
 #: Settings of threads, buffers, Java's own libraries and the like, of which this broker has none: nobody
-#: misses them.
-_NOT_MISSED = frozenset(
+#: misses them, and no log speaks of them.
+NOT_MISSED = frozenset(
     {
         "background.threads",
         "num.io.threads",
@@ -240,20 +242,18 @@ _NOT_MISSED = frozenset(
         "ssl.secure.random.implementation",
         "ssl.trustmanager.algorithm",
         "transaction.state.log.load.buffer.size",
-        "zookeeper.connection.timeout.ms",
-        "zookeeper.session.timeout.ms",
     }
 )
 
 
 def topic_setting_has_effect(name: str) -> bool:
     """Whether topics behave otherwise for this setting, or nobody would expect them to."""
-    return name in TOPIC_SETTINGS or name in _NOT_MISSED
+    return name in TOPIC_SETTINGS or name in NOT_MISSED
 
 
 def broker_setting_has_effect(name: str) -> bool:
     """Whether a broker behaves otherwise for this setting, or nobody would expect it to."""
-    if name in BROKER_SETTINGS or name in LISTENER_SETTINGS or name in _NOT_MISSED:
+    if name in BROKER_SETTINGS or name in LISTENER_SETTINGS or name in NOT_MISSED:
         return True
     if name.startswith(PREFIX):
         key = listener_key(name)

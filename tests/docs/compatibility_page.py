@@ -1,0 +1,183 @@
+"""docs/compatibility.md, made from what the handlers declare, the clients of the tests, and kips.py.
+
+Pure: `page()` is the text. `python -m tests.docs.write` writes it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from importlib.metadata import requires
+
+from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED
+from kafka_compat.protocol.api_keys import ApiKey
+from tests.clients.programs import CLIENTS, PROJECT, ClientKind
+from tests.docs.genuine_versions import KAFKA_3_9, KAFKA_4_1
+from tests.docs.kips import KIPS, Kip
+from tests.support.kafka_jars import BROKER_VERSIONS, TOOLS_VERSION
+
+_HEAD = """\
+# Compatibility
+
+Made from the code and its tests by `python -m tests.docs.write`: do not edit.
+
+kafka-compat does what Apache Kafka 3.9 does with ZooKeeper, and serves the newer versions of requests that
+clients of Kafka 4 use. Where this page says that something is here, a test shows it with real clients, most of
+them beside genuine Kafka 3.9.1 or 4.1.0 doing the same.
+"""
+
+KAFKA_ONLY = {
+    ApiKey.DESCRIBE_QUORUM: "KRaft",
+    ApiKey.UNREGISTER_BROKER: "KRaft",
+    ApiKey.ADD_RAFT_VOTER: "KRaft",
+    ApiKey.REMOVE_RAFT_VOTER: "KRaft",
+    ApiKey.ENVELOPE: "KRaft",
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: "KIP-848",
+    ApiKey.CONSUMER_GROUP_DESCRIBE: "KIP-848",
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "KIP-714",
+    ApiKey.PUSH_TELEMETRY: "KIP-714",
+    ApiKey.LIST_CONFIG_RESOURCES: "KIP-714",
+}
+"""Why an API that genuine Kafka advertises is not served."""
+
+FEATURES = {
+    "headers": "headers",
+    "timestamps": "timestamps",
+    "idempotent": "idempotence",
+    "transactions": "transactions",
+    "topic_admin": "topics",
+    "group_admin": "groups",
+    "static": "static members",
+    "cooperative": "cooperative rebalances",
+}
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([_HEAD, _clients(), _tools(), _files(), _kips(), _apis()])
+
+
+def _clients() -> str:
+    rows = "".join(
+        f"| {_named(kind)} | {', '.join(_codecs(kind))} | {', '.join(_features(kind))} |\n"
+        for kind in CLIENTS.values()
+    )
+    return f"""\
+## Clients
+
+Each of these runs the same scenarios against this broker and against genuine Kafka 3.9.1, and has to see the
+same: produce with each codec, consume, groups that come and go, offsets, transactions, administration. What
+a client cannot do is missing from its line. Over TLS and SASL: [security.md](security.md).
+
+| Client | Codecs | Also tried |
+|---|---|---|
+{rows}
+Besides: kcat (librdkafka), Kafka Streams with exactly_once_v2 (3.9.1), Spark's Kafka source and sink (PySpark
+{_version("pyspark")}, [spark.md](spark.md)), Testcontainers' modules ([image.md](image.md)), kafka_exporter.
+"""
+
+
+def _tools() -> str:
+    return f"""\
+## Kafka's tools
+
+Those of {BROKER_VERSIONS[0]} print what they print for genuine Kafka, and end with the same code: kafka-topics,
+kafka-configs, kafka-consumer-groups, kafka-transactions, kafka-leader-election,
+kafka-reassign-partitions, kafka-log-dirs, kafka-delete-records, kafka-get-offsets, kafka-dump-log,
+kafka-features, kafka-cluster, kafka-acls, kafka-delegation-tokens, the console producer and consumer and the
+performance tools. Without Java: [commands.md](commands.md), compared with those of {TOOLS_VERSION}.
+"""
+
+
+def _files() -> str:
+    return """\
+## Files
+
+A data folder that Kafka 3.9 wrote opens here, and the other way round: [migrate.md](migrate.md). Message
+formats 0 and 1 of older brokers are read. Clusters may hold brokers of both kinds on one ZooKeeper.
+"""
+
+
+def _kips() -> str:
+    rows = "".join(f"| KIP-{kip.number} | {kip.what} | {_here(kip)} |\n" for kip in KIPS)
+    return f"""\
+## Proposals (KIPs)
+
+Those that people ask for; in the last column a test of `tests/` that shows it.
+
+| KIP | | Here |
+|---|---|---|
+{rows}"""
+
+
+def is_here(kip: Kip) -> bool:
+    """Whether what the proposal brought is served."""
+    return kip.api in SERVED if kip.api is not None else bool(kip.shown_by)
+
+
+def _here(kip: Kip) -> str:
+    said = [("yes" + (f", `{kip.shown_by}`" if kip.shown_by else "")) if is_here(kip) else "**no**", kip.note]
+    return "; ".join(filter(None, said))
+
+
+def _apis() -> str:
+    keys = sorted({*CLUSTER_SERVED, *(key for key in map(ApiKey, {**KAFKA_3_9, **KAFKA_4_1}))})
+    rows = "".join(_api(key) for key in keys)
+    return f"""\
+## APIs and their versions
+
+What ApiVersions says: this broker, genuine Kafka 3.9.1 with ZooKeeper, genuine Kafka 4.1.0. *In a cluster* is
+served by brokers of a cluster alone, to their controller.
+
+| Key | API | Here | 3.9.1 | 4.1.0 | |
+|---|---|---|---|---|---|
+{rows}"""
+
+
+def _api(key: ApiKey) -> str:
+    here = CLUSTER_SERVED.get(key)
+    note = ""
+    if here is None:
+        note = KAFKA_ONLY.get(key, "KIP-932" if "SHARE" in key.name else "")
+    elif key not in SERVED:
+        note = "in a cluster"
+    name = "".join(part.title() for part in key.name.split("_"))
+    cells = (str(int(key)), name, _span(here), _span(KAFKA_3_9.get(key)), _span(KAFKA_4_1.get(key)), note)
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _span(versions: tuple[int, int] | None) -> str:
+    return "–" if versions is None else f"{versions[0]}–{versions[1]}" if versions[1] else "0"
+
+
+def _named(kind: ClientKind) -> str:
+    """The library and its version."""
+    if kind.java_version is not None:
+        return f"Java kafka-clients {kind.java_version}"
+    if kind.go_library is not None:
+        module = {"franz-go": "github.com/twmb/franz-go", "sarama": "github.com/IBM/sarama"}[kind.go_library]
+        found = re.search(rf"{module} v(\S+)", (PROJECT / "tests/clients/go/go.mod").read_text())
+        assert found is not None
+        return f"{kind.name} {found[1]} (Go)"
+    if kind.node_program is not None:
+        packages = json.loads((PROJECT / "tests/clients/node/package.json").read_text())
+        return f"{kind.name} {packages['dependencies'][kind.name]} (Node.js)"
+    language = "Python, librdkafka" if kind.name == "confluent-kafka" else "Python"
+    return f"{kind.name} {_version(kind.name)} ({language})"
+
+
+def _version(package: str) -> str:
+    """As setup.cfg asks for it: its number where that is pinned, else the least."""
+    wanted = next(line for line in requires("kafka-compat") or () if re.match(rf"{package}\b(?!-)", line))
+    found = re.search(r"(==|>=)\s*([\d.]+)", wanted)
+    assert found is not None, wanted
+    return found[2] if found[1] == "==" else f"{found[2]} or newer"
+
+
+def _codecs(kind: ClientKind) -> Iterable[str]:
+    return kind.codecs[1:]
+
+
+def _features(kind: ClientKind) -> Iterable[str]:
+    return [text for feature, text in FEATURES.items() if feature in kind.features]

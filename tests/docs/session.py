@@ -1,0 +1,154 @@
+"""What a page shows of a terminal is done as it stands there, and has to print what the page says.
+
+In a block of the language `console` a line that begins with `$ ` is a command; one that ends with a backslash
+goes on in the next line. The lines behind it are what it prints: `…` stands for anything, and a line that is
+only `…` for any lines. A command that serves goes on beside the following ones, once what the page says has
+been printed, until the page has `$ ^C`, or ends.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.docs.markdown import blocks
+from tests.support.process import wait_until
+from tests.support.servers import PROJECT
+
+SERVERS = {"kafka-compat serve": 0, "kafka/bin/kafka-server-start.sh": 130}
+"""How commands begin that serve until Ctrl-C, and how they end then."""
+PATIENCE_S = 120
+
+
+class Step(NamedTuple):
+    """A command, and what the page says that it prints; the command `^C` ends what serves."""
+
+    command: str
+    printed: str
+
+
+def steps(page: str) -> Iterator[Step]:
+    """Those of all blocks, in their order."""
+    for block in blocks(page):
+        if block.language != "console":
+            continue
+        for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+            lines = part.splitlines()
+            command = [lines.pop(0)]
+            while command[-1].endswith("\\"):
+                command.append(lines.pop(0))
+            yield Step("\n".join(command), "\n".join(lines))
+
+
+def matches(expected: str, printed: str) -> bool:
+    """Whether that was printed; `…` is anything in a line, and alone any lines."""
+    pattern = "".join(
+        r"(.*\n)*" if line.strip() == "…" else re.escape(line).replace("…", ".*") + r"[ ]*\n"
+        for line in expected.splitlines()
+    )
+    told = "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
+    return re.fullmatch(pattern, told) is not None
+
+
+class Session:
+    """A terminal in a folder of its own. `instead` are texts of the page and what stands for them here."""
+
+    def __init__(self, folder: Path, instead: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._instead = instead
+        self._server: subprocess.Popen[bytes] | None = None
+        self._end_code = 0
+        self._numbers = 0
+        tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        own = {"HOME": str(folder), "XDG_DATA_HOME": "", "PATH": tools, "PYTHONPATH": str(PROJECT)}
+        self._environment = {**os.environ, **own, "COLUMNS": "160", "NO_COLOR": "1"}
+
+    def run(self, page: str) -> int:
+        """All steps of the page; how many they were. AssertionError at the first that does something else."""
+        count = 0
+        try:
+            for count, step in enumerate(steps(page), 1):
+                if step.command == "^C":
+                    self.interrupt()
+                elif step.command.startswith((*SERVERS,)):
+                    self._serve(step)
+                else:
+                    self._do(step)
+            if self._server is not None:
+                self.interrupt()
+        finally:
+            if self._server is not None:
+                self._server.kill()
+                self._server.wait()
+        return count
+
+    def interrupt(self) -> None:
+        """Ctrl-C, after which the server ends as it should."""
+        assert self._server is not None, "nothing serves"
+        self._server.send_signal(signal.SIGINT)
+        assert self._server.wait(60) == self._end_code
+        self._server = None
+
+    def replaced(self, text: str) -> str:
+        for old, new in self._instead.items():
+            text = text.replace(old, new)
+        return text
+
+    def _do(self, step: Step) -> None:
+        command, expected = self.replaced(step.command), self.replaced(step.printed)
+        printed = ""
+
+        def as_said() -> bool:
+            nonlocal printed
+            printed = self._printed(command)
+            return matches(expected, printed)
+
+        # Genuine Kafka knows its topics a moment after it says that it has started.
+        patience_s = 30 if command.startswith("kafka-compat get-offsets") else 0
+        try:
+            wait_until(as_said, patience_s, "what the page says", 0.2)
+        except AssertionError as error:
+            raise AssertionError(f"$ {command}\n{printed}\ninstead of\n{expected}") from error
+
+    def _printed(self, command: str) -> str:
+        return subprocess.run(
+            ["bash", "-c", command],
+            cwd=self._folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=PATIENCE_S,
+        ).stdout
+
+    def _serve(self, step: Step) -> None:
+        assert self._server is None, "something serves already"
+        self._numbers += 1
+        (self._end_code,) = (code for name, code in SERVERS.items() if step.command.startswith(name))
+        log = self._folder / f"server-{self._numbers}.log"
+        with open(log, "wb") as output:
+            self._server = subprocess.Popen(
+                ["bash", "-c", f"exec {self.replaced(step.command)}"],
+                cwd=self._folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        expected = self.replaced(step.printed)
+        server = self._server
+
+        def ready() -> bool:
+            assert server.poll() is None, log.read_text()
+            return matches(expected, log.read_text())
+
+        try:
+            wait_until(ready, PATIENCE_S, "what the page says", 0.05)
+        except AssertionError as error:
+            raise AssertionError(f"{log.read_text()}\ninstead of\n{expected}") from error

@@ -1,0 +1,71 @@
+"""What pages show of a terminal is so: each is done from its first command to its last."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.docs.markdown import blocks
+from tests.docs.session import Session, Step, matches, steps
+from tests.docs.write import DOCS
+from tests.support import java
+from tests.support.ports import adjacent_ports
+from tests.support.servers import ZooKeeper
+
+
+def play(page: str, folder: Path, instead: Mapping[str, str] | None = None, **files: str) -> None:
+    """Do all of the page, with its addresses moved to free ports. `files` are names for its programs and
+    settings: python="first.py" makes that file of its first program in Python."""
+    text = (DOCS / page).read_text()
+    port = adjacent_ports(3)
+    moved = {str(9092 + number): str(port + number) for number in range(3)}
+    moved["kafka-compat serve"] = f"kafka-compat serve --port {port}"
+    session = Session(folder, {**(instead or {}), **moved})
+    for language, name in files.items():
+        content = next(block.text for block in blocks(text) if block.language == language)
+        (folder / name).write_text(session.replaced(content))
+    assert session.run(text) >= 5
+
+
+@pytest.mark.timeout(300)
+def test_start(tmp_path: Path) -> None:
+    play("start.md", tmp_path, python="first.py")
+
+
+@pytest.mark.timeout(400)
+def test_migrate(zookeeper: ZooKeeper, tmp_path: Path) -> None:
+    """With Kafka's own start script, as far as there is one: a line that starts its class."""
+    script = tmp_path / "kafka" / "bin" / "kafka-server-start.sh"
+    script.parent.mkdir(parents=True)
+    command = shlex.join(java.command("kafka.Kafka", heap="512M"))
+    script.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    script.chmod(0o755)
+    instead = {
+        "127.0.0.1:2181": zookeeper.address,
+        "2181": str(zookeeper.port),
+        "/var/lib/kafka": f"{tmp_path}/data",
+    }
+    play("migrate.md", tmp_path, instead, python="to_zookeeper.py", properties="server.properties")
+
+
+@pytest.fixture
+def zookeeper(tmp_path: Path) -> Iterator[ZooKeeper]:
+    server = ZooKeeper(tmp_path / "zookeeper")
+    server.start()
+    yield server
+    server.stop()
+
+
+def test_steps_of_a_page() -> None:
+    page = "# A\n\n```console\n$ a \\\n    b\n1\n…\n$ ^C\n```\n\n```sh\n$ no\n```\n"
+    assert list(steps(page)) == [Step("a \\\n    b", "1\n…"), Step("^C", "")]
+
+
+def test_what_counts_as_printed() -> None:
+    assert matches("a\n…\nd …", "a\nb\nc\nd e f\n")
+    assert matches("…", "")
+    assert not matches("a", "a\nb\n")
+    assert not matches("", "a\n")
