@@ -23,7 +23,8 @@ _HEAD = """\
 Made from the code and its tests by `python -m tests.docs.write`: do not edit.
 
 kafka-compat does what Apache Kafka 3.9 does with ZooKeeper, and serves the newer versions of requests that
-clients of Kafka 4 use. Where this page says that something is here, a test shows it with real clients, most of
+clients of Kafka 4 use. Where this page says that something is here, a test shows it with real clients,
+most of
 them beside genuine Kafka 3.9.1 or 4.1.0 doing the same.
 """
 
@@ -82,7 +83,8 @@ def _tools() -> str:
     return f"""\
 ## Kafka's tools
 
-Those of {BROKER_VERSIONS[0]} print what they print for genuine Kafka, and end with the same code: kafka-topics,
+Those of {BROKER_VERSIONS[0]} print what they print for genuine Kafka, and end with the same code:
+kafka-topics,
 kafka-configs, kafka-consumer-groups, kafka-transactions, kafka-leader-election,
 kafka-reassign-partitions, kafka-log-dirs, kafka-delete-records, kafka-get-offsets, kafka-dump-log,
 kafka-features, kafka-cluster, kafka-acls, kafka-delegation-tokens, the console producer and consumer and the

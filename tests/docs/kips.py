@@ -1,4 +1,4 @@
-"""The Kafka Improvement Proposals that people ask a broker for: whether they are here, and which test shows it."""
+"""The Kafka Improvement Proposals that people ask a broker for: what is here, and which test shows it."""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 _FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -42,3 +43,21 @@ def anchors(page: str) -> set[str]:
             number += 1
         found.add(anchor)
     return found
+
+
+def wrapped(page: str, columns: int = 100) -> str:
+    """The page with its paragraphs in lines of so many columns; examples, tables and headings stay."""
+    parts = []
+    for part in re.split(r"(^ *```.*?^ *```$)", page, flags=re.MULTILINE | re.DOTALL):
+        is_example = part.lstrip().startswith("```")
+        parts.append(
+            part if is_example else re.sub(r"(?m)^(?![|#\n]).+(\n(?![|#\n]).+)*", _filled(columns), part)
+        )
+    return "".join(parts)
+
+
+def _filled(columns: int) -> Callable[[re.Match[str]], str]:
+    """Of one paragraph."""
+    return lambda found: textwrap.fill(
+        found[0].replace("\n", " "), columns, break_long_words=False, break_on_hyphens=False
+    )

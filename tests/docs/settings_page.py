@@ -44,12 +44,8 @@ WHY_STORED: Mapping[str, str] = {
     "local.": "Tiered storage (KIP-405) is not built.",
     "group.consumer.": "The consumer group protocol of KIP-848 is not built.",
     "group.share.": "Share groups (KIP-932) are not built.",
-    "share.": "Share groups (KIP-932) are not built.",
     "group.coordinator.": "Of Kafka's new coordinator; the classic protocol is served.",
-    "metadata.": "KRaft.",
-    "controller.": "KRaft.",
     "early.start.listeners": "KRaft.",
-    "server.max.startup": "KRaft.",
     "zookeeper.metadata.migration": "Migration to KRaft.",
     "password.encoder.": "Passwords are not changed while the broker runs.",
     "metric": "Metrics are asked for over HTTP: [monitoring.md](monitoring.md).",
@@ -67,7 +63,6 @@ WHY_STORED: Mapping[str, str] = {
     "sasl.client.callback": "Nothing loads classes by name.",
     "sasl.login.class": "Nothing loads classes by name.",
     "client.quota.callback": "Nothing loads classes by name.",
-    "log.cleaner.io.buffer": "Compaction has buffers of its own.",
     "alter.log.dirs.replication.quota.": "Moves between folders are limited by a rate alone.",
     "control.plane.listener.name": "The controller's requests come by the listener between brokers.",
     "eligible.leader.replicas.enable": "KRaft.",
@@ -101,7 +96,7 @@ what would be right:
 
 ```sh
 kafka-compat serve server.properties --override log.retention.hours=48
-kafka-configs --bootstrap-server 127.0.0.1:9092 --describe --broker 1 --all      # what is in force, and why
+kafka-configs --bootstrap-server 127.0.0.1:9092 --describe --broker 1 --all   # what counts, and why
 kafka-configs --bootstrap-server 127.0.0.1:9092 --alter --topic orders \\
     --add-config retention.ms=3600000                                            # while it runs
 ```
@@ -111,11 +106,12 @@ What a setting does here:
 | Here | |
 |---|---|
 | **works** | as in Kafka 3.9 |
-| not needed | what it tunes does not exist here (threads, buffers, Java's libraries); it is taken without a word |
+| not needed | what it tunes does not exist here (threads, buffers, Java's libraries); nothing is said of it |
 | stored only | it is checked, kept and shown, and does nothing; the log says so at the start |
 | ignored | it belongs to KRaft, or to a Kafka that is newer; the log says so at the start |
 
-A name that nobody knows is ignored, and the log says so and guesses which one was meant. When a change counts:
+A name that nobody knows is ignored, and the log says so and guesses which one was meant.
+When a change counts:
 *at start* needs a restart; *running* counts at once (`kafka-configs --alter`), for all brokers or for each of
 them.
 """
@@ -129,17 +125,17 @@ def page() -> str:
         [
             _HEAD,
             "## Its own settings\n",
-            "Kafka has none of these. Pages that tell more: [logs.md](logs.md), [monitoring.md](monitoring.md),",
+            "Kafka has none of these. More: [logs.md](logs.md), [monitoring.md](monitoring.md),",
             "[security.md](security.md), [clusters.md](clusters.md), [testing.md](testing.md).\n",
             _table((key for key in keys.values() if key.name.startswith(OWN_PREFIX)), broker=True),
             "## Defaults other than Kafka's\n",
-            "So that `kafka-compat serve` does something useful on a bare machine, and nothing that strangers reach.\n",
+            "So that `kafka-compat serve` is of use on a bare machine, and not for strangers.\n",
             _differences(),
             "## Brokers\n",
             _counts(kafkas.values(), broker=True),
             _table(sorted(kafkas.values()), broker=True),
             "## Brokers, while they run\n",
-            "A properties file may not hold these; `kafka-configs --alter --broker N` sets them.\n",
+            "A file may not hold these; `kafka-configs --alter --broker N` sets them.\n",
             _table(dynamic_only_keys().values(), broker=True),
             "## The authorizer\n",
             "With `authorizer.class.name` ([acls.md](acls.md)):\n",
@@ -147,8 +143,8 @@ def page() -> str:
             f"| `{SUPER_USERS}` | none | **works** | `User:NAME;User:NAME`: who may do everything. |",
             f"| `{ALLOW_IF_NO_ACL}` | `false` | **works** | Whether anybody may do what no ACL is about. |\n",
             "## One listener alone\n",
-            "These may be given to one listener, as `listener.name.NAME.SETTING`, in small letters (and those of a",
-            "mechanism as `listener.name.NAME.MECHANISM.SETTING`):\n",
+            "These may be given to one listener, as `listener.name.NAME.SETTING`, in small letters",
+            "(and those of a mechanism as `listener.name.NAME.MECHANISM.SETTING`):\n",
             ", ".join(f"`{name}`" for name in sorted(LISTENER_SETTINGS)) + ".\n",
             "## Topics\n",
             _counts(topic_keys().values(), broker=False),

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from kafka_compat.pipelines.connector import copy_jars
+from kafka_compat.pipelines.environment import SPARK_VERSION
 from tests.docs.markdown import blocks
 from tests.docs.session import Session, Step, matches, steps
 from tests.docs.write import DOCS
-from tests.support import java
-from tests.support.ports import adjacent_ports
+from tests.support import campaign, java, kafka_jars
+from tests.support.ports import adjacent_ports, free_port
 from tests.support.servers import ZooKeeper
 
 
@@ -22,8 +24,7 @@ def play(page: str, folder: Path, instead: Mapping[str, str] | None = None, **fi
     text = (DOCS / page).read_text()
     port = adjacent_ports(3)
     moved = {str(9092 + number): str(port + number) for number in range(3)}
-    moved["kafka-compat serve"] = f"kafka-compat serve --port {port}"
-    session = Session(folder, {**(instead or {}), **moved})
+    session = Session(folder, {**(instead or {}), **moved}, port)
     for language, name in files.items():
         content = next(block.text for block in blocks(text) if block.language == language)
         (folder / name).write_text(session.replaced(content))
@@ -33,6 +34,35 @@ def play(page: str, folder: Path, instead: Mapping[str, str] | None = None, **fi
 @pytest.mark.timeout(300)
 def test_start(tmp_path: Path) -> None:
     play("start.md", tmp_path, python="first.py")
+
+
+@pytest.mark.timeout(300)
+def test_clusters(tmp_path: Path) -> None:
+    play("clusters.md", tmp_path)
+
+
+@pytest.mark.timeout(300)
+def test_operate(tmp_path: Path) -> None:
+    instead = {"/var/lib/kafka": f"{tmp_path}/data", "9308": str(free_port())}
+    play("operate.md", tmp_path, instead, properties="server.properties")
+
+
+@pytest.mark.skipif(not campaign.enabled(), reason="what it does has tests every day, in tests/spark")
+@pytest.mark.timeout(600)
+def test_spark(tmp_path: Path) -> None:
+    """With the connector's jars of the cache, and not of Maven Central."""
+    folder = kafka_jars.cache_directory() / f"spark-{SPARK_VERSION}"
+    copy_jars(folder)
+    instead = {
+        "pipeline archive": f"pipeline archive --jars {folder}",
+        '"spark.jars.packages", connector': f'"spark.jars", "{",".join(map(str, folder.glob("*.jar")))}"',
+    }
+    play("spark.md", tmp_path, instead, python="read.py")
+
+
+@pytest.mark.timeout(300)
+def test_troubleshoot(tmp_path: Path) -> None:
+    play("troubleshoot.md", tmp_path)
 
 
 @pytest.mark.timeout(400)

@@ -1,0 +1,61 @@
+"""The site of docs/: it has all pages, and asks no other host for anything."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.markdown import links
+from tests.docs.write import DOCS
+
+CONFIGURATION = DOCS / "site" / "mkdocs.yml"
+DECISIONS = "design/decisions/"
+STARTS = ("README.md", "design/README.md")
+"""The pages from which all others can be found."""
+
+
+def pages() -> set[str]:
+    return {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
+
+
+def test_each_page_is_in_the_sites_menu() -> None:
+    """Decisions are in design/README.md."""
+    menu = set(re.findall(r": ([\w/-]+\.md)$", CONFIGURATION.read_text(), re.MULTILINE))
+    assert menu == {page for page in pages() if not page.startswith(DECISIONS)}
+
+
+def test_each_page_is_found_from_the_first_ones() -> None:
+    found = set(STARTS)
+    for start in STARTS:
+        folder = (DOCS / start).parent
+        for link in links((DOCS / start).read_text()):
+            found.add(str((folder / link.partition("#")[0]).resolve().relative_to(DOCS)))
+    assert pages() - found == set(), "a line in docs/README.md or docs/design/README.md"
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("mkdocs") is None, reason="the extra docs is not installed: scripts/docs"
+)
+@pytest.mark.timeout(120)
+def test_the_site(tmp_path: Path) -> None:
+    """Every warning is an error, and no page fetches a style, a script, a font or a picture elsewhere."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", CONFIGURATION, "-d", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    fetched = [
+        f"{page.relative_to(tmp_path)}: {tag}"
+        for page in tmp_path.rglob("*.html")
+        for tag in re.findall(
+            r"<(?:link|script|img|iframe|source)\b[^>]*(?:href|src)=.https?:[^>]*>", page.read_text()
+        )
+    ]
+    assert len(list(tmp_path.rglob("*.html"))) > 50
+    assert fetched == []
+    assert not any(
+        "@import" in sheet.read_text() or "url(http" in sheet.read_text() for sheet in tmp_path.rglob("*.css")
+    )
