@@ -21,7 +21,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """It lies elsewhere than the pages."""
     if MERMAID.exists():
-        files.append(File.generated(config, "site/mermaid.js", abs_src_path=str(MERMAID)))
+        files.append(File.generated(config, "assets/mermaid.js", abs_src_path=str(MERMAID)))
     return files
 
 
