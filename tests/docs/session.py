@@ -27,7 +27,7 @@ READY = "ready"
 """What a broker says that serves; one that says something else does not start."""
 COMES_TRUE = ("get-offsets", "--under-replicated-partitions", "curl")
 """What may take a moment: genuine Kafka learns of its topics after it has started, replicas catch up."""
-PATIENCE_S = 120
+PATIENCE_S = 60
 
 
 class Step(NamedTuple):
@@ -62,7 +62,7 @@ def matches(expected: str, printed: str) -> bool:
 
 class Session:
     """A terminal in a folder of its own. `instead` are texts of the page and what stands for them here; a
-    broker that is told no port gets `port`."""
+    broker without a file of settings gets `port`."""
 
     def __init__(self, folder: Path, instead: Mapping[str, str], port: int) -> None:
         self._folder = folder
@@ -129,7 +129,7 @@ class Session:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=300,
         ).stdout
 
     def _serve(self, step: Step) -> None:
@@ -137,8 +137,9 @@ class Session:
         self._numbers += 1
         (self._end_code,) = (code for name, code in SERVERS.items() if step.command.startswith(name))
         log = self._folder / f"server-{self._numbers}.log"
-        own = f"kafka-compat serve --port {self._port}"
-        command = self.replaced(step.command).replace("kafka-compat serve", own)
+        command = self.replaced(step.command)
+        if ".properties" not in command:
+            command = command.replace("kafka-compat serve", f"kafka-compat serve --port {self._port}")
         with open(log, "wb") as output:
             self._server = subprocess.Popen(
                 ["bash", "-c", f"exec {command}"],

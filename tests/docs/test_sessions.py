@@ -24,6 +24,7 @@ def play(page: str, folder: Path, instead: Mapping[str, str] | None = None, **fi
     text = (DOCS / page).read_text()
     port = adjacent_ports(3)
     moved = {str(9092 + number): str(port + number) for number in range(3)}
+    moved["kafka-secure --user"] = f"kafka-secure --port {port + 1} --user"
     session = Session(folder, {**(instead or {}), **moved}, port)
     for language, name in files.items():
         content = next(block.text for block in blocks(text) if block.language == language)
@@ -58,6 +59,11 @@ def test_spark(tmp_path: Path) -> None:
         '"spark.jars.packages", connector': f'"spark.jars", "{",".join(map(str, folder.glob("*.jar")))}"',
     }
     play("spark.md", tmp_path, instead, python="read.py")
+
+
+@pytest.mark.timeout(300)
+def test_security(tmp_path: Path) -> None:
+    play("security.md", tmp_path)
 
 
 @pytest.mark.timeout(300)
