@@ -49,7 +49,17 @@ def test_each_page_is_found_from_the_first_ones() -> None:
 @pytest.mark.timeout(120)
 def test_the_site(tmp_path: Path) -> None:
     """Every warning is an error, and no page fetches a style, a script, a font or a picture elsewhere."""
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", CONFIGURATION, "-d", tmp_path]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "-f",
+        str(CONFIGURATION),
+        "-d",
+        str(tmp_path),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     elsewhere, lost, count = [], [], 0
