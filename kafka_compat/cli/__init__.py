@@ -48,6 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for command in [named] if named else COMMANDS:
         importlib.import_module(COMMANDS[command]).add_parser(subparsers)
     args = parser.parse_args(arguments)
+    args.line = arguments
     return int(importlib.import_module(COMMANDS[args.command]).run(args))
 
 

@@ -30,14 +30,16 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the job; the exit code of its report, or of its error, which is told on stderr."""
-    from kafka_compat.pipelines.errors import PipelineError
+    from kafka_compat.pipelines import spark_output
+    from kafka_compat.pipelines.errors import JobFailed, PipelineError
 
     try:
         report = _module(args.pipeline).run_job(args)
     except PipelineError as error:
         print(f"kafka-compat pipeline {args.pipeline}: {error}", file=sys.stderr)
-        if error.hint:
-            print(error.hint, file=sys.stderr)
+        messages = spark_output.kept() if isinstance(error, JobFailed) else ""
+        if error.hint or messages:
+            print(f"{error.hint}{messages}".strip(), file=sys.stderr)
         return error.exit_code
     print(json.dumps(report.as_json(), indent=2) if args.json else report.as_text())
     return int(report.exit_code)

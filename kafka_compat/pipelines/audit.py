@@ -17,6 +17,7 @@ from .environment import require_spark
 from .errors import JobFailed, NotStarted
 from .first_look import first_look
 from .kafka_options import client_properties, source_options
+from .plot_page import Made
 from .progress import Progress, text_table, utc
 from .session import create_session
 
@@ -41,7 +42,7 @@ class AuditJob:
 
     `since_ms` and `until_ms` (exclusive) bound the timestamps: leave out what is still being written.
     `by_partition` False adds the partitions up, for mirrors with another number of them. `sequence_header` is
-    for tiers of the kind header, see `announced`.
+    for tiers of the kind header, see `announced`. `command` is what the picture says that made it.
     """
 
     tiers: Sequence[Tier]
@@ -52,6 +53,7 @@ class AuditJob:
     by_partition: bool = True
     kafka_options: Sequence[str] = ()
     plot: Path | None = None
+    command: str = ""
     master: str = "local[*]"
     jars: Path | None = None
     driver_memory: str = "1g"
@@ -159,9 +161,7 @@ def run_audit(job: AuditJob) -> AuditReport:
         raise NotStarted("Give at least two tiers, with different names.")
     options = source_options(job.kafka_options)
     require_spark()
-    for tier in job.tiers:
-        if tier.kind in ("kafka", "header"):
-            first_look({"bootstrap.servers": tier.place, **client_properties(options)}, topics=[tier.topic])
+    clusters = _first_looks(job, client_properties(options))
     spark = create_session(
         "kafka-compat audit",
         master=job.master,
@@ -188,8 +188,38 @@ def run_audit(job: AuditJob) -> AuditReport:
     differences = [d for name in names[1:] for d in differences_between(reference, name, counts[name])]
     plots: tuple[Path, ...] = ()
     if job.plot is not None:
-        plots = plot(job.plot, counts, differences, job.bucket_ms)
+        places = {tier.name: _place(tier, clusters.get(tier.name, "")) for tier in job.tiers}
+        ids = "; ".join(f"{name}: {cluster}" for name, cluster in clusters.items() if cluster)
+        made = Made.now(job.command, ids)
+        plots = plot(job.plot, counts, differences, job.bucket_ms, places, made)
     return AuditReport(counts, differences, job.by_partition, job.bucket_ms, progress.seconds, plots)
+
+
+def _place(tier: Tier, cluster: str) -> str:
+    """Where a tier is, in words."""
+    place = f"{tier.place}/{tier.topic}" if tier.topic else tier.place
+    kind = {"header": "header of", "kafka": "topic", "archive": "archive", "counts": "counts in"}[tier.kind]
+    return f"{kind} {place}" + (f", cluster {cluster}" if cluster else "")
+
+
+def _first_looks(job: AuditJob, properties: dict[str, str]) -> dict[str, str]:
+    """The id of the cluster of each tier that has one. NotStarted when a tier's place is not there."""
+    clusters = {}
+    for tier in job.tiers:
+        if tier.kind in ("kafka", "header"):
+            seen = first_look({"bootstrap.servers": tier.place, **properties}, topics=[tier.topic])
+            clusters[tier.name] = seen.cluster_id if seen else ""
+        elif tier.kind == "archive":
+            _require_archive(tier)
+    return clusters
+
+
+def _require_archive(tier: Tier) -> None:
+    folder = Path(tier.place)
+    if not (folder / "_archive.json").exists():
+        raise NotStarted(f"Tier {tier.name}: {folder} is not an archive.")
+    if not any((folder / f"topic_dir={tier.topic}").glob("*/*.parquet")):
+        raise NotStarted(f"Tier {tier.name}: {folder} holds no records of {tier.topic}.")
 
 
 def read_counts(path: Path, job: AuditJob) -> dict[Bucket, Count]:
@@ -233,14 +263,9 @@ def _reader(spark: Any, tier: Tier, options: dict[str, str], job: AuditJob) -> A
         }
         rows = spark.read.format("kafka").options(**{**options, **own}).load()
         return rows if tier.kind == "kafka" else announced(rows, job.sequence_header)
-    folder = Path(tier.place)
-    if not (folder / "_archive.json").exists():
-        raise NotStarted(f"Tier {tier.name}: {folder} is not an archive.")
-    if not any((folder / f"topic_dir={tier.topic}").glob("*/*.parquet")):
-        raise NotStarted(f"Tier {tier.name}: {folder} holds no records of {tier.topic}.")
     from .replay import archive_schema
 
-    return spark.read.schema(archive_schema()).parquet(str(folder / f"topic_dir={tier.topic}"))
+    return spark.read.schema(archive_schema()).parquet(str(Path(tier.place) / f"topic_dir={tier.topic}"))
 
 
 def _json(value: Any) -> str:

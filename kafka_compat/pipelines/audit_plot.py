@@ -1,100 +1,219 @@
-"""The audit as a picture: rows over time by tier, and the buckets that differ. A PNG, and an HTML page."""
+"""The audit as a picture: records over time, each tier in a field of its own, since tiers that agree would
+hide each other in one; in each, what differs from the first tier. A PNG, and an HTML page with the tables.
+"""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from .audit_counts import Bucket, Count, Difference
-from .errors import NotStarted
-from .plot_page import save
+from .audit_time import Span, length_text, on_time_axis, span_of, times
+from .plot_page import Column, Made, Page, Table, save
+from .plot_style import Theme, shortened, thousands
 from .progress import utc
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Counts = Mapping[str, Mapping[Bucket, Count]]
+ROWS_MAX = 500
+_MARKS = {"lost": "v", "duplicated": "^", "changed": "D"}
+_INCHES = 1.3
 
 
 def plot(
     path: Path,
-    counts: Mapping[str, Mapping[Bucket, Count]],
+    counts: Counts,
     differences: Sequence[Difference],
     bucket_ms: int,
+    places: Mapping[str, str],
+    made: Made,
 ) -> tuple[Path, Path]:
-    """Write `path`.png and `path`.html (which holds the picture and the table); returns both names.
+    """Write `path`.png and `path`.html; returns both names. `places` says where each tier is.
 
     Raises NotStarted without matplotlib.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise NotStarted(
-            "matplotlib is not installed, which draws the plot.", "pip install 'kafka-compat[spark]'"
-        ) from None
-    figure = Figure(figsize=(12, 6), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
-    reference = _by_time(next(iter(counts.values())))
-    everything = sorted({when for tier in counts.values() for when in _by_time(tier)})
-    for i, (name, tier) in enumerate(counts.items()):
-        rows = _by_time(tier)
-        # Tiers that agree lie on each other: later lines are thinner, so that all can be seen.
-        width = 1 + 1.5 * (len(counts) - 1 - i)
-        above.step(_times(everything), [rows.get(w, 0) for w in everything], label=name, linewidth=width)
-        if i:
-            surplus = [rows.get(when, 0) - reference.get(when, 0) for when in everything]
-            below.step(_times(everything), surplus, label=name, color=f"C{i}")
-    for difference in differences:
-        below.axvline(_times([difference.bucket_ms])[0], color="red", alpha=0.3, linewidth=1)
-    above.set_title(f"Records per {_length(bucket_ms)}, by tier")
-    above.set_ylabel("records")
-    below.set_ylabel(f"more or fewer than {next(iter(counts))}")
-    below.axhline(0, color="black", linewidth=0.5)
-    above.legend(loc="upper right")
-    return _save(path, figure, counts, differences)
+    shown = page(counts, differences, bucket_ms, places, made)
+    return save(path, shown, lambda theme: draw(counts, differences, bucket_ms, theme))
 
 
-def _by_time(tier: Mapping[Bucket, Count]) -> dict[int, int]:
-    """Rows by the bucket's start, all partitions together."""
-    rows: dict[int, int] = {}
-    for (_, when), count in tier.items():
-        rows[when] = rows.get(when, 0) + count.rows
-    return rows
+def draw(counts: Counts, differences: Sequence[Difference], bucket_ms: int, theme: Theme) -> Any:
+    """The figure: a field for each tier, with the same axes; a further one when tiers differ."""
+    from matplotlib.figure import Figure
+
+    names, differ = list(counts), bool(differences)
+    span = span_of(counts.values(), bucket_ms)
+    heights = [1.0] * len(names) + [1.3] * differ
+    figure = Figure(figsize=(13, _INCHES * sum(heights) + 1.3), layout="constrained")
+    fields = list(figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0])
+    reference = span.rows(counts[names[0]])
+    most = max((max(span.rows(tier), default=0) for tier in counts.values()), default=0)
+    for axes, name in zip(fields, names, strict=False):
+        own = [difference for difference in differences if difference.tier == name]
+        _tier(axes, span, counts[name], None if name == names[0] else reference, theme)
+        _marks(axes, span, own, theme)
+        axes.set_title(_title(name, counts, own, is_first=name == names[0]))
+        axes.set_ylim(0, max(most, 1) * 1.18)
+    if differ:
+        _surplus(fields[-1], span, counts, theme)
+    _explain(figure, fields[0], differences, theme, names[0])
+    figure.supylabel(f"records per {length_text(span.step_ms)}", fontsize=9)
+    on_time_axis(fields[-1], span)
+    return figure
 
 
-def _times(millis: Sequence[int]) -> list[Any]:
-    """Times that the axis can show; those outside of the years 1 to 9999 are put at its edge."""
-    edge = timedelta(milliseconds=253_402_300_799_000)
-    low = timedelta(days=-719_000)
-    return [_EPOCH + min(max(timedelta(milliseconds=m), low), edge) for m in millis]
+def _tier(axes: Any, span: Span, tier: Mapping[Bucket, Count], reference: Any, theme: Theme) -> None:
+    axes.stairs(span.rows(tier), times(span.edges_ms), fill=True, color=theme.first, alpha=0.35, linewidth=0)
+    axes.stairs(span.rows(tier), times(span.edges_ms), color=theme.first, linewidth=0.9)
+    if reference is not None:
+        axes.stairs(reference, times(span.edges_ms), color=theme.ink, linewidth=0.7, linestyle=(0, (2, 3)))
+    thousands(axes.yaxis)
+    axes.grid(axis="y")
 
 
-def _length(bucket_ms: int) -> str:
-    for unit, size in (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000)):
-        if bucket_ms % size == 0:
-            count = bucket_ms // size
-            return unit if count == 1 else f"{count} {unit}s"
-    return f"{bucket_ms} ms"
+def _marks(axes: Any, span: Span, differences: Sequence[Difference], theme: Theme) -> None:
+    """A mark above each bucket that differs, by its shape."""
+    for verdict, marker in _MARKS.items():
+        found = {d.bucket_ms for d in differences if d.verdict == verdict and span.holds(d.bucket_ms)}
+        if not found:
+            continue
+        axes.plot(
+            times(sorted(when + span.bucket_ms // 2 for when in found)),
+            [0.94] * len(found),
+            marker,
+            transform=axes.get_xaxis_transform(),
+            color=theme.second,
+            markeredgecolor=theme.paper,
+            markersize=8,
+            clip_on=False,
+        )
 
 
-def _save(
-    path: Path,
-    figure: Any,
-    counts: Mapping[str, Mapping[Bucket, Count]],
-    differences: Sequence[Difference],
-) -> tuple[Path, Path]:
-    totals = [
-        (name, f"{sum(count.rows for count in tier.values()):,}", f"{len(tier):,}")
-        for name, tier in counts.items()
+def _surplus(axes: Any, span: Span, counts: Counts, theme: Theme) -> None:
+    """How many records more or fewer than the first tier each has, a shape for each."""
+    first, *others = counts
+    reference = span.rows(counts[first])
+    middles = [(a + b) // 2 for a, b in zip(span.edges_ms, span.edges_ms[1:], strict=False)]
+    colors = (theme.second, theme.third, theme.first)
+    for i, name in enumerate(others):
+        more = [n - m for n, m in zip(span.rows(counts[name]), reference, strict=True)]
+        where = [(when, n) for when, n in zip(middles, more, strict=True) if n]
+        if not where:
+            continue
+        at, values = times([when for when, _ in where]), [n for _, n in where]
+        axes.vlines(at, 0, values, color=colors[i % 3], linewidth=1)
+        axes.plot(at, values, "osXPd*"[i % 6], color=colors[i % 3], markersize=6, label=shortened(name))
+    axes.axhline(0, color=theme.faint, linewidth=0.8)
+    axes.set_title(f"More (+) or fewer (−) records than {shortened(first)}")
+    thousands(axes.yaxis)
+    axes.grid(axis="y")
+    axes.margins(y=0.25)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=6, borderaxespad=0.2, fontsize=8.5)
+
+
+def _explain(figure: Any, axes: Any, differences: Sequence[Difference], theme: Theme, first: str) -> None:
+    """A legend of the marks that there are."""
+    from matplotlib.lines import Line2D
+
+    own = {"color": theme.second, "markeredgecolor": theme.paper, "linestyle": "none", "markersize": 8}
+    handles = [
+        Line2D([], [], marker=_MARKS[verdict], label=verdict, **own)
+        for verdict in _MARKS
+        if any(difference.verdict == verdict for difference in differences)
     ]
-    lines = [
-        (d.tier, str(d.partition), utc(d.bucket_ms), str(d.expected), str(d.found), d.verdict)
-        for d in differences
-    ]
-    head = ("Tier", "Partition", "Bucket", "Expected", "Found", "Verdict")
-    verdict = "" if differences else "All tiers hold the same."
-    return save(
-        path,
-        figure,
-        "Kafka audit",
-        "Records by tier over time",
-        [("", [("Tier", "Records", "Buckets"), *totals])],
-        [(verdict, [head, *lines])],
+    handles.append(
+        Line2D(
+            [], [], color=theme.ink, linewidth=0.7, linestyle=(0, (2, 3)), label=f"as in {shortened(first)}"
+        )
     )
+    axes.legend(
+        handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=4, borderaxespad=0.2, fontsize=8.5
+    )
+
+
+def _title(name: str, counts: Counts, differences: Sequence[Difference], *, is_first: bool) -> str:
+    rows = sum(count.rows for count in counts[name].values())
+    verdict = "what the others are held against" if is_first else "the same"
+    if differences:
+        verdict = "1 bucket differs" if len(differences) == 1 else f"{len(differences):,} buckets differ"
+    return f"{shortened(name)}: {rows:,} records, {verdict}"
+
+
+# --- the page
+
+
+def page(
+    counts: Counts,
+    differences: Sequence[Difference],
+    bucket_ms: int,
+    places: Mapping[str, str],
+    made: Made,
+) -> Page:
+    """What stands around the picture."""
+    summary = _summary(counts, differences, bucket_ms)
+    first = next(iter(counts))
+    tiers = []
+    for name, tier in counts.items():
+        own = [difference for difference in differences if difference.tier == name]
+        verdicts = ", ".join(_counted(own)) or ("held against" if name == first else "the same")
+        rows = sum(count.rows for count in tier.values())
+        tiers.append([name, f"{rows:,}", f"{len(tier):,}", verdicts, places.get(name, "")])
+    columns = [
+        Column("Tier"),
+        Column("Records", True),
+        Column("Buckets", True),
+        Column("Verdict"),
+        Column("Place"),
+    ]
+    step = length_text(span_of(counts.values(), bucket_ms).step_ms)
+    alt = f"Records per {step} over time (UTC), a field for each tier: {', '.join(counts)}. {summary}"
+    after = [_differences(differences, bucket_ms)]
+    return Page("Do all tiers hold the same?", made, summary, [Table("Tiers", columns, tiers)], alt, after)
+
+
+def _summary(counts: Counts, differences: Sequence[Difference], bucket_ms: int) -> str:
+    each = f"by partition and {length_text(bucket_ms)}"
+    first = next(iter(counts))
+    rows = sum(count.rows for count in counts[first].values())
+    if not differences:
+        return f"All {len(counts)} tiers hold the same {rows:,} records, {each}."
+    told = "; ".join(
+        f"{name}: {', '.join(_counted(own))}"
+        for name in counts
+        if (own := [difference for difference in differences if difference.tier == name])
+    )
+    return f"Not all tiers hold what {first} does, {each}. Buckets that differ: {told}."
+
+
+def _counted(differences: Sequence[Difference]) -> list[str]:
+    """Buckets by their verdict: "2 lost"."""
+    counts = {v: sum(difference.verdict == v for difference in differences) for v in _MARKS}
+    return [f"{count:,} {verdict}" for verdict, count in counts.items() if count]
+
+
+def _differences(differences: Sequence[Difference], bucket_ms: int) -> Table:
+    columns = [
+        Column("Tier"),
+        Column("Partition", True),
+        Column(f"{length_text(bucket_ms).capitalize()} from (UTC)"),
+    ]
+    columns += [
+        Column("Expected", True),
+        Column("Found", True),
+        Column("Difference", True),
+        Column("Verdict"),
+    ]
+    rows = [
+        [
+            *(d.tier, "all" if d.partition < 0 else str(d.partition), utc(d.bucket_ms)),
+            *(
+                f"{d.expected:,}",
+                f"{d.found:,}",
+                f"{d.found - d.expected:+,}" if d.found != d.expected else "0",
+            ),
+            d.verdict,
+        ]
+        for d in differences[:ROWS_MAX]
+    ]
+    note = "" if differences else "None."
+    if len(differences) > ROWS_MAX:
+        note = f"The first {ROWS_MAX:,} of {len(differences):,}; --json has all."
+    return Table("What differs from the first tier", columns, rows, note)

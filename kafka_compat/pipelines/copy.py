@@ -5,7 +5,7 @@ its processor bounds the throughput, and no partition waits for another; see tra
 rules. A batch becomes visible partition by partition.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,9 +14,9 @@ from typing import Any
 from . import transactional_writer
 from .checkpoint import Offsets, batch_range
 from .errors import NotStarted
-from .exact_sink import Target, producer_properties
+from .exact_sink import Target, target_of
 from .job_folder import JobFolder
-from .kafka_options import client_properties, named_values, source_options
+from .kafka_options import source_options
 from .stream_job import Process, StreamJob, StreamRun, run_stream
 
 _SPLITTING = ("minPartitions", "maxRecordsPerPartition")
@@ -83,10 +83,7 @@ def run_copy(job: CopyJob) -> CopyReport:
     """Copy what is there, or go on; raises PipelineError."""
     options = source_options(job.source.kafka_options)
     _check(job, options)
-    servers = job.target_servers or job.source.bootstrap_servers
-    shared = producer_properties(client_properties(options)) if job.target_servers is None else {}
-    own = {"bootstrap.servers": servers, **named_values(job.target_options)}
-    target = Target({**shared, **own})
+    target = target_of(job.source, job.target_servers, job.target_options)
     settings = {
         "job": "copy",
         "topics": sorted(job.source.topics),
@@ -103,7 +100,11 @@ def run_copy(job: CopyJob) -> CopyReport:
         named["group"] = job.group or f"kafka-compat-copy-{job_id}"
         return partial(_copy, job, target, folder, named["group"], counts)
 
-    run = run_stream("copy", _read_committed(job.source), folder, process)
+    def look_at_target(partitions: Mapping[str, int]) -> None:
+        target.look(_wanted(job, partitions), create=job.create)
+
+    source = _read_committed(job.source)
+    run = run_stream("copy", source, folder, process, look_at_target=look_at_target)
     last = folder.last()
     total = last[1]["copied_total"] if last else 0
     return CopyReport(job.source.directory, run, counts["copied"], counts["skipped"], total, named["group"])
@@ -123,6 +124,15 @@ def write_in_transactions(rows: Any, plan: transactional_writer.Slices) -> tuple
     return sum(row["copied"] for row in done), sum(row["skipped"] for row in done)
 
 
+def _wanted(job: CopyJob, partitions: Mapping[str, int]) -> dict[str, int]:
+    """How many partitions each topic of the target needs, by those of the source."""
+    wanted: dict[str, int] = {}
+    for topic, count in partitions.items():
+        name = job.to_topic or topic
+        wanted[name] = max(wanted.get(name, 0), count)
+    return wanted
+
+
 def _copy(
     job: CopyJob,
     target: Target,
@@ -134,10 +144,7 @@ def _copy(
 ) -> dict[str, Any]:
     """Copy a batch; what its commit shall record."""
     start, end = batch_range(folder.checkpoint, batch_id)
-    wanted: dict[str, int] = {}
-    for topic, partitions in end.items():
-        name = job.to_topic or topic
-        wanted[name] = max(wanted.get(name, 0), max(partitions) + 1)
+    wanted = _wanted(job, {topic: max(partitions) + 1 for topic, partitions in end.items()})
     target.provide(wanted, create=job.create)
     plan = transactional_writer.Slices(
         dict(target.properties), group, job.to_topic, job.target_servers is None, end

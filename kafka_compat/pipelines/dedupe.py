@@ -10,7 +10,7 @@ they are, and another one when the batch runs again after a kill. Here the first
 (timestamp, topic, partition, offset) is taken, each time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,8 @@ from typing import Any
 from . import dedupe_rows
 from .checkpoint import batch_range
 from .errors import NotStarted
-from .exact_sink import Ends, Target, write_exactly_once
+from .exact_sink import Ends, Target, target_of, write_exactly_once
 from .job_folder import JobFolder
-from .kafka_options import named_values
 from .stream_job import Process, StreamJob, StreamRun, run_stream
 from .versions import Versions
 from .watermark import latest_time
@@ -126,10 +125,9 @@ def keep_first(rows: Any, remembered: Any, within_ms: int) -> Any:
 
 def run_dedupe(job: DedupeJob) -> DedupeReport:
     """Read what is there, or go on; raises PipelineError."""
-    servers = job.target_servers or job.source.bootstrap_servers
     if job.target_servers is None and job.to_topic in job.source.topics:
         raise NotStarted(f"{job.to_topic} would be read again.")
-    target = Target({"bootstrap.servers": servers, **named_values(job.target_options)})
+    target = target_of(job.source, job.target_servers, job.target_options)
     settings = {
         "job": "dedupe",
         "topics": sorted(job.source.topics),
@@ -145,7 +143,10 @@ def run_dedupe(job: DedupeJob) -> DedupeReport:
     def process(_: Any, job_id: str) -> Process:
         return partial(_dedupe, job, target, folder, versions, job_id)
 
-    run = run_stream("dedupe", job.source, folder, process)
+    def look_at_target(partitions: Mapping[str, int]) -> None:
+        target.look({job.to_topic: max(partitions.values())}, create=job.create)
+
+    run = run_stream("dedupe", job.source, folder, process, look_at_target=look_at_target)
     last = folder.last()
     total: dict[str, Any] = (
         last[1] if last else {**dict.fromkeys(_COUNTS, 0), "remembered": 0, "max_ms": None}

@@ -12,11 +12,16 @@ from .errors import NotStarted
 SPARK_VERSION = "4.0.0"
 JAVA_VERSION_MIN = 17
 INSTALL = "pip install 'kafka-compat[spark]'"
+_JAVA_HINT = (
+    f"Install Java {JAVA_VERSION_MIN} or newer (apt install openjdk-17-jre-headless), or set JAVA_HOME."
+)
 
 
 def require_spark() -> None:
-    """NotStarted unless pyspark, pyarrow, pandas and a Java that Spark runs on are here."""
-    java_command()
+    """NotStarted unless pyspark, pyarrow, pandas and a Java are here, as far as that is told without starting
+    one; `java_command` runs it.
+    """
+    _java()
     pyspark_home()
     for package in ("pyarrow", "pandas"):
         # Spark hands rows to Python in Arrow's columns, for which it wants both, and says so only in mid-run.
@@ -45,22 +50,24 @@ def pyspark_home() -> Path:
 
 def java_command() -> str:
     """Path of a Java that runs Spark: JAVA_HOME's when set, else the one on PATH."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    hint = (
-        f"Install Java {JAVA_VERSION_MIN} or newer (apt install openjdk-17-jre-headless), or set JAVA_HOME."
-    )
-    if java is None:
-        raise NotStarted("Spark needs Java, and there is no java on PATH.", hint)
+    java = _java()
     try:
         said = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=60, check=False
         ).stderr
     except OSError as error:
-        raise NotStarted(f"Java does not run: {error}.", hint) from None
+        raise NotStarted(f"Java does not run: {error}.", _JAVA_HINT) from None
     version = re.search(r'version "(\d+)', said)
     if version is None or int(version[1]) < JAVA_VERSION_MIN:
         raise NotStarted(
-            f"Spark needs Java {JAVA_VERSION_MIN} or newer; {java} says: {said.strip()[:100]}.", hint
+            f"Spark needs Java {JAVA_VERSION_MIN} or newer; {java} says: {said.strip()[:100]}.", _JAVA_HINT
         )
+    return java
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None:
+        raise NotStarted("Spark needs Java, and there is no java on PATH.", _JAVA_HINT)
     return java

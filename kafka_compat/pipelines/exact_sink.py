@@ -15,14 +15,18 @@ The lock keeps two attempts apart. Between the death of a writer and the reading
 Spark starts again; the broker must within them have done with what it had received from the dead.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from . import exact_sink_writer
+from .client_names import producer_properties
 from .errors import NotStarted
+from .first_look import check_partitions, first_look_at_target
+from .kafka_options import client_properties, named_values, source_options
+from .stream_job import StreamJob
 
 Ends = dict[str, dict[str, int]]
 """topic → partition (a string, for JSON) → next offset."""
@@ -40,6 +44,11 @@ class Target:
     def address(self) -> str:
         return self.properties["bootstrap.servers"]
 
+    def look(self, wanted: Mapping[str, int], *, create: bool) -> None:
+        """Before Spark starts: NotStarted unless `provide` can be expected to give these topics."""
+        if first_look_at_target(self.properties, wanted, create=create) is None and not create:
+            self.require(wanted)
+
     def partitions(self) -> dict[str, int]:
         """topic → number of partitions. NotStarted when the cluster does not answer."""
         from confluent_kafka import KafkaException
@@ -56,14 +65,7 @@ class Target:
 
     def require(self, wanted: Mapping[str, int]) -> None:
         """NotStarted unless each topic exists with at least so many partitions."""
-        there = self.partitions()
-        for topic, count in wanted.items():
-            if there.get(topic, 0) < count:
-                state = f"has {there[topic]} partitions" if topic in there else "does not exist"
-                raise NotStarted(
-                    f"The topic {topic} on {self.address} {state}; {count} are needed.",
-                    "Create it with as many, and with retention.ms=-1 if old timestamps are to stay.",
-                )
+        check_partitions(self.address, wanted, self.partitions())
 
     def create(self, topic: str, partitions: int) -> None:
         """Create a topic that keeps its records however old they are, unless it exists."""
@@ -126,6 +128,17 @@ class Written:
     left_out: int = 0
 
 
+def target_of(source: StreamJob, servers: str | None, options: Sequence[str]) -> Target:
+    """Where a job writes to; None is the cluster that it reads, with the same login. `options` are
+    librdkafka's, as name=value.
+    """
+    shared: dict[str, str] = {}
+    if servers is None:
+        shared = producer_properties(client_properties(source_options(source.kafka_options)))
+    own = {"bootstrap.servers": servers or source.bootstrap_servers, **named_values(options)}
+    return Target({**shared, **own})
+
+
 def write_exactly_once(rows: Any, target: Target, job_id: str, begun: Ends, folder: Path) -> Written:
     """Write rows with exact_sink_writer.COLUMNS; `begun` are the ends when the batch began.
 
@@ -147,20 +160,3 @@ def write_exactly_once(rows: Any, target: Target, job_id: str, begun: Ends, fold
     write = partial(exact_sink_writer.write_rows, plan=plan)
     done = sorted_rows.mapInArrow(write, exact_sink_writer.DONE_SCHEMA).collect()
     return Written(*(sum(row[name] for row in done) for name in ("written", "found", "left_out")))
-
-
-def producer_properties(pairs: Mapping[str, str]) -> dict[str, str]:
-    """Properties of Kafka's Java client → those of librdkafka, as far as the names differ."""
-    import re
-
-    renamed = {"ssl.truststore.location": "ssl.ca.location", "ssl.keystore.location": "ssl.keystore.location"}
-    result: dict[str, str] = {}
-    for name, value in pairs.items():
-        if name == "sasl.jaas.config":
-            for ours, theirs in (("sasl.username", "username"), ("sasl.password", "password")):
-                found = re.search(rf"""{theirs}=["']([^"']*)["']""", value)
-                if found:
-                    result[ours] = found[1]
-        elif name.startswith(("ssl.", "sasl.", "security.")) or name in ("bootstrap.servers", "client.id"):
-            result[renamed.get(name, name)] = value
-    return result

@@ -1,65 +1,228 @@
-"""Looks at the Kafka cluster before Spark starts: who mistyped a topic need not wait for a JVM to be told.
+"""Asks Kafka clusters before Spark starts: who mistyped a topic, or has no right to it, need not wait for a
+JVM to be told.
 
-What it cannot tell within a moment (a cluster that wants TLS or a password, a slow network) is left to
-`cluster.look`, which asks with the client and the properties that the job itself uses.
+The client is this project's own, with the settings that the job's client will have. What it cannot ask by (a
+login by classes of Java's, Spark's own delegation tokens) is left to `cluster.look`, which asks with the
+client that the job uses.
 """
 
-import socket
+import re
+import ssl
+import sys
 from collections.abc import Iterable, Mapping
+from contextlib import closing
+from typing import Any, NamedTuple
 
+from kafka_compat.client.cluster import Cluster
+from kafka_compat.client.way import HandshakeFailed, WrongSettings, addresses
+from kafka_compat.errors import ErrorCode, KafkaError, known_code
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
+from kafka_compat.security.sasl.client import Untrusted
+
+from .client_names import java_names
 from .errors import NotStarted
 
-CONNECT_S = 1.0
-ANSWER_S = 2.0
+QUICK_S = 0.8
+"""For each address, at the first try; who is asked twice is told that it takes time."""
+PATIENT_S = 20.0
+READ, WRITE = 3, 4
+"""Bits of what an answer to Metadata says that one may do."""
+_IS_THERE = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE)
+_SHOWN_TOPICS = 20
 
 
-def first_look(properties: Mapping[str, str], *, topics: Iterable[str] = ()) -> None:
-    """NotStarted when nobody listens at any of the addresses, or a topic that was named does not exist (it
-    is not created)."""
+class Seen(NamedTuple):
+    """The cluster's id ("" where it has none), and how many partitions each topic has."""
+
+    cluster_id: str
+    partitions: dict[str, int]
+
+
+def first_look(
+    properties: Mapping[str, str], *, topics: Iterable[str] = (), pattern: str | None = None
+) -> Seen | None:
+    """Look at topics that will be read; `properties` are those of a Java client.
+
+    NotStarted when nobody answers, the login fails, a topic does not exist (it is not created) or may not be
+    read. None when this client cannot ask there.
+    """
+    servers, named = properties["bootstrap.servers"], sorted(set(topics))
+    answer = _ask(properties, None if pattern is not None else named)
+    if answer is None:
+        return None
+    if pattern is not None:
+        named = sorted(topic.name for topic in answer.topics if _matches(pattern, topic.name))
+        if not named:
+            raise NotStarted(f"No topic on {servers} matches {pattern}.", _there(servers, answer))
+    states = {topic.name: topic for topic in answer.topics}
+    missing = {name for name in named if not _is_there(states.get(name))}
+    _require_right(servers, [states[name] for name in named if name in states], READ)
+    if missing:
+        everything = _ask(properties, None)
+        check_topics(servers, missing, {topic.name for topic in everything.topics} if everything else set())
+    return Seen(answer.cluster_id or "", {name: len(states[name].partitions) for name in named})
+
+
+def first_look_at_target(
+    properties: Mapping[str, str], wanted: Mapping[str, int], *, create: bool
+) -> Seen | None:
+    """Look at topics that will be written to, each with at least so many partitions; `properties` are
+    librdkafka's. With `create`, what is missing will be made, and is not asked for.
+
+    NotStarted as `first_look`, also when partitions are too few. None when this client cannot ask there.
+    """
+    settings = java_names(properties)
+    answer = None if settings is None else _ask(settings, sorted(wanted))
+    if answer is None:
+        return None
     servers = properties["bootstrap.servers"]
-    refusals = [_refusal(address.strip()) for address in servers.split(",") if address.strip()]
-    if refusals and all(refusals):
-        raise NotStarted(
-            f"The cluster at {servers} does not answer: {refusals[0]}",
-            "Is the broker up, and the address right?",
-        )
-    if any(name.startswith(("security.", "sasl.", "ssl.")) for name in properties):
-        return
-    existing = _topics(servers)
-    if existing is not None:
-        check_topics(servers, set(topics), existing)
+    states = {topic.name: topic for topic in answer.topics}
+    _require_right(servers, states.values(), WRITE)
+    there = {name: len(topic.partitions) for name, topic in states.items() if _is_there(topic)}
+    if not create:
+        check_partitions(servers, wanted, there)
+    return Seen(answer.cluster_id or "", there)
 
 
 def check_topics(servers: str, wanted: set[str], existing: set[str]) -> None:
     """NotStarted unless all topics that are wanted exist."""
-    if wanted - existing:
-        raise NotStarted(
-            f"No such topic on {servers}: {', '.join(sorted(wanted - existing))}.",
-            f"Topics there: {', '.join(sorted(existing)[:20]) or 'none'}.",
+    missing = ", ".join(sorted(wanted - existing))
+    if missing:
+        shown = ", ".join(sorted(existing)[:_SHOWN_TOPICS]) or "none"
+        more = ", …" if len(existing) > _SHOWN_TOPICS else ""
+        raise NotStarted(f"No such topic on {servers}: {missing}.", f"Topics there: {shown}{more}.")
+
+
+def check_partitions(servers: str, wanted: Mapping[str, int], there: Mapping[str, int]) -> None:
+    """NotStarted unless each topic exists with at least so many partitions."""
+    for topic, count in wanted.items():
+        if there.get(topic, 0) < count:
+            state = f"has {there[topic]} partitions" if topic in there else "does not exist"
+            raise NotStarted(
+                f"The topic {topic} on {servers} {state}; {count} are needed.",
+                "Create it with as many, and with retention.ms=-1 if old timestamps are to stay; --create "
+                "does so where it is missing.",
+            )
+
+
+# --- asking
+
+
+def _ask(properties: Mapping[str, str], names: list[str] | None) -> Any:
+    """The answer to Metadata of the first address that gives one; all topics for None. None when this client
+    cannot ask there."""
+    servers = properties["bootstrap.servers"]
+    request = {
+        "topics": None if names is None else [MetadataRequestTopic(name=name) for name in names],
+        "allow_auto_topic_creation": False,
+        "include_topic_authorized_operations": True,
+    }
+    for timeout_s in (QUICK_S, PATIENT_S):
+        cluster = _cluster(properties, timeout_s)
+        if cluster is None:
+            return None
+        failures: list[Exception] = []
+        with closing(cluster):
+            for node_id in sorted(cluster.nodes, reverse=True):
+                try:
+                    return cluster.try_broker(node_id, ApiKey.METADATA, "metadata", **request)
+                except WrongSettings:
+                    return None
+                except (OSError, EOFError, ValueError, HandshakeFailed, KafkaError, Untrusted) as error:
+                    failures.append(error)
+        telling = [error for error in failures if not isinstance(error, ConnectionRefusedError)]
+        if not any(isinstance(error, TimeoutError) for error in failures) or timeout_s == PATIENT_S:
+            break
+        print(f"{servers} has not answered yet; waiting up to {PATIENT_S:g} s.", file=sys.stderr, flush=True)
+    error = (telling or failures)[0]
+    if isinstance(error, KafkaError) and error.code == ErrorCode.UNSUPPORTED_VERSION:
+        return None
+    raise _explained(servers, error) from None
+
+
+def _cluster(properties: Mapping[str, str], timeout_s: float) -> Cluster | None:
+    servers, timeout = properties["bootstrap.servers"], str(int(timeout_s * 1000))
+    own = {"request.timeout.ms": timeout, "default.api.timeout.ms": timeout}
+    try:
+        addresses(servers)
+        return Cluster(servers, {**properties, **own}, client_id="kafka-compat-pipeline")
+    except WrongSettings as error:
+        named = "bootstrap.servers" in str(error) or "no address" in str(error)
+        if not named and _is_for_java_alone(properties):
+            return None
+        raise NotStarted(f"{error}.", "" if named else _SETTINGS_HINT) from None
+
+
+_SETTINGS_HINT = "Give the client's settings with --command-config FILE, or one by one with --kafka-option."
+
+
+def _is_for_java_alone(properties: Mapping[str, str]) -> bool:
+    """Whether classes of Java's, or Spark, say who the client is."""
+    classes = any(name.endswith((".class", ".provider", ".providers")) for name in properties)
+    sasl = properties.get("security.protocol", "").upper().startswith("SASL")
+    return classes or (sasl and "sasl.jaas.config" not in properties)
+
+
+# --- what it says
+
+
+def _explained(servers: str, error: Exception) -> NotStarted:
+    """What the person can do about it."""
+    doctor = f"kafka-compat doctor --bootstrap {servers} [client.properties] tells which step fails."
+    if isinstance(error, KafkaError | Untrusted):
+        reason = getattr(error, "message", "") or str(error)
+        return NotStarted(
+            f"The cluster at {servers} refuses the login: {reason}",
+            "Look at sasl.mechanism, and at the name and the password in sasl.jaas.config.",
         )
+    if isinstance(error, HandshakeFailed):
+        return NotStarted(
+            f"The cluster at {servers} is not trusted: {error}",
+            "Set ssl.truststore.location to the CA that signed the broker's certificate.",
+        )
+    if isinstance(error, ssl.SSLError) and "WRONG_VERSION" in (error.reason or ""):
+        return NotStarted(
+            f"The listener at {servers} speaks plain text, not TLS.",
+            "Set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use its port with TLS.",
+        )
+    if isinstance(error, ssl.SSLError | EOFError | ValueError):
+        return NotStarted(
+            f"The cluster at {servers} does not answer: {error}",
+            f"Does it want TLS or a login (security.protocol)? {doctor}",
+        )
+    reason = "nobody listens there" if isinstance(error, ConnectionRefusedError) else str(error)
+    return NotStarted(
+        f"The cluster at {servers} does not answer: {reason}", "Is the broker up, and the address right?"
+    )
 
 
-def _refusal(address: str) -> str | None:
-    """Why nobody can be reached there; None where somebody is, or may be."""
-    host, _, port = address.rpartition(":")
+def _require_right(servers: str, topics: Iterable[Any], bit: int) -> None:
+    """NotStarted for a topic with which the user may not do what the bit stands for."""
+    verb, operation = ("read", "Read") if bit == READ else ("write to", "Write")
+    for topic in topics:
+        refused = topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        may = topic.topic_authorized_operations
+        if refused or (may >= 0 and not may >> bit & 1):
+            raise NotStarted(
+                f"This user may not {verb} the topic {topic.name} on {servers}.",
+                f"Somebody who may gives the right: kafka-acls --bootstrap-server {servers} --add "
+                f"--allow-principal User:… --operation {operation} --operation Describe --topic {topic.name}",
+            )
+
+
+def _is_there(topic: Any) -> bool:
+    return topic is not None and known_code(topic.error_code) in _IS_THERE
+
+
+def _matches(pattern: str, name: str) -> bool:
     try:
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
-    except TimeoutError:
-        return None
-    except (OSError, ValueError) as error:
-        return str(error)
-    return None
+        return re.fullmatch(pattern, name) is not None
+    except re.error as error:
+        raise NotStarted(f"--topic-pattern {pattern} is no regular expression: {error}.") from None
 
 
-def _topics(servers: str) -> set[str] | None:
-    """All topics; None when that cannot be told now."""
-    try:
-        from confluent_kafka import KafkaException
-        from confluent_kafka.admin import AdminClient
-    except ImportError:
-        return None
-    try:
-        admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-        return set(admin.list_topics(timeout=ANSWER_S).topics)
-    except KafkaException:
-        return None
+def _there(servers: str, answer: Any) -> str:
+    names = sorted(topic.name for topic in answer.topics if not topic.is_internal)
+    more = ", …" if len(names) > _SHOWN_TOPICS else ""
+    return f"Topics there: {', '.join(names[:_SHOWN_TOPICS]) or 'none'}{more}."

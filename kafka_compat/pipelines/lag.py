@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from .checkpoint import Offsets, committed_offsets
+from .client_names import java_names
 from .errors import JobFailed, NotStarted
+from .first_look import first_look
 from .kafka_options import named_values
 from .progress import text_table
 from .stop_signals import stop_signals
@@ -200,7 +202,11 @@ def run_lag(job: LagJob) -> LagReport:
             f"{job.checkpoint} is not the checkpoint of a streaming query.",
             "Give the folder of the query's option checkpointLocation.",
         )
-    committer = GroupCommitter(job.bootstrap_servers, job.group, named_values(job.kafka_options))
+    properties = named_values(job.kafka_options)
+    settings = java_names({"bootstrap.servers": job.bootstrap_servers, **properties})
+    if settings is not None:
+        first_look(settings, topics=committed_offsets(job.checkpoint))
+    committer = GroupCommitter(job.bootstrap_servers, job.group, properties)
     committed: Offsets = {}
     try:
         with stop_signals() as stopped:

@@ -56,6 +56,10 @@ class LogReport:
         rows = [line.rows for line in self.partitions if line.topic == topic]
         return max(rows) * len(rows) / sum(rows) if sum(rows) else 1.0
 
+    def size_bytes(self, topic: str) -> int:
+        """What the topic takes on disk."""
+        return sum(line.size_bytes for line in self.partitions if line.topic == topic)
+
     @property
     def topics(self) -> list[str]:
         """The topics' names, in order."""

@@ -7,7 +7,7 @@ the target's name in a header, and is not sent back: two mirrors in opposite dir
                            source_offset on are at target_offset or behind it
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -99,9 +99,6 @@ def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
 def run_mirror(job: MirrorJob) -> MirrorReport:
     """Mirror what is there, or go on; raises PipelineError."""
     target = Target({"bootstrap.servers": job.target_servers, **named_values(job.target_options)})
-    if job.source.topics and not job.create:
-        # Spark would find out too late: the first batch would fail half way.
-        target.require({topic: 1 for topic in job.source.topics})
     settings = {
         "job": "mirror",
         "topics": sorted(job.source.topics),
@@ -114,7 +111,10 @@ def run_mirror(job: MirrorJob) -> MirrorReport:
     def process(spark: Any, job_id: str) -> Process:
         return partial(_mirror, job, target, folder, job_id)
 
-    run = run_stream("mirror", job.source, folder, process)
+    def look_at_target(partitions: Mapping[str, int]) -> None:
+        target.look(partitions, create=job.create)
+
+    run = run_stream("mirror", job.source, folder, process, look_at_target=look_at_target)
     last = folder.last()
     totals = last[1] if last else {"mirrored_total": 0, "looped_total": 0}
     return MirrorReport(job.source.directory, run, totals["mirrored_total"], totals["looped_total"])

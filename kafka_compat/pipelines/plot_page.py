@@ -1,61 +1,194 @@
-"""A picture and tables in one HTML file that can be mailed around."""
+"""A picture and tables in one HTML file that can be mailed around, and printed; light or dark as the reader
+has it. Nothing in it is fetched from elsewhere.
+"""
 
 import base64
 import html
 import io
-from collections.abc import Sequence
+import textwrap
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from .errors import NotStarted
+from .plot_style import DARK, DPI, LIGHT, Theme, styled
+from .progress import utc
 from .whole_file import write_whole
 
-Table = tuple[str, Sequence[Sequence[str]]]
-"""A heading, and lines of cells; the first line is the head."""
+_CAPTION_WIDTH = 150
 
 
-def save(
-    path: Path,
-    figure: Any,
-    title: str,
-    alt: str,
-    before: Sequence[Table],
-    after: Sequence[Table],
-) -> tuple[Path, Path]:
-    """Write a matplotlib figure as `path`.png, and `path`.html with it; returns both names.
+class Made(NamedTuple):
+    """Where a picture comes from. `command` "" when no command made it; `cluster` in words."""
+
+    command: str
+    cluster: str
+    at_ms: int
+
+    @classmethod
+    def now(cls, command: str, cluster: str) -> "Made":
+        return cls(command, cluster, int(time.time() * 1000))
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """(what, what it is), in the order in which they are shown."""
+        known = [("Cluster", self.cluster), ("Made", _time(self.at_ms)), ("Command", self.command)]
+        return [fact for fact in known if fact[1]]
+
+    @property
+    def caption(self) -> str:
+        """The same in lines for a picture."""
+        lines = [f"{what}: {text}" for what, text in self.facts]
+        return "\n".join(textwrap.fill(line, _CAPTION_WIDTH, subsequent_indent="    ") for line in lines)
+
+
+def _time(at_ms: int) -> str:
+    return utc(at_ms).replace("T", " ").replace("Z", " UTC")
+
+
+class Column(NamedTuple):
+    """A column's head; numbers are aligned to the right."""
+
+    head: str
+    is_number: bool = False
+
+
+class Table(NamedTuple):
+    """`rows` have a cell for each column; the first one is the row's head. `note` is shown instead of a table
+    without rows, and below the title else."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+class Page(NamedTuple):
+    """What a page shows, from above: `summary` in words, tables, the picture with `alt` for who does not see
+    it, more tables.
+    """
+
+    title: str
+    made: Made
+    summary: str
+    before: Sequence[Table]
+    alt: str
+    after: Sequence[Table]
+
+
+def save(path: Path, page: Page, draw: Callable[[Theme], Any]) -> tuple[Path, Path]:
+    """Write what `draw` makes (a figure of matplotlib) as `path`.png, and the page with it as `path`.html;
+    returns both names. NotStarted without matplotlib.
 
     A reader sees each file whole, or as it was before.
     """
-    png = io.BytesIO()
-    figure.savefig(png, format="png", dpi=110)
-    text = page(title, png.getvalue(), alt, before, after)
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise NotStarted(
+            "matplotlib is not installed, which draws the plot.", "pip install 'kafka-compat[spark]'"
+        ) from None
+    light, dark = (_png(page, draw, theme) for theme in (LIGHT, DARK))
     files = (path.with_suffix(".png"), path.with_suffix(".html"))
     path.parent.mkdir(parents=True, exist_ok=True)
-    for file, content in zip(files, (png.getvalue(), text.encode()), strict=True):
+    for file, content in zip(files, (light, written(page, light, dark).encode()), strict=True):
         write_whole(file, content)
     return files
 
 
-def page(title: str, png: bytes, alt: str, before: Sequence[Table], after: Sequence[Table]) -> str:
-    """The page: tables, the picture, tables. A table of one line becomes a paragraph of its heading alone."""
-    picture = base64.b64encode(png).decode()
+def _png(page: Page, draw: Callable[[Theme], Any], theme: Theme) -> bytes:
+    png = io.BytesIO()
+    with styled(theme):
+        figure = draw(theme)
+        figure.supxlabel(f"\n{page.made.caption}", x=0.005, ha="left", fontsize=7.5, color=theme.faint)
+        metadata = {"Title": page.title, "Description": page.alt, "Source": page.made.command}
+        figure.savefig(png, format="png", dpi=DPI, metadata=metadata)
+    return png.getvalue()
+
+
+_STYLE = """
+:root { color-scheme: light dark;
+  --ink: #1b1f24; --faint: #57606a; --line: #d0d7de; --paper: #ffffff; --band: #f6f8fa }
+@media screen and (prefers-color-scheme: dark) { :root {
+  --ink: #e6edf3; --faint: #9da7b1; --line: #3d444d; --paper: #14171c; --band: #1d2127 } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  margin: 2rem auto; padding: 0 1rem; max-width: 80rem }
+h1 { margin-bottom: 0 } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem }
+dl { color: var(--faint); font-size: .875rem; display: grid; grid-template-columns: max-content 1fr;
+  gap: 0 1rem }
+dd { margin: 0; overflow-wrap: anywhere } dd.command { font-family: ui-monospace, monospace }
+figure { margin: 2rem 0 } img { max-width: 100%; height: auto; display: block }
+.wide { overflow-x: auto } .wide:focus-visible { outline: 2px solid var(--faint) }
+table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums }
+caption { text-align: left; color: var(--faint); padding-bottom: .25rem }
+th, td { padding: .25rem .6rem; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap }
+thead th { border-bottom: 2px solid var(--faint); vertical-align: bottom }
+tbody th { font-weight: normal } tbody tr:nth-child(even) { background: var(--band) }
+.number { text-align: right }
+@media print { body { margin: 0; max-width: none; font-size: 11px } .wide { overflow: visible } }
+"""
+
+
+def written(page: Page, light: bytes, dark: bytes) -> str:
+    """The page as HTML, with the picture for a light and for a dark screen."""
+    title, dark_source = html.escape(page.title), _data(dark)
+    width, height = _size_in_pixels(light)
+    facts = "".join(
+        f'<dt>{what}</dt><dd class="{what.lower()}">{html.escape(text)}</dd>'
+        for what, text in page.made.facts
+    )
     return f"""<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>
-<style>body{{font:15px sans-serif;margin:2em;max-width:75em}}img{{max-width:100%}}
-td{{padding:.2em 1em;border-bottom:1px solid #ddd}}</style>
-<h1>{html.escape(title)}</h1>
-{"".join(map(_table, before))}
-<img alt="{html.escape(alt)}" src="data:image/png;base64,{picture}">
-{"".join(map(_table, after))}
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{_STYLE}</style></head>
+<body><main>
+<h1>{title}</h1>
+<dl>{facts}</dl>
+<p>{html.escape(page.summary)}</p>
+{"".join(map(_table, page.before))}
+<figure><picture>
+<source media="screen and (prefers-color-scheme: dark)" srcset="{dark_source}">
+<img alt="{html.escape(page.alt)}" width="{width}" height="{height}" src="{_data(light)}">
+</picture></figure>
+{"".join(map(_table, page.after))}
+</main></body>
 </html>
 """
 
 
+def _data(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+
+
+def _size_in_pixels(png: bytes) -> tuple[int, int]:
+    """Of the page, where a picture has more: its first chunk says how many."""
+    return tuple(round(int.from_bytes(png[i : i + 4]) * 96 / DPI) for i in (16, 20))  # type: ignore[return-value]
+
+
 def _table(table: Table) -> str:
-    heading, lines = table
-    text = f"<p>{html.escape(heading)}</p>\n" if heading else ""
-    if len(lines) < 2:
-        return text
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>\n" for line in lines
-    )
-    return f"{text}<table>{rows}</table>\n"
+    title = html.escape(table.title)
+    note = f"<p>{html.escape(table.note)}</p>\n" if table.note and not table.rows else ""
+    if not table.rows:
+        return f"<h2>{title}</h2>\n{note}" if note else ""
+    caption = f"<caption>{html.escape(table.note)}</caption>\n" if table.note else ""
+    heads = "".join(_cell("th", "col", column, column.head) for column in table.columns)
+    rows = "".join(f"<tr>{_row(table.columns, row)}</tr>\n" for row in table.rows)
+    return f"""<h2>{title}</h2>
+<div class="wide" role="region" aria-label="{title}" tabindex="0"><table>
+{caption}<thead><tr>{heads}</tr></thead>
+<tbody>
+{rows}</tbody></table></div>
+"""
+
+
+def _row(columns: Sequence[Column], row: Sequence[str]) -> str:
+    head, *cells = zip(columns, row, strict=True)
+    return _cell("th", "row", *head) + "".join(_cell("td", "", *cell) for cell in cells)
+
+
+def _cell(tag: str, scope: str, column: Column, text: str) -> str:
+    attributes = f' scope="{scope}"' if scope else ""
+    attributes += ' class="number"' if column.is_number else ""
+    return f"<{tag}{attributes}>{html.escape(text)}</{tag}>"

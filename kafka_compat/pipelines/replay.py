@@ -16,6 +16,7 @@ from typing import Any
 from .archive import COLUMNS
 from .archive_store import ArchiveStore
 from .cluster import cause
+from .environment import require_spark
 from .errors import JobFailed, NotStarted
 from .exact_sink import Target, write_exactly_once
 from .folder_lock import FolderLock
@@ -149,9 +150,10 @@ def run_replay(job: ReplayJob) -> ReplayReport:
     ranges = _ranges(job, files)
     if not ranges:
         raise NotStarted(f"{job.directory} holds no records of that choice.")
+    require_spark()
     if not job.dry_run:
         target = Target({"bootstrap.servers": job.bootstrap_servers, **named_values(job.kafka_options)})
-        _prepare(job, target, ranges)
+        _prepare(target, _wanted(job, ranges), create=job.create)
     spark = create_session(
         "kafka-compat replay",
         master=job.master,
@@ -320,18 +322,24 @@ def _count(rows: Any) -> dict[tuple[str, int], int]:
     }
 
 
-def _prepare(job: ReplayJob, target: Target, ranges: Ranges) -> None:
-    """The target's topics with enough partitions; created when that is asked for."""
-    wanted: dict[str, int] = {}
-    for topic, partitions in ranges.items():
-        name = job.to_topic or topic
-        wanted[name] = max(wanted.get(name, 0), *(int(partition) + 1 for partition in partitions))
-    if job.create:
+def _prepare(target: Target, wanted: Mapping[str, int], *, create: bool) -> None:
+    """The target's topics with enough partitions; missing topics are created when that is asked for."""
+    target.look(wanted, create=create)
+    if create:
         there = target.partitions()
         for topic, count in wanted.items():
             if topic not in there:
                 target.create(topic, count)
     target.require(wanted)
+
+
+def _wanted(job: ReplayJob, ranges: Ranges) -> dict[str, int]:
+    """How many partitions the target's topics need."""
+    wanted: dict[str, int] = {}
+    for topic, partitions in ranges.items():
+        name = job.to_topic or topic
+        wanted[name] = max(wanted.get(name, 0), *(int(partition) + 1 for partition in partitions))
+    return wanted
 
 
 def _settings(job: ReplayJob) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 from .cluster import cause
 from .errors import JobFailed, NotStarted
 from .log_report import KeyLine, LogReport, PartitionLine
+from .plot_page import Made
 from .progress import Progress
 from .report_plot import plot
 from .session import create_session
@@ -26,7 +27,8 @@ class ReportJob:
     but the internal ones.
 
     `retention_ms` and `retention_bytes` (None: no bound) are what the topics' settings say, which lie outside
-    of a data folder. `now_ms` None is the time of the run. `hot_keys` are listed for each topic.
+    of a data folder. `now_ms` None is the time of the run. `hot_keys` are listed for each topic. `command` is
+    what the picture says that made it.
     """
 
     folders: Sequence[Path]
@@ -36,6 +38,7 @@ class ReportJob:
     now_ms: int | None = None
     hot_keys: int = 10
     plot: Path | None = None
+    command: str = ""
     master: str = "local[*]"
     driver_memory: str = "1g"
     verbose: bool = False
@@ -96,8 +99,22 @@ def run_report(job: ReportJob) -> LogReport:
     partitions = partition_lines(job, segment_lines, sizes)
     report = LogReport(partitions, keys, progress.seconds)
     if job.plot is not None:
-        report = replace(report, plots=plot(job.plot, report))
+        report = replace(report, plots=plot(job.plot, report, Made.now(job.command, _cluster(job.folders))))
     return report
+
+
+def _cluster(folders: Sequence[Path]) -> str:
+    """Whose folders they are, by their meta.properties."""
+    told = []
+    for folder in folders:
+        text = (folder / "meta.properties").read_bytes().decode(errors="replace")
+        facts = dict(line.split("=", 1) for line in text.splitlines() if "=" in line and line[0] != "#")
+        cluster, broker = (
+            facts.get("cluster.id", "without id"),
+            facts.get("broker.id", facts.get("node.id", "?")),
+        )
+        told.append(f"{cluster}, broker {broker}, {folder.resolve()}")
+    return "; ".join(told)
 
 
 def partition_lines(

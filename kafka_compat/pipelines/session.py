@@ -1,4 +1,8 @@
-"""A SparkSession for a job: quiet, in UTC, with the Kafka connector on its class path."""
+"""A SparkSession for a job: quiet, in UTC, with the Kafka connector on its class path.
+
+What Spark's JVM says goes into a file that only a failure brings up (see spark_output), or with `verbose` to
+stderr.
+"""
 
 import os
 import sys
@@ -7,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from . import spark_output
 from .connector import CONNECTOR, jars_in
-from .environment import require_spark
+from .environment import java_command, require_spark
 from .errors import NotStarted
 
 _LOG4J = """\
@@ -43,6 +48,9 @@ def create_session(
     needs no jars. Raises NotStarted when Spark does not come up.
     """
     require_spark()
+    java_command()
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
@@ -50,7 +58,7 @@ def create_session(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.NamedTemporaryFile("w", suffix=".properties", prefix="log4j2-") as log4j:
-        log4j.write(_LOG4J.format(level="warn" if verbose else "fatal"))
+        log4j.write(_LOG4J.format(level="warn" if verbose else "error"))
         log4j.flush()
         own = {
             "spark.master": master,
@@ -67,19 +75,27 @@ def create_session(
             # Bounds what 1 MiB records need per core; Spark's limit in bytes costs 13 µs for every record.
             "spark.sql.execution.arrow.maxRecordsPerBatch": "256",
         }
-        builder = SparkSession.builder.appName(name)
-        for key, value in {**defaults, **(settings or {})}.items():
-            builder = builder.config(key, value)
+        chosen = {"spark.app.name": name, **defaults, **(settings or {})}
+        is_first = not submitted and SparkContext._gateway is None
         try:
+            if is_first:
+                conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
+                gateway = launch_gateway(conf, spark_output.redirection(verbose=verbose))
+                SparkContext(conf=conf, gateway=gateway)
+            builder = SparkSession.builder
+            for key, value in chosen.items():
+                builder = builder.config(key, value)
             spark = builder.getOrCreate()
         except Exception as error:
+            reason = spark_output.reason() or str(error).strip().splitlines()[-1]
             raise NotStarted(
-                f"Spark did not start: {str(error).strip().splitlines()[-1]}",
-                "--verbose shows Spark's own messages. If the connector's jars could not be fetched: "
-                "kafka-compat spark jars DIR, then --jars DIR.",
+                f"Spark did not start: {reason}",
+                "If the connector's jars could not be fetched: kafka-compat spark jars DIR, then --jars DIR."
+                + spark_output.kept(),
             ) from error
         # Shells of Spark, and pyspark counts as one, raise the level that the file asks for.
-        spark.sparkContext.setLogLevel("WARN" if verbose else "FATAL")
+        quiet = "ERROR" if is_first else "FATAL"
+        spark.sparkContext.setLogLevel("WARN" if verbose else quiet)
         return spark
 
 

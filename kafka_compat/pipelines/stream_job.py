@@ -1,6 +1,6 @@
 """What jobs that stream from topics share: their common settings, and the way from there to batches."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,11 +69,21 @@ class Source:
         )
 
 
+LookAtTarget = Callable[[Mapping[str, int]], None]
+"""(partitions of each topic that is read) → NotStarted unless the target can take them."""
+
+
 @contextmanager
 def opened(
-    name: str, job: StreamJob, check: Callable[[], None], *, fail_on_loss: bool = True
+    name: str,
+    job: StreamJob,
+    check: Callable[[], None],
+    *,
+    fail_on_loss: bool = True,
+    look_at_target: LookAtTarget | None = None,
 ) -> Iterator[Source]:
-    """Start Spark and look at the topics, once `check()` (of the job's folder) and the arguments are good.
+    """Start Spark and look at the topics, once `check()` (of the job's folder), the arguments and a first
+    look at the clusters are good.
 
     The job's folder is locked meanwhile. Raises NotStarted before anything is touched.
     """
@@ -87,7 +97,10 @@ def opened(
     check()
     require_spark()
     properties = {"bootstrap.servers": job.bootstrap_servers, **client_properties(options)}
-    first_look(properties, topics=job.topics)
+    seen = first_look(properties, topics=job.topics, pattern=job.pattern)
+    partitions = dict.fromkeys(job.topics, 1) if seen is None else seen.partitions
+    if partitions and look_at_target is not None:
+        look_at_target(partitions)
     spark = create_session(
         f"kafka-compat {name}",
         master=job.master,
@@ -115,14 +128,15 @@ def run_stream(
     folder: JobFolder,
     process: Callable[[Any, str], Process],
     committed: Callable[[], None] | None = None,
+    look_at_target: LookAtTarget | None = None,
 ) -> StreamRun:
     """Read from where the folder's checkpoint ends; raises PipelineError.
 
     `process(spark, job_id)` is called once, and its result for each batch that is not committed yet, at least
     once, and with the same offsets each time. `committed()` follows each commit, unless a kill comes in
-    between. The job's folder is locked meanwhile.
+    between. `look_at_target` is asked before Spark starts. The job's folder is locked meanwhile.
     """
-    with opened(name, job, folder.check) as source:
+    with opened(name, job, folder.check, look_at_target=look_at_target) as source:
         view = source.view
         work = process(source.spark, folder.open())
         last = folder.last()

@@ -9,7 +9,7 @@ dead letters.
 Every row that was read is in exactly one of both: the sums are compared at every commit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,9 +17,8 @@ from typing import Any
 
 from .checkpoint import batch_range
 from .errors import JobFailed, NotStarted
-from .exact_sink import Ends, Target, write_exactly_once
+from .exact_sink import Ends, Target, target_of, write_exactly_once
 from .job_folder import JobFolder
-from .kafka_options import named_values
 from .stream_job import Process, StreamJob, StreamRun, run_stream
 from .versions import Versions
 from .watermark import latest_time
@@ -94,8 +93,7 @@ def run_windows(job: WindowsJob) -> WindowsReport:
         raise NotStarted("Results and dead letters need two topics.")
     if job.target_servers is None and {job.to_topic, job.dead_letter_topic} & set(job.source.topics):
         raise NotStarted("A topic that is written to would be read again.")
-    servers = job.target_servers or job.source.bootstrap_servers
-    target = Target({"bootstrap.servers": servers, **named_values(job.target_options)})
+    target = target_of(job.source, job.target_servers, job.target_options)
     settings = {
         "job": "windows",
         "topics": sorted(job.source.topics),
@@ -110,9 +108,17 @@ def run_windows(job: WindowsJob) -> WindowsReport:
     def process(_: Any, job_id: str) -> Process:
         return partial(_batch, job, target, folder, job_id)
 
-    run = run_stream("windows", job.source, folder, process)
+    def look_at_target(partitions: Mapping[str, int]) -> None:
+        target.look(_wanted(job, max(partitions.values())), create=job.create)
+
+    run = run_stream("windows", job.source, folder, process, look_at_target=look_at_target)
     last = folder.last()
     return WindowsReport(job.source.directory, run, last[1] if last else _NOTHING)
+
+
+def _wanted(job: WindowsJob, partitions: int) -> dict[str, int]:
+    """How many partitions the target's topics need. A dead letter keeps its partition; a result needs any."""
+    return {job.dead_letter_topic: partitions, job.to_topic: partitions if job.create else 1}
 
 
 def _batch(
@@ -123,7 +129,7 @@ def _batch(
 
     _, end = batch_range(folder.checkpoint, batch_id)
     needed = max(max(partitions) for partitions in end.values()) + 1
-    topics = {job.dead_letter_topic: needed, job.to_topic: needed if job.create else 1}
+    topics = _wanted(job, needed)
     target.provide(topics, create=job.create)
     begun: Ends = folder.begin(batch_id, {"ends": target.ends(sorted(topics))})["ends"]
     last = folder.last()

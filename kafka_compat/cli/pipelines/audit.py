@@ -66,6 +66,7 @@ def run_job(args: argparse.Namespace) -> Any:
             by_partition=not args.all_partitions,
             kafka_options=args.kafka_option,
             plot=args.plot,
+            command=common.command(args),
             master=args.master,
             jars=args.jars,
             driver_memory=args.driver_memory,

@@ -1,10 +1,15 @@
 """Arguments that several jobs have."""
 
 import argparse
+import re
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+_SECRET = re.compile(
+    r"^((?:--[a-z-]+=)?[\w.]*(?:password|secret|jaas|token|credential|\.key|\.pem)[\w.]*)=.*", re.I | re.S
+)
 _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -116,6 +121,11 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="create missing topics, with retention.ms=-1 for old timestamps, and add missing partitions",
     )
+
+
+def command(args: argparse.Namespace) -> str:
+    """The command as it was given, for whoever sees what it made; without the passwords in it."""
+    return shlex.join(["kafka-compat", *(_SECRET.sub(r"\1=[hidden]", each) for each in args.line)])
 
 
 def length_ms(text: str) -> int:

@@ -45,6 +45,7 @@ def run_job(args: argparse.Namespace) -> Any:
             retention_bytes=args.retention_bytes,
             hot_keys=args.hot_keys,
             plot=args.plot,
+            command=common.command(args),
             master=args.master,
             driver_memory=args.driver_memory,
             verbose=args.verbose,

@@ -1,0 +1,66 @@
+"""What Spark's JVM writes to stdout and stderr: warnings of Java's, Ivy's downloads, logs of errors.
+
+It goes into a file that nobody needs to see, and that is gone when the job ends well. When the job fails, the
+file stays and is named, since it may tell more than the exception did. A process has at most one such JVM.
+"""
+
+import atexit
+import contextlib
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+_file: Path | None = None
+_REASON = re.compile(
+    r"^(?:Exception in thread [^:]+: )?(?P<text>(?:[\w.$]+(?:Exception|Error): |Error: |Error occurred ).+)"
+)
+_UNRESOLVED = re.compile(r"unresolved dependency: ([^:\]]+: [^\]]+)")
+
+
+def redirection(*, verbose: bool) -> dict[str, Any]:
+    """Of the JVM that is about to start, as arguments of Popen: what it writes goes to a file, or with
+    `verbose` to stderr, so that stdout has the job's report alone.
+    """
+    global _file
+    if verbose:
+        return {"stdout": 2}
+    handle, name = tempfile.mkstemp(prefix="kafka-compat-spark-", suffix=".log")
+    _file = Path(name)
+    atexit.register(_discard)
+    # Closed by nobody: Popen takes it when it starts the JVM, and this process ends with the job.
+    return {"stdout": handle, "stderr": handle}
+
+
+def reason() -> str:
+    """The first line in which the JVM said why it ended; "" when it did not."""
+    for line in _lines():
+        if found := _UNRESOLVED.search(line):
+            return f"{found[1].replace('#', ':').replace(';', ':')}."
+        if found := _REASON.match(line):
+            return found["text"].strip()
+    return ""
+
+
+def kept() -> str:
+    """Leave the file where it is; a line that names it, or "" when there is none, or nothing in it."""
+    if _file is None or not any(_lines()):
+        return ""
+    atexit.unregister(_discard)
+    return f"\nSpark's own messages: {_file}"
+
+
+def _lines() -> list[str]:
+    if _file is None:
+        return []
+    try:
+        return _file.read_text(errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def _discard() -> None:
+    if _file is not None:
+        with contextlib.suppress(OSError):
+            os.unlink(_file)
