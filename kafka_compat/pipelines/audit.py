@@ -5,7 +5,7 @@ producer kept. The first tier is the one that the others are held against. Besid
 a hash of each record's key and value, so that a loss and a duplicate in one bucket do not cancel out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from .audit_counts import Bucket, Count, Difference, differences_between
 from .audit_plot import plot
 from .cluster import cause, look
-from .environment import require_spark
+from .environment import require_matplotlib, require_spark
 from .errors import JobFailed, NotStarted
 from .first_look import first_look
 from .kafka_options import client_properties, source_options
@@ -161,7 +161,10 @@ def run_audit(job: AuditJob) -> AuditReport:
         raise NotStarted("Give at least two tiers, with different names.")
     options = source_options(job.kafka_options)
     require_spark()
+    if job.plot is not None:
+        require_matplotlib()
     clusters = _first_looks(job, client_properties(options))
+    counted = {tier.name: read_counts(Path(tier.place), job) for tier in job.tiers if tier.kind == "counts"}
     spark = create_session(
         "kafka-compat audit",
         master=job.master,
@@ -175,7 +178,7 @@ def run_audit(job: AuditJob) -> AuditReport:
         for number, tier in enumerate(job.tiers):
             try:
                 if tier.kind == "counts":
-                    counts[tier.name] = read_counts(Path(tier.place), job)
+                    counts[tier.name] = counted[tier.name]
                 else:
                     counts[tier.name] = _collect(rows_of[tier.name], job, tier.kind)
             except NotStarted:
@@ -189,10 +192,17 @@ def run_audit(job: AuditJob) -> AuditReport:
     plots: tuple[Path, ...] = ()
     if job.plot is not None:
         places = {tier.name: _place(tier, clusters.get(tier.name, "")) for tier in job.tiers}
-        ids = "; ".join(f"{name}: {cluster}" for name, cluster in clusters.items() if cluster)
-        made = Made.now(job.command, ids)
+        made = Made.now(job.command, _told(clusters))
         plots = plot(job.plot, counts, differences, job.bucket_ms, places, made)
     return AuditReport(counts, differences, job.by_partition, job.bucket_ms, progress.seconds, plots)
+
+
+def _told(clusters: Mapping[str, str]) -> str:
+    """The clusters, each with the tiers that are there."""
+    tiers: dict[str, list[str]] = {}
+    for name, cluster in clusters.items():
+        tiers.setdefault(cluster, []).append(name)
+    return "; ".join(f"{cluster} ({', '.join(names)})" for cluster, names in tiers.items() if cluster)
 
 
 def _place(tier: Tier, cluster: str) -> str:

@@ -26,10 +26,7 @@ def plot(
     places: Mapping[str, str],
     made: Made,
 ) -> tuple[Path, Path]:
-    """Write `path`.png and `path`.html; returns both names. `places` says where each tier is.
-
-    Raises NotStarted without matplotlib.
-    """
+    """Write `path`.png and `path`.html; returns both names. `places` says where each tier is."""
     shown = page(counts, differences, bucket_ms, places, made)
     return save(path, shown, lambda theme: draw(counts, differences, bucket_ms, theme))
 
@@ -98,8 +95,10 @@ def _surplus(axes: Any, span: Span, counts: Counts, theme: Theme) -> None:
         if not where:
             continue
         at, values = times([when for when, _ in where]), [n for _, n in where]
+        # A legend leaves out what begins with an underscore.
+        label = f" {shortened(name)}" if name.startswith("_") else shortened(name)
         axes.vlines(at, 0, values, color=colors[i % 3], linewidth=1)
-        axes.plot(at, values, "osXPd*"[i % 6], color=colors[i % 3], markersize=6, label=shortened(name))
+        axes.plot(at, values, "osXPd*"[i % 6], color=colors[i % 3], markersize=6, label=label)
     axes.axhline(0, color=theme.faint, linewidth=0.8)
     axes.set_title(f"More (+) or fewer (−) records than {shortened(first)}")
     thousands(axes.yaxis)
@@ -113,7 +112,12 @@ def _explain(figure: Any, axes: Any, differences: Sequence[Difference], theme: T
     """A legend of the marks that there are."""
     from matplotlib.lines import Line2D
 
-    own = {"color": theme.second, "markeredgecolor": theme.paper, "linestyle": "none", "markersize": 8}
+    own: dict[str, Any] = {
+        "color": theme.second,
+        "markeredgecolor": theme.paper,
+        "linestyle": "none",
+        "markersize": 8,
+    }
     handles = [
         Line2D([], [], marker=_MARKS[verdict], label=verdict, **own)
         for verdict in _MARKS

@@ -105,8 +105,9 @@ def length_text(length_ms: int) -> str:
 
 def on_time_axis(axes: Any, span: Span) -> None:
     """Ticks with the year at each, in UTC, and from when to when it goes."""
-    from matplotlib.dates import AutoDateLocator, DateFormatter
+    from matplotlib import dates as typed
 
+    dates: Any = typed  # whose classes have no types
     length_ms = span.steps * span.step_ms
     form = (
         "%Y-%m-%d"
@@ -115,8 +116,8 @@ def on_time_axis(axes: Any, span: Span) -> None:
         if length_ms > _MINUTE
         else "%Y-%m-%d\n%H:%M:%S"
     )
-    axes.xaxis.set_major_locator(AutoDateLocator(tz=UTC, minticks=4, maxticks=9))
-    axes.xaxis.set_major_formatter(DateFormatter(form, tz=UTC))
+    axes.xaxis.set_major_locator(dates.AutoDateLocator(tz=UTC, minticks=4, maxticks=9))
+    axes.xaxis.set_major_formatter(dates.DateFormatter(form, tz=UTC))
     first, last = times([span.first_ms, span.first_ms + length_ms])
     axes.set_xlim(first, last)
     strays = (

@@ -25,8 +25,17 @@ def require_spark() -> None:
     pyspark_home()
     for package in ("pyarrow", "pandas"):
         # Spark hands rows to Python in Arrow's columns, for which it wants both, and says so only in mid-run.
-        if importlib.util.find_spec(package) is None:
-            raise NotStarted(f"{package} is not installed.", f"Install it with: {INSTALL}")
+        _require(package)
+
+
+def require_matplotlib() -> None:
+    """NotStarted unless what draws pictures is here."""
+    _require("matplotlib")
+
+
+def _require(package: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        raise NotStarted(f"{package} is not installed.", f"Install it with: {INSTALL}")
 
 
 def pyspark_home() -> Path:

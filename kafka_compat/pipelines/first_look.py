@@ -135,10 +135,10 @@ def _ask(properties: Mapping[str, str], names: list[str] | None) -> Any:
         if not any(isinstance(error, TimeoutError) for error in failures) or timeout_s == PATIENT_S:
             break
         print(f"{servers} has not answered yet; waiting up to {PATIENT_S:g} s.", file=sys.stderr, flush=True)
-    error = (telling or failures)[0]
-    if isinstance(error, KafkaError) and error.code == ErrorCode.UNSUPPORTED_VERSION:
+    first = (telling or failures)[0]
+    if isinstance(first, KafkaError) and first.code == ErrorCode.UNSUPPORTED_VERSION:
         return None
-    raise _explained(servers, error) from None
+    raise _explained(servers, first) from None
 
 
 def _cluster(properties: Mapping[str, str], timeout_s: float) -> Cluster | None:
@@ -181,12 +181,14 @@ def _explained(servers: str, error: Exception) -> NotStarted:
             f"The cluster at {servers} is not trusted: {error}",
             "Set ssl.truststore.location to the CA that signed the broker's certificate.",
         )
-    if isinstance(error, ssl.SSLError) and "WRONG_VERSION" in (error.reason or ""):
+    if isinstance(error, ssl.SSLError):
+        reason = (error.reason or str(error)).replace("_", " ").lower()
         return NotStarted(
-            f"The listener at {servers} speaks plain text, not TLS.",
-            "Set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use its port with TLS.",
+            f"The cluster at {servers} does not answer in TLS: {reason}",
+            "Where the listener speaks plain text, security.protocol is PLAINTEXT or SASL_PLAINTEXT; where it "
+            f"wants a certificate, ssl.keystore.location has it. {doctor}",
         )
-    if isinstance(error, ssl.SSLError | EOFError | ValueError):
+    if isinstance(error, EOFError | ValueError):
         return NotStarted(
             f"The cluster at {servers} does not answer: {error}",
             f"Does it want TLS or a login (security.protocol)? {doctor}",

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .errors import NotStarted
 from .plot_style import DARK, DPI, LIGHT, Theme, styled
 from .progress import utc
 from .whole_file import write_whole
@@ -79,16 +78,10 @@ class Page(NamedTuple):
 
 def save(path: Path, page: Page, draw: Callable[[Theme], Any]) -> tuple[Path, Path]:
     """Write what `draw` makes (a figure of matplotlib) as `path`.png, and the page with it as `path`.html;
-    returns both names. NotStarted without matplotlib.
+    returns both names.
 
     A reader sees each file whole, or as it was before.
     """
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise NotStarted(
-            "matplotlib is not installed, which draws the plot.", "pip install 'kafka-compat[spark]'"
-        ) from None
     light, dark = (_png(page, draw, theme) for theme in (LIGHT, DARK))
     files = (path.with_suffix(".png"), path.with_suffix(".html"))
     path.parent.mkdir(parents=True, exist_ok=True)

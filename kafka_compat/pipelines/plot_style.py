@@ -33,7 +33,7 @@ def styled(theme: Theme) -> Iterator[None]:
 
     import matplotlib
 
-    settings = {
+    settings: Any = {
         "text.parse_math": False,
         "text.color": theme.ink,
         "axes.edgecolor": theme.faint,
@@ -115,8 +115,8 @@ def sizes(axis: Any) -> None:
 
 
 def titled(axes: Any, title: str, *, with_room: bool = False) -> None:
-    """A title, and between it and what is drawn a legend where there are things to tell apart; `with_room` for
-    one in any case.
+    """A title, and between it and what is drawn a legend where there are things to tell apart; `with_room`
+    there is room for one in any case.
     """
     labelled = axes.get_legend_handles_labels()[0]
     axes.set_title(title, pad=26 if labelled or with_room else 8)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .cluster import cause
+from .environment import require_matplotlib, require_spark
 from .errors import JobFailed, NotStarted
 from .log_report import KeyLine, LogReport, PartitionLine
 from .plot_page import Made
@@ -69,13 +70,9 @@ class Sizes:
 
 def run_report(job: ReportJob) -> LogReport:
     """Read the folders and report; raises PipelineError."""
-    spark = create_session(
-        "kafka-compat report",
-        master=job.master,
-        driver_memory=job.driver_memory,
-        verbose=job.verbose,
-        connector=False,
-    )
+    require_spark()
+    if job.plot is not None:
+        require_matplotlib()
     from .kafka_log import KafkaLog, segments
 
     try:
@@ -85,6 +82,13 @@ def run_report(job: ReportJob) -> LogReport:
     absent = set(job.topics) - {file.topic for file in files}
     if absent:
         raise NotStarted(f"No such topics there: {', '.join(sorted(absent))}.")
+    spark = create_session(
+        "kafka-compat report",
+        master=job.master,
+        driver_memory=job.driver_memory,
+        verbose=job.verbose,
+        connector=False,
+    )
     spark.dataSource.register(KafkaLog)
     options = {"path": ",".join(map(str, job.folders)), "topic": ",".join(job.topics)}
     reader = spark.read.format("kafka-log").options(**options)

@@ -30,7 +30,7 @@ _HATCH = "////"
 
 
 def plot(path: Path, report: LogReport, made: Made) -> tuple[Path, Path]:
-    """Write `path`.png and `path`.html; returns both names. Raises NotStarted without matplotlib."""
+    """Write `path`.png and `path`.html; returns both names."""
     return save(path, page(report, made), lambda theme: draw(report, theme))
 
 

@@ -41,7 +41,7 @@ def run_job(args: argparse.Namespace) -> Any:
             directory=args.to,
             topics=common.topics_of(args),
             pattern=args.topic_pattern,
-            kafka_options=args.kafka_option,
+            kafka_options=common.given_options(args),
             master=args.master,
             jars=args.jars,
             driver_memory=args.driver_memory,

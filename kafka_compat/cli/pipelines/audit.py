@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a property of Kafka's consumer (security.protocol=SSL) or an option of Spark's Kafka source",
     )
+    common.add_command_config(parser)
     common.add_spark(parser)
 
 
@@ -64,7 +65,7 @@ def run_job(args: argparse.Namespace) -> Any:
             since_ms=args.since,
             until_ms=args.until,
             by_partition=not args.all_partitions,
-            kafka_options=args.kafka_option,
+            kafka_options=common.given_options(args),
             plot=args.plot,
             command=common.command(args),
             master=args.master,

@@ -26,6 +26,36 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         help="a property of Kafka's consumer (security.protocol=SSL) or an option of Spark's Kafka source "
         "(minPartitions=8); may be given several times",
     )
+    add_command_config(parser)
+
+
+def add_command_config(parser: argparse.ArgumentParser) -> None:
+    """--command-config, for what nobody should read in a list of processes."""
+    parser.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="a client's settings, by the names that Java clients use; --kafka-option wins over it",
+    )
+
+
+def given_options(args: argparse.Namespace, *, librdkafka: bool = False) -> list[str]:
+    """Those of the file, then those of the command line, as name=value; with `librdkafka` the file's under
+    its names. Raises NotStarted when the file cannot be read.
+    """
+    if args.command_config is None:
+        return list(args.kafka_option)
+    from kafka_compat.client.way import WrongSettings, read_settings
+    from kafka_compat.pipelines.client_names import producer_properties
+    from kafka_compat.pipelines.errors import NotStarted
+
+    try:
+        settings = read_settings(args.command_config)
+    except (OSError, WrongSettings) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise NotStarted(f"--command-config {args.command_config} cannot be read: {reason}.") from None
+    settings.pop("bootstrap.servers", None)
+    named = producer_properties(settings) if librdkafka else settings
+    return [*(f"{name}={value}" for name, value in named.items()), *args.kafka_option]
 
 
 def add_topics(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +127,7 @@ def stream_job(args: argparse.Namespace) -> Any:
         directory=args.to,
         topics=topics_of(args),
         pattern=args.topic_pattern,
-        kafka_options=args.kafka_option,
+        kafka_options=given_options(args),
         master=args.master,
         jars=args.jars,
         driver_memory=args.driver_memory,

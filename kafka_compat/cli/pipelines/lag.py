@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from kafka_compat.cli.pipelines import common
+
 HELP = "show a streaming query's lag to Kafka's tools, as a consumer group"
 DESCRIPTION = """\
 Commit the position of a Spark streaming query, read from its checkpoint, to a consumer group, so that
@@ -29,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a property of librdkafka, which commits (security.protocol=SSL); several times",
     )
+    common.add_command_config(parser)
 
 
 def run_job(args: argparse.Namespace) -> Any:
@@ -40,7 +43,7 @@ def run_job(args: argparse.Namespace) -> Any:
             args.bootstrap_server,
             args.checkpoint,
             args.group,
-            args.kafka_option,
+            common.given_options(args, librdkafka=True),
             args.interval_s if args.continuous else None,
         )
     )

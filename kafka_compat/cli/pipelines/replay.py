@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a property of librdkafka, whose producer writes (security.protocol=SSL); several times",
     )
+    common.add_command_config(parser)
     parser.add_argument(
         "--offsets-per-batch", type=int, default=200_000, help="upper bound of one batch (200000)"
     )
@@ -70,7 +71,7 @@ def run_job(args: argparse.Namespace) -> Any:
             offsets=dict(args.offsets),
             since_ms=args.since,
             until_ms=args.until,
-            kafka_options=args.kafka_option,
+            kafka_options=common.given_options(args, librdkafka=True),
             create=args.create,
             dry_run=args.dry_run,
             again=args.again,
