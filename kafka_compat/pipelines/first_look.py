@@ -185,8 +185,8 @@ def _explained(servers: str, error: Exception) -> NotStarted:
         reason = (error.reason or str(error)).replace("_", " ").lower()
         return NotStarted(
             f"The cluster at {servers} does not answer in TLS: {reason}",
-            "Where the listener speaks plain text, security.protocol is PLAINTEXT or SASL_PLAINTEXT; where it "
-            f"wants a certificate, ssl.keystore.location has it. {doctor}",
+            "Where the listener speaks plain text, security.protocol is PLAINTEXT or SASL_PLAINTEXT; where "
+            f"it wants a certificate, ssl.keystore.location has it. {doctor}",
         )
     if isinstance(error, EOFError | ValueError):
         return NotStarted(

@@ -247,8 +247,14 @@ def test_what_cannot_start_says_why_and_touches_nothing(
 
 
 def test_continuous_until_sigterm_and_one_job_at_a_time(
-    kafka: Cluster, archive: Callable[..., ArchiveReport], connector_jars: Path, tmp_path: Path
+    kafka: Cluster,
+    archive: Callable[..., ArchiveReport],
+    connector_jars: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """And quietly: stdout has the report, stderr the job's own lines, and nothing of Spark's stays behind."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     topic, target = kafka.create_topic(), tmp_path / "archive"
     arguments = ["--bootstrap-server", kafka.address, "--topic", topic, "--to", str(target)]
     job = Job(
@@ -262,6 +268,9 @@ def test_continuous_until_sigterm_and_one_job_at_a_time(
     kafka.fill(topic, 1, [(None, b"w", 1_700_000_000_000, [])] * 7)
     job.await_message(" 12 rows")
     job.process.send_signal(signal.SIGTERM)
+    assert any(tmp_path.glob("kafka-compat-spark-*.log"))
     assert json.loads(job.finish())["rows"] == 12
+    assert all(line.startswith("archive: ") for line in job.messages), job.messages
+    assert not any(tmp_path.glob("kafka-compat-spark-*.log"))
     assert archive(topic).rows == 0
     assert Counter(archive_of(target).column("value").to_pylist()) == {b"v": 5, b"w": 7}

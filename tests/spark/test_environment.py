@@ -3,6 +3,9 @@
 import importlib.util
 import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from kafka_compat.pipelines.cluster import ClusterView, lost_since
 from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.kafka_options import client_properties, source_options
 from kafka_compat.pipelines.progress import Progress, text_table
+from tests.support.servers import PROJECT
 
 ARCHIVE = ["pipeline", "archive", "--bootstrap-server", "127.0.0.1:1", "--topic", "t"]
 
@@ -38,6 +42,59 @@ def test_with_a_java_that_is_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(NotStarted, match=r"17 or newer.*11\.0\.2"):
         environment.java_command()
+
+
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        (
+            'Exception in thread "main" java.lang.RuntimeException: [unresolved dependency: '
+            "org.apache.spark#spark-sql-kafka-0-10_2.13;4.0.0: not found]",
+            "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0: not found.",
+        ),
+        (
+            "Error: Could not create the Java Virtual Machine.",
+            "Error: Could not create the Java Virtual Machine.",
+        ),
+        ("WARNING: nothing of note", "[JAVA_GATEWAY_EXITED]"),
+    ],
+)
+def test_a_spark_that_does_not_start(tmp_path: Path, says: str, told: str) -> None:
+    """Its own reason is told, and the file with all that it said."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(
+        '#!/bin/sh\n[ "$1" = -version ] && echo \'openjdk version "17.0.2"\' >&2 && exit\n'
+        f"cat >&2 <<'END'\nWARNING: Using incubator modules\n{says}\nEND\nexit 1\n"
+    )
+    java.chmod(0o755)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "meta.properties").write_text("version=0\n")
+    command = [
+        sys.executable,
+        "-m",
+        "kafka_compat",
+        "pipeline",
+        "report",
+        "--log-dir",
+        str(tmp_path / "logs"),
+    ]
+    own = {"JAVA_HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=PROJECT,
+        env={**os.environ, **own},
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    first, *_, last = done.stderr.splitlines()
+    assert first.startswith(f"kafka-compat pipeline report: Spark did not start: {told}")
+    assert "Using incubator modules" not in done.stderr
+    kept = Path(last.removeprefix("Spark's own messages: "))
+    assert kept.parent == tmp_path and says in kept.read_text()
 
 
 @pytest.mark.parametrize("package", ["pyspark", "pyarrow", "pandas"])
