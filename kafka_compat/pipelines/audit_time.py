@@ -10,7 +10,7 @@ STEPS_MAX = 400
 """More would be a thicket: the picture then adds buckets up."""
 _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
 _STEPS = [_SECOND * n for n in (1, 5, 15, 30)] + [_MINUTE * n for n in (1, 5, 15, 30)]
-_STEPS += [_HOUR * n for n in (1, 3, 6, 12)] + [_DAY * n for n in (1, 7, 30, 365, 3650)]
+_STEPS += [_HOUR * n for n in (1, 3)] + [_DAY * n for n in (1, 7, 30, 365, 3650)]  # not day and night in turn
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_000
 _STRAYS = 0.001

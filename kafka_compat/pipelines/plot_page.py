@@ -39,7 +39,8 @@ class Made(NamedTuple):
     def caption(self) -> str:
         """The same in lines for a picture."""
         lines = [f"{what}: {text}" for what, text in self.facts]
-        return "\n".join(textwrap.fill(line, _CAPTION_WIDTH, subsequent_indent="    ") for line in lines)
+        how: Any = {"width": _CAPTION_WIDTH, "subsequent_indent": "    ", "break_on_hyphens": False}
+        return "\n".join(textwrap.fill(line, **how) for line in lines)
 
 
 def _time(at_ms: int) -> str:

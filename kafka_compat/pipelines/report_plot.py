@@ -65,7 +65,7 @@ def _space(axes: Any, report: LogReport, topics: list[str], lines: int, theme: T
         place = {"textcoords": "offset points", "va": "center", "fontsize": 8}
         axes.annotate(text, (whole[row] / factor, row), (4, 0), **place)
     axes.set_xlabel(f"{unit} on disk")
-    axes.set_xlim(0, max(whole, default=0) / factor * 1.4 or 1)
+    axes.set_xlim(0, max(whole, default=0) / factor * 1.55 or 1)
     rows_of(axes, [shortened(topic) for topic in topics])
     titled(axes, "Space by topic" + _largest(len(topics), len(report.topics)))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import spark_output
 from .connector import CONNECTOR, jars_in
-from .environment import java_command, require_spark
+from .environment import SPARK_VERSION, java_command, require_spark
 from .errors import NotStarted
 
 _LOG4J = """\
@@ -79,6 +79,8 @@ def create_session(
         is_first = not submitted and SparkContext._gateway is None
         try:
             if is_first:
+                told = name.removeprefix("kafka-compat ")
+                print(f"{told}: starting Spark {SPARK_VERSION}", file=sys.stderr, flush=True)
                 conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
                 gateway = launch_gateway(conf, spark_output.redirection(verbose=verbose))
                 SparkContext(conf=conf, gateway=gateway)
