@@ -4,6 +4,8 @@ What Spark's JVM says goes into a file that only a failure brings up (see spark_
 stderr.
 """
 
+import atexit
+import contextlib
 import os
 import sys
 import tempfile
@@ -79,6 +81,7 @@ def create_session(
         is_first = not submitted and SparkContext._gateway is None
         try:
             if is_first:
+                atexit.register(remove_empty, Path("artifacts").absolute())
                 told = name.removeprefix("kafka-compat ")
                 print(f"{told}: starting Spark {SPARK_VERSION}", file=sys.stderr, flush=True)
                 conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
@@ -99,6 +102,13 @@ def create_session(
         quiet = "ERROR" if is_first else "FATAL"
         spark.sparkContext.setLogLevel("WARN" if verbose else quiet)
         return spark
+
+
+def remove_empty(folder: Path) -> None:
+    """Spark makes this folder where the job was started, for files that users add, and leaves it there."""
+    with contextlib.suppress(OSError):
+        for part in (*folder.iterdir(), folder):
+            part.rmdir()
 
 
 def _connector_settings(jars: Path | None) -> dict[str, str]:

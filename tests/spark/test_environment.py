@@ -17,6 +17,7 @@ from kafka_compat.pipelines.cluster import ClusterView, lost_since
 from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.kafka_options import client_properties, source_options
 from kafka_compat.pipelines.progress import Progress, text_table
+from kafka_compat.pipelines.session import remove_empty
 from tests.support.servers import PROJECT
 
 ARCHIVE = ["pipeline", "archive", "--bootstrap-server", "127.0.0.1:1", "--topic", "t"]
@@ -109,6 +110,15 @@ def test_without_a_package(
     message = capsys.readouterr().err
     assert f"{package} is not installed" in message
     assert "pip install 'kafka-compat[spark]'" in message
+
+
+def test_what_spark_leaves_behind_is_removed_where_it_is_empty(tmp_path: Path) -> None:
+    for name in ("empty/spark-1", "used/spark-2"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "used" / "spark-2" / "file").touch()
+    for name in ("empty", "used", "absent"):
+        remove_empty(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["used"]
 
 
 def test_spark_jars_copies_four_jars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
