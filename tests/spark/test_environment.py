@@ -91,7 +91,8 @@ def test_a_spark_that_does_not_start(tmp_path: Path, says: str, told: str) -> No
         env={**os.environ, **own},
     )
     assert (done.returncode, done.stdout) == (2, "")
-    first, *_, last = done.stderr.splitlines()
+    began, first, *_, last = done.stderr.splitlines()
+    assert began == f"report: starting Spark {environment.SPARK_VERSION}"
     assert first.startswith(f"kafka-compat pipeline report: Spark did not start: {told}")
     assert "Using incubator modules" not in done.stderr
     kept = Path(last.removeprefix("Spark's own messages: "))
