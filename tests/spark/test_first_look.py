@@ -29,9 +29,9 @@ from kafka_compat.pipelines.client_names import java_names, producer_properties
 from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.first_look import first_look, first_look_at_target
 from tests.security.authority import Authority
-from tests.support.campaign import rounds
+from tests.support.campaign import enabled, rounds
 from tests.support.ports import free_port
-from tests.support.servers import KafkaCompatBroker, run_kafka_compat
+from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server, run_kafka_compat
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 BOUND_S = 20.0
@@ -41,7 +41,7 @@ BOUND_S = 20.0
 class Place(NamedTuple):
     """A broker where alice may do everything, and bob read `open` alone; addresses by the listener's name."""
 
-    server: KafkaCompatBroker
+    server: Server
     addresses: dict[str, str]
     authority: Authority
 
@@ -55,8 +55,8 @@ class Place(NamedTuple):
         return str(file)
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+@pytest.fixture(scope="module", params=["ours", "genuine"] if enabled() else ["ours"])
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("first-look")
     authority = Authority(folder / "authority")
     names = {"PLAINTEXT": "PLAINTEXT", "SASL": "SASL_PLAINTEXT", "SAFE": "SASL_SSL"}
@@ -74,7 +74,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     }
     for name in ("sasl", "safe"):
         settings[f"listener.name.{name}.plain.sasl.jaas.config"] = f"{_PLAIN} required {users};"
-    server = KafkaCompatBroker(folder / "broker", settings, port=ports["PLAINTEXT"])
+    kind = GenuineKafka if request.param == "genuine" else KafkaCompatBroker
+    server: Server = kind(folder / "broker", settings, port=ports["PLAINTEXT"])
     server.start()
     admin = AdminClient({"bootstrap.servers": server.address})
     for made in admin.create_topics([NewTopic(name, 3, 1) for name in ("open", "closed")]).values():
