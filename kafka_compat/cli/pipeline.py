@@ -37,9 +37,9 @@ def run(args: argparse.Namespace) -> int:
         report = _module(args.pipeline).run_job(args)
     except PipelineError as error:
         print(f"kafka-compat pipeline {args.pipeline}: {error}", file=sys.stderr)
-        messages = spark_output.kept() if isinstance(error, JobFailed) else ""
-        if error.hint or messages:
-            print(f"{error.hint}{messages}".strip(), file=sys.stderr)
+        hint = error.hint + (spark_output.kept() if isinstance(error, JobFailed) else "")
+        if hint:
+            print(hint.strip(), file=sys.stderr)
         return error.exit_code
     print(json.dumps(report.as_json(), indent=2) if args.json else report.as_text())
     return int(report.exit_code)

@@ -52,15 +52,17 @@ def first_look(
     if answer is None:
         return None
     if pattern is not None:
-        named = sorted(topic.name for topic in answer.topics if _matches(pattern, topic.name))
+        # As Spark has it, internal topics match nothing.
+        candidates = sorted(topic.name for topic in answer.topics if not topic.is_internal)
+        named = [name for name in candidates if _matches(pattern, name)]
         if not named:
-            raise NotStarted(f"No topic on {servers} matches {pattern}.", _there(servers, answer))
+            raise NotStarted(f"No topic on {servers} matches {pattern}.", _there(candidates))
     states = {topic.name: topic for topic in answer.topics}
     missing = {name for name in named if not _is_there(states.get(name))}
     _require_right(servers, [states[name] for name in named if name in states], READ)
     if missing:
         everything = _ask(properties, None)
-        check_topics(servers, missing, {topic.name for topic in everything.topics} if everything else set())
+        check_topics(servers, missing, {topic.name for topic in everything.topics if _is_there(topic)})
     return Seen(answer.cluster_id or "", {name: len(states[name].partitions) for name in named})
 
 
@@ -89,9 +91,7 @@ def check_topics(servers: str, wanted: set[str], existing: set[str]) -> None:
     """NotStarted unless all topics that are wanted exist."""
     missing = ", ".join(sorted(wanted - existing))
     if missing:
-        shown = ", ".join(sorted(existing)[:_SHOWN_TOPICS]) or "none"
-        more = ", …" if len(existing) > _SHOWN_TOPICS else ""
-        raise NotStarted(f"No such topic on {servers}: {missing}.", f"Topics there: {shown}{more}.")
+        raise NotStarted(f"No such topic on {servers}: {missing}.", _there(sorted(existing)))
 
 
 def check_partitions(servers: str, wanted: Mapping[str, int], there: Mapping[str, int]) -> None:
@@ -224,7 +224,6 @@ def _matches(pattern: str, name: str) -> bool:
         raise NotStarted(f"--topic-pattern {pattern} is no regular expression: {error}.") from None
 
 
-def _there(servers: str, answer: Any) -> str:
-    names = sorted(topic.name for topic in answer.topics if not topic.is_internal)
+def _there(names: list[str]) -> str:
     more = ", …" if len(names) > _SHOWN_TOPICS else ""
     return f"Topics there: {', '.join(names[:_SHOWN_TOPICS]) or 'none'}{more}."

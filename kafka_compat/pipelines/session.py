@@ -81,7 +81,9 @@ def create_session(
         is_first = not submitted and SparkContext._gateway is None
         try:
             if is_first:
-                atexit.register(remove_empty, Path("artifacts").absolute())
+                leftover = Path("artifacts").absolute()
+                if not leftover.exists():
+                    atexit.register(remove_empty, leftover)
                 told = name.removeprefix("kafka-compat ")
                 print(f"{told}: starting Spark {SPARK_VERSION}", file=sys.stderr, flush=True)
                 conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
@@ -93,11 +95,9 @@ def create_session(
             spark = builder.getOrCreate()
         except Exception as error:
             reason = spark_output.reason() or str(error).strip().splitlines()[-1]
-            raise NotStarted(
-                f"Spark did not start: {reason}",
-                "If the connector's jars could not be fetched: kafka-compat spark jars DIR, then --jars DIR."
-                + spark_output.kept(),
-            ) from error
+            hint = "Where its jars cannot be fetched: kafka-compat spark jars DIR, then --jars DIR."
+            hint = hint if connector and jars is None else ""
+            raise NotStarted(f"Spark did not start: {reason}", hint + spark_output.kept()) from error
         # Shells of Spark, and pyspark counts as one, raise the level that the file asks for.
         quiet = "ERROR" if is_first else "FATAL"
         spark.sparkContext.setLogLevel("WARN" if verbose else quiet)

@@ -30,6 +30,7 @@ from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.first_look import first_look, first_look_at_target
 from tests.security.authority import Authority
 from tests.support.campaign import enabled, rounds
+from tests.support.offsets_topic import make_offsets_topic
 from tests.support.ports import free_port
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server, run_kafka_compat
 
@@ -212,6 +213,13 @@ def test_what_only_javas_client_can_ask_is_left_to_it(place: Place) -> None:
     unchecked = {"security.protocol": "ssl", "enable.ssl.certificate.verification": "false"}
     there = {"bootstrap.servers": place.addresses["SAFE"], **unchecked}
     assert first_look_at_target(there, {"absent": 1}, create=False) is None
+
+
+def test_a_pattern_is_for_topics_of_users(place: Place) -> None:
+    """Not for those that the broker keeps for itself, which few may read."""
+    make_offsets_topic(place.server.address)
+    seen = first_look({"bootstrap.servers": place.server.address}, pattern=".*")
+    assert seen is not None and seen.partitions == {"open": 3, "closed": 3}
 
 
 def test_one_address_of_several_is_enough(place: Place) -> None:
