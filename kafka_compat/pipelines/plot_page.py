@@ -120,6 +120,7 @@ th, td { padding: .25rem .6rem; text-align: left; border-bottom: 1px solid var(-
 thead th { border-bottom: 2px solid var(--faint); vertical-align: bottom }
 tbody th { font-weight: normal } tbody tr:nth-child(even) { background: var(--band) }
 .number { text-align: right }
+@media (max-width: 50rem) { img { max-width: none; width: 50rem } }
 @media print { body { margin: 0; max-width: none; font-size: 11px } .wide { overflow: visible } }
 """
 
@@ -142,7 +143,7 @@ def written(page: Page, light: bytes, dark: bytes) -> str:
 <dl>{facts}</dl>
 <p>{html.escape(page.summary)}</p>
 {"".join(map(_table, page.before))}
-<figure><picture>
+<figure class="wide" role="region" aria-label="Picture" tabindex="0"><picture>
 <source media="screen and (prefers-color-scheme: dark)" srcset="{dark_source}">
 <img alt="{html.escape(page.alt)}" width="{width}" height="{height}" src="{_data(light)}">
 </picture></figure>

@@ -81,7 +81,7 @@ def size_text(size_bytes: float) -> str:
     return f"{value:.{digits}f} {unit}"
 
 
-def shortened(text: str, length: int = 36) -> str:
+def shortened(text: str, length: int = 28) -> str:
     """At most so many characters of a name, its middle left out."""
     half = (length - 1) // 2
     return text if len(text) <= length else f"{text[:half]}…{text[-half:]}"
@@ -99,7 +99,7 @@ def thousands(axis: Any) -> None:
     """Ticks at whole numbers, with a comma at each thousand."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    axis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 

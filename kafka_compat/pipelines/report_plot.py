@@ -44,7 +44,7 @@ def draw(report: LogReport, theme: Theme) -> Any:
         for lines in (max(len(topics), len(keys)), len(partitions))
     )
     figure = Figure(figsize=(13, above + below + 0.7), layout="constrained")
-    grid = figure.add_gridspec(2, 2, height_ratios=[above, below], hspace=0.08, wspace=0.05)
+    grid = figure.add_gridspec(2, 2, height_ratios=[above, below], hspace=0.03, wspace=0.05)
     _space(figure.add_subplot(grid[0, 0]), report, topics, max(len(topics), len(keys), 1), theme)
     _keys(figure.add_subplot(grid[0, 1]), keys, max(len(topics), len(keys), 1), theme)
     _records(figure.add_subplot(grid[1, 0]), report, partitions, theme)
@@ -76,7 +76,7 @@ def _keys(axes: Any, keys: list[KeyLine], lines: int, theme: Theme) -> None:
     axes.barh(range(len(keys)), [100 * line.share for line in keys], thickness, color=theme.third)
     axes.set_xlabel("% of the topic's records")
     axes.set_xlim(left=0)
-    rows_of(axes, [f"{shortened(line.topic, 24)}   {shortened(line.key, 24)}" for line in keys])
+    rows_of(axes, [f"{shortened(line.topic, 20)}   {shortened(line.key, 20)}" for line in keys])
     titled(axes, "Hot keys by topic", with_room=True)
 
 
