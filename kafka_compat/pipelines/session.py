@@ -97,7 +97,9 @@ def create_session(
             reason = spark_output.reason() or str(error).strip().splitlines()[-1]
             hint = "Where its jars cannot be fetched: kafka-compat spark jars DIR, then --jars DIR."
             hint = hint if connector and jars is None else ""
-            raise NotStarted(f"Spark did not start: {reason}", hint + spark_output.kept()) from error
+            raise NotStarted(
+                f"Spark did not start: {reason}", hint + spark_output.kept(whatever_it_says=True)
+            ) from error
         # Shells of Spark, and pyspark counts as one, raise the level that the file asks for.
         quiet = "ERROR" if is_first else "FATAL"
         spark.sparkContext.setLogLevel("WARN" if verbose else quiet)

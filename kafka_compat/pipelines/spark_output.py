@@ -16,6 +16,7 @@ _file: Path | None = None
 _REASON = re.compile(
     r"^(?:Exception in thread [^:]+: )?(?P<text>(?:[\w.$]+(?:Exception|Error): |Error: |Error occurred ).+)"
 )
+_TELLING = re.compile(r"\b(ERROR|FATAL|\w*(Error|Exception)):? |OutOfMemory")
 _UNRESOLVED = re.compile(r"unresolved dependency: ([^:\]]+: [^\]]+)")
 
 
@@ -43,12 +44,13 @@ def reason() -> str:
     return ""
 
 
-def kept() -> str:
-    """Leave the file where it is; a line that names it, or "" when there is none, or nothing in it."""
-    if _file is None or not any(_lines()):
+def kept(*, whatever_it_says: bool = False) -> str:
+    """Leave the file where it is if it tells of errors; a line that names it, or "" when it is of no use."""
+    global _file
+    if not any(whatever_it_says or _TELLING.search(line) for line in _lines()):
         return ""
-    atexit.unregister(_discard)
-    return f"\nSpark's own messages: {_file}"
+    named, _file = _file, None
+    return f"\nSpark's own messages: {named}"
 
 
 def _lines() -> list[str]:

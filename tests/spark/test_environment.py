@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.cli import main
-from kafka_compat.pipelines import connector, environment
+from kafka_compat.pipelines import connector, environment, spark_output
 from kafka_compat.pipelines.checkpoint import batch_range, next_offsets
 from kafka_compat.pipelines.cluster import ClusterView, lost_since
 from kafka_compat.pipelines.errors import NotStarted
@@ -111,6 +111,23 @@ def test_without_a_package(
     message = capsys.readouterr().err
     assert f"{package} is not installed" in message
     assert "pip install 'kafka-compat[spark]'" in message
+
+
+@pytest.mark.parametrize(
+    ("line", "is_kept"),
+    [
+        ("WARNING: Using incubator modules: jdk.incubator.vector", False),
+        ("11:46:54 ERROR Executor: Exception in task 0.0 in stage 1.0 (TID 1)", True),
+        ("java.lang.OutOfMemoryError: Java heap space", True),
+    ],
+)
+def test_what_spark_said_is_kept_where_it_tells_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, is_kept: bool
+) -> None:
+    file = tmp_path / "spark.log"
+    file.write_text(f"{line}\n")
+    monkeypatch.setattr(spark_output, "_file", file)
+    assert spark_output.kept() == (f"\nSpark's own messages: {file}" if is_kept else "")
 
 
 def test_what_spark_leaves_behind_is_removed_where_it_is_empty(tmp_path: Path) -> None:
