@@ -33,6 +33,7 @@ LOG_DIR_EVENT_PREFIX = "/log_dir_event_notification/log_dir_event_"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 FEATURE = "/feature"
 CONSUMERS = "/consumers"
+CLIENT_METRICS = "/config/client-metrics"
 
 #: The nodes that Kafka makes at its start, so that everything else finds its parent.
 PERSISTENT_PATHS = (

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kafka_compat.membership.lone import LoneMembership, NewTree
     from kafka_compat.network.stages import Stages
     from kafka_compat.storage.directory_worker import Worker
+    from kafka_compat.telemetry.pushed import PushedMetrics
 
 __all__ = ["Broker", "StartupError", "cluster_broker", "lone_broker"]
 
@@ -40,11 +41,13 @@ def lone_broker(
     scheduler: Scheduler | None = None,
     stages: Stages | None = None,
     new_worker: Callable[[str], Worker] | None = None,
+    pushed: PushedMetrics | None = None,
     new_tree: NewTree | None = None,
 ) -> Broker[LoneMembership]:
     """A broker that is alone; `clock`, `filesystem` (of its logs), `scheduler` (of its coordinators' timers),
     `new_worker` (for each log directory) and `new_tree` (of its metadata) are the machine's own by default;
-    `stages` are what requests go through beside their handlers.
+    `stages` are what requests go through beside their handlers, `pushed` takes what clients push of their
+    metrics.
     """
     from kafka_compat.membership.lone import LoneMembership
 
@@ -57,6 +60,7 @@ def lone_broker(
         scheduler=scheduler,
         stages=stages,
         new_worker=new_worker,
+        pushed=pushed,
     )
 
 
@@ -69,6 +73,7 @@ def cluster_broker(
     scheduler: Scheduler | None = None,
     stages: Stages | None = None,
     new_worker: Callable[[str], Worker] | None = None,
+    pushed: PushedMetrics | None = None,
 ) -> Broker[ClusterMembership]:
     """A broker of the cluster with whose metadata store `connect_store` opens sessions; the rest as above."""
     from kafka_compat.cluster.membership import ClusterMembership
@@ -83,4 +88,5 @@ def cluster_broker(
         scheduler=scheduler,
         stages=stages,
         new_worker=new_worker,
+        pushed=pushed,
     )

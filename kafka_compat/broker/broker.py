@@ -24,6 +24,7 @@ from kafka_compat.clock import Clock, SystemClock
 from kafka_compat.config import BrokerConfig, ConfigError, Listener, TopicToCreate
 from kafka_compat.coordination.model import BrokerInfo, Endpoint
 from kafka_compat.errors import StartupError
+from kafka_compat.handlers.served import TELEMETRY_SERVED
 from kafka_compat.lazy import Lazy
 from kafka_compat.long_work import LongWork
 from kafka_compat.membership.entity_changes import EntityChanges
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from kafka_compat.coordinators.scheduler import Scheduler
     from kafka_compat.network.stages import Stages
     from kafka_compat.replication.partition import Partition
+    from kafka_compat.telemetry.pushed import PushedMetrics
 
 log = logging.getLogger(__name__)
 
@@ -79,8 +81,11 @@ class Broker(Generic[M_co]):
         scheduler: Scheduler | None = None,
         stages: Stages | None = None,
         new_worker: Callable[[str], Worker] | None = None,
+        pushed: PushedMetrics | None = None,
     ) -> None:
-        """`served` are the APIs that it serves, with their lowest and highest versions."""
+        """`served` are the APIs that it serves, with their lowest and highest versions; those of clients' own
+        metrics beside them where `pushed` is there, which takes what they push.
+        """
         self.config = config
         self.membership = membership
         self.on_fatal: Callable[[], None] = lambda: None
@@ -90,7 +95,8 @@ class Broker(Generic[M_co]):
         self._scheduler = scheduler
         self._stages = stages
         self._new_worker = new_worker
-        self._served = served
+        self._served = served if pushed is None else dict(sorted({**served, **TELEMETRY_SERVED}.items()))
+        self._pushed = pushed
         self._tasks = Tasks(self._end)
         self._leaderships = Leaderships()
         self._running: _Running | None = None
@@ -151,7 +157,7 @@ class Broker(Generic[M_co]):
         coordinators = HostedCoordinators(foundation, made.replicas, membership, self._scheduler)
         addresses = Addresses(config.broker_id, config.advertised_listeners, server.bound)
         services = self.services = BrokerServices(
-            foundation, made, membership, coordinators, addresses, self._tasks, self._served
+            foundation, made, membership, coordinators, addresses, self._tasks, self._served, self._pushed
         )
         dispatcher = Dispatcher(services, self._stages)
         quotas = QuotasInForce(foundation, services, dispatcher, rates)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from kafka_compat.security.authorizer import Authorizer
     from kafka_compat.security.scram_credentials import ScramCredentials
     from kafka_compat.security.tokens.keeper import Keeper as DelegationTokens
+    from kafka_compat.telemetry.pushed import PushedMetrics
+    from kafka_compat.telemetry.service import ClientTelemetry
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
@@ -49,6 +51,7 @@ class BrokerServices(Generic[M_co]):
         addresses: Addresses,
         tasks: Tasks,
         served: Mapping[ApiKey, tuple[int, int]],
+        pushed: PushedMetrics | None = None,
     ) -> None:
         config = foundation.config
         self.config = config
@@ -86,6 +89,8 @@ class BrokerServices(Generic[M_co]):
         self._controller: Lazy[Controller] = Lazy(membership.controller)
         self._client_quotas: Lazy[ClientQuotas] = Lazy(self._make_client_quotas)
         self._scram_credentials: Lazy[ScramCredentials] = Lazy(self._make_scram_credentials)
+        self._pushed = pushed
+        self._telemetry: Lazy[ClientTelemetry] = Lazy(self._make_telemetry)
 
     @property
     def finalized_features_epoch(self) -> int:
@@ -134,6 +139,11 @@ class BrokerServices(Generic[M_co]):
         """The credentials of users, kept for those who ask."""
         return self._scram_credentials.get()
 
+    @property
+    def telemetry(self) -> ClientTelemetry:
+        """What clients push of their metrics; only where something shows it."""
+        return self._telemetry.get()
+
     def _make_log_mover(self) -> LogMover:
         from kafka_compat.replication.log_mover import LogMover
 
@@ -153,3 +163,10 @@ class BrokerServices(Generic[M_co]):
         from kafka_compat.security.scram_credentials import ScramCredentials
 
         return ScramCredentials(self.store, self.membership.announce)
+
+    def _make_telemetry(self) -> ClientTelemetry:
+        from kafka_compat.telemetry.service import ClientTelemetry
+
+        assert self._pushed is not None
+        max_bytes = self.config.int("telemetry.max.bytes")
+        return ClientTelemetry(self.store, self._tasks, self.clock, self._pushed, max_bytes)

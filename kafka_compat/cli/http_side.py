@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from kafka_compat.control.side import ControlSide
     from kafka_compat.coordination.embedded import EmbeddedSession
     from kafka_compat.http.listener import HttpListener
+    from kafka_compat.telemetry.pushed import PushedMetrics
+
+log = logging.getLogger(__name__)
 
 _LISTENER = "kafka.compat.http.listener"
 _CONTROL = "kafka.compat.control.enable"
@@ -26,7 +31,7 @@ def http_side(config: BrokerConfig) -> HttpSide | None:
     if config.str(_LISTENER):
         from kafka_compat.http.listener import HttpListener
 
-        return HttpSide(HttpListener(config), controlled=config.bool(_CONTROL))
+        return HttpSide(HttpListener(config), controlled=config.bool(_CONTROL), pushed=_pushed(config))
     if config.bool(_CONTROL):
         raise StartupError(
             f"{_CONTROL}=true needs a listener to be asked at: set {_LISTENER}=http://127.0.0.1:8080 "
@@ -35,11 +40,25 @@ def http_side(config: BrokerConfig) -> HttpSide | None:
     return None
 
 
+def _pushed(config: BrokerConfig) -> PushedMetrics | None:
+    """Where what clients push of their metrics goes; None without what reads it, the extra `telemetry`."""
+    from kafka_compat.telemetry.pushed import OTLP, PushedMetrics
+
+    if importlib.util.find_spec("opentelemetry") is None or importlib.util.find_spec(OTLP) is None:
+        log.info("clients may not push their metrics: pip install kafka-compat[telemetry]")
+        return None
+    return PushedMetrics(config.int("kafka.compat.client.metrics.series.max"))
+
+
 class HttpSide:
     """The listener, and what its control API controls."""
 
-    def __init__(self, listener: HttpListener, *, controlled: bool) -> None:
+    def __init__(
+        self, listener: HttpListener, *, controlled: bool, pushed: PushedMetrics | None = None
+    ) -> None:
+        """`pushed`: where what clients push goes."""
         self._listener = listener
+        self._pushed = pushed
         self._control: ControlSide | None = None
         if controlled:
             from kafka_compat.control.side import ControlSide
@@ -55,7 +74,8 @@ class HttpSide:
     @property
     def handed_in(self) -> dict[str, Any]:
         """What brokers are to be made with, beside their settings."""
-        return {} if self._control is None else self._control.handed_in
+        handed_in = {} if self._control is None else self._control.handed_in
+        return handed_in if self._pushed is None else {**handed_in, "pushed": self._pushed}
 
     def store(self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]]) -> ConnectStore:
         """The way of a broker to the store that it shares with others of this process."""
@@ -68,7 +88,7 @@ class HttpSide:
         from kafka_compat.metrics.health import Health
         from kafka_compat.metrics.routes import Metrics
 
-        routes = [*Health(brokers).routes(), *Metrics(brokers).routes()]
+        routes = [*Health(brokers).routes(), *Metrics(brokers, self._pushed).routes()]
         if self._control is not None:
             from kafka_compat.control.api import ControlApi
 

@@ -21,6 +21,7 @@ class ConfigSource(IntEnum):
     STATIC_BROKER = 4
     DEFAULT = 5
     DYNAMIC_BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
 
 
 _OF_LISTENER = r"listener\.name\.[^.]+\.(.+)"
@@ -60,6 +61,13 @@ class ConfigEntry(NamedTuple):
     is_sensitive: bool
     synonyms: tuple[Synonym, ...]
     type: int
+    about: str | None = None
+    """What it does, where `documentation` does not know."""
+
+
+def type_number(key: ConfigKey) -> int:
+    """Kafka's number of a setting's type."""
+    return _TYPES[key.type]
 
 
 def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -> ConfigEntry:

@@ -43,13 +43,16 @@ def declarations() -> list[Declaration]:
 def table() -> str:
     """The content of `served.py`."""
     everything = declarations()
-    alone = "".join(_row(one) for one in everything if not one.cluster)
+    alone = "".join(_row(one) for one in everything if not (one.cluster or one.telemetry))
     cluster = "".join(_row(one) for one in everything if one.cluster)
+    telemetry = "".join(_row(one) for one in everything if one.telemetry)
     return (
         f"{_HEAD}SERVED: dict[ApiKey, tuple[int, int]] = {{\n{alone}}}\n"
         '"""What every broker serves."""\n\n'
         f"CLUSTER_SERVED: dict[ApiKey, tuple[int, int]] = {{\n    **SERVED,\n{cluster}}}\n"
-        '"""What a broker of a cluster serves, as genuine brokers with ZooKeeper do."""\n'
+        '"""What a broker of a cluster serves, as genuine brokers with ZooKeeper do."""\n\n'
+        f"TELEMETRY_SERVED: dict[ApiKey, tuple[int, int]] = {{\n{telemetry}}}\n"
+        '"""What a broker serves beside that where it shows what clients push of their metrics."""\n'
     )
 
 

@@ -91,6 +91,8 @@ def _result(
     entry: ConfigEntry, include_synonyms: bool, include_documentation: bool
 ) -> DescribeConfigsResourceResult:
     documentation = "" if entry.source is ConfigSource.DYNAMIC_BROKER_LOGGER else None
+    if include_documentation and entry.about is not None:
+        documentation = entry.about
     if include_documentation and documentation is None:
         from kafka_compat.config.documentation import document
 

@@ -62,6 +62,7 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_PRODUCERS: (0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
     ApiKey.LIST_TRANSACTIONS: (0, 2),
+    ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
 }
 """What every broker serves."""
@@ -76,3 +77,9 @@ CLUSTER_SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: (0, 0),
 }
 """What a broker of a cluster serves, as genuine brokers with ZooKeeper do."""
+
+TELEMETRY_SERVED: dict[ApiKey, tuple[int, int]] = {
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: (0, 0),
+    ApiKey.PUSH_TELEMETRY: (0, 0),
+}
+"""What a broker serves beside that where it shows what clients push of their metrics."""

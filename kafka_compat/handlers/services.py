@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kafka_compat.security.scram_credentials import ScramCredentials
     from kafka_compat.security.tokens.keeper import Keeper as DelegationTokens
     from kafka_compat.storage.log_dirs import LogDirs
+    from kafka_compat.telemetry.service import ClientTelemetry
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
@@ -201,6 +202,12 @@ class HasDelegationTokens(Protocol):
         """None where there are none."""
 
 
+class HasTelemetry(Protocol):
+    @property
+    def telemetry(self) -> ClientTelemetry:
+        """What clients push of their metrics. Only for handlers that are declared so."""
+
+
 # --- all of them
 
 
@@ -224,6 +231,7 @@ class Services(
     HasReplicas,
     HasScramCredentials,
     HasServed,
+    HasTelemetry,
     HasZooKeeperOffsets,
     HasTopics,
     HasTransactions,
@@ -246,6 +254,10 @@ class FetchServices(HasClock, HasConfig, HasFetchSessions, HasMetadata, HasQuota
 
 class MetadataServices(HasBrokers, HasConfig, HasQuotas, HasTopics, Protocol):
     """What Metadata uses."""
+
+
+class ConfigResourcesServices(HasConfigs, HasMetadata, Protocol):
+    """What ListConfigResources uses."""
 
 
 class ApiVersionsServices(HasConfig, HasServed, Protocol):

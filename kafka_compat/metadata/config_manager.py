@@ -35,6 +35,7 @@ from kafka_compat.coordination.malformed_nodes import MalformedNode
 from kafka_compat.coordination.metadata_store import MetadataStore, NoNode
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.metadata import client_metrics
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.dynamic_rules import check_dynamic, check_thread_counts, refusal, refused_by_part
 from kafka_compat.metadata.incremental_changes import (
@@ -63,7 +64,9 @@ class ResourceType(IntEnum):
 
 
 class ConfigManager:
-    """The settings of the cluster's topics and of its brokers, as this broker sees and changes them."""
+    """The settings of the cluster's topics, of its brokers and of what clients are asked to push, as this
+    broker sees and changes them.
+    """
 
     def __init__(self, config: BrokerConfig, store: MetadataStore, metadata: MetadataCache) -> None:
         self._config = config
@@ -117,10 +120,12 @@ class ConfigManager:
         if resource_type == ResourceType.BROKER_LOGGER:
             return self._describe_loggers(name, keys)
         if resource_type == ResourceType.CLIENT_METRICS:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, "Config type client-metrics is only supported on KRaft clusters"
-            )
+            return await client_metrics.described(self._store, name, keys)
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource_type} for {name}")
+
+    async def client_metrics_resources(self) -> list[str]:
+        """The names of those that there are. MetadataStoreError."""
+        return await client_metrics.names(self._store)
 
     def topic_entries(
         self, overrides: Mapping[str, str], keys: Sequence[str] | None = None
@@ -196,6 +201,8 @@ class ConfigManager:
         if resource_type not in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
         keys = topic_keys() if resource_type == ResourceType.TOPIC else broker_keys()
+        if resource_type == ResourceType.CLIENT_METRICS:
+            client_metrics.check_changes(changes)
         await self._change(
             resource_type, name, lambda old: changed(old, changes, keys), validate_only, denied
         )
@@ -226,11 +233,10 @@ class ConfigManager:
             await self._change_topic(name, new_settings, validate_only)
         elif resource_type == ResourceType.BROKER:
             await self._change_broker(name, new_settings, validate_only, denied)
+        elif denied is not None:
+            raise denied
         else:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                "AlterConfigs is only supported for topics and brokers, but resource type is CLIENT_METRICS",
-            )
+            await client_metrics.change(self._store, name, new_settings, validate_only)
 
     async def _change_topic(
         self, topic: str, new_settings: Callable[[dict[str, str]], dict[str, str]], validate_only: bool

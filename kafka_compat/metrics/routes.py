@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka_compat.http.routes import Answer, BadCall, Call, Route, Text
+from kafka_compat.metrics.client_telemetry import client_telemetry
 from kafka_compat.metrics.elsewhere import look_elsewhere
 from kafka_compat.metrics.record_times import RecordTimes
 from kafka_compat.metrics.scrape import scrape
@@ -15,6 +16,7 @@ from kafka_compat.metrics.text import CONTENT_TYPE
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
+    from kafka_compat.telemetry.pushed import PushedMetrics
 
 _UNAVAILABLE = 503
 
@@ -22,8 +24,10 @@ _UNAVAILABLE = 503
 class Metrics:
     """Of the brokers of this process, as they are when somebody asks: requests cost nothing more."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+    def __init__(self, brokers: Sequence[Broker[Any]], pushed: PushedMetrics | None = None) -> None:
+        """`pushed`: what clients push, if they may."""
         self._brokers = brokers
+        self._pushed = pushed
         self._times = RecordTimes()
         self._scraping = asyncio.Lock()
 
@@ -35,7 +39,7 @@ class Metrics:
                 "GET",
                 "/public_metrics",
                 self._few,
-                "the same without samples of single partitions",
+                "the same without samples of single partitions and clients",
             ),
         ]
 
@@ -53,4 +57,7 @@ class Metrics:
                 raise BadCall("the broker stops, or starts anew", _UNAVAILABLE) from None
             elsewhere = await look_elsewhere(sight)
             steps = scrape(sight, self._times, elsewhere, by_partition=by_partition)
-            return Text(await sight.long_work.finish(steps), CONTENT_TYPE)
+            pieces = await sight.long_work.finish(steps)
+            if self._pushed is not None and by_partition:
+                pieces += await sight.long_work.finish(client_telemetry(self._pushed, sight.monotonic_ms()))
+            return Text(pieces, CONTENT_TYPE)

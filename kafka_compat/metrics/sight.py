@@ -36,6 +36,7 @@ class Sight:
         self.metadata = known.metadata
         self.long_work = first.long_work
         self.now_ms = first.clock.now_ms
+        self.monotonic_ms = first.clock.monotonic_ms
         self._listener = first.config.listeners[0].name
 
     def address(self, broker: BrokerMetadata) -> tuple[str, int] | None:

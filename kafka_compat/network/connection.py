@@ -54,6 +54,7 @@ class Connection:
         self.server = server
         self.listener_name = listener_name
         self.peer_host: str = peer[0] if peer else ""
+        self.peer_port: int = peer[1] if peer else 0
         local = accepted.getsockname()
         self.local_host: str = local[0]
         self.local_port: int = local[1]

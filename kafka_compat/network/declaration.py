@@ -10,14 +10,15 @@ Function = TypeVar("Function")
 
 
 class Declaration(NamedTuple):
-    """What a handler says of itself: its API, its first and last version, and whether only a broker of a
-    cluster serves it.
+    """What a handler says of itself: its API, its first and last version, whether only a broker of a cluster
+    serves it, and whether only one that shows what clients push of their metrics.
     """
 
     api_key: ApiKey
     low: int
     high: int
     cluster: bool
+    telemetry: bool
 
 
 class Handler(Generic[Function]):

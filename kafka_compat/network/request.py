@@ -36,17 +36,18 @@ class HasLongWork(Protocol):
 
 
 def handler(
-    api_key: ApiKey, low: int, high: int, *, cluster: bool = False
+    api_key: ApiKey, low: int, high: int, *, cluster: bool = False, telemetry: bool = False
 ) -> Callable[[Function], Handler[Function]]:
     """Mark the function that serves an API from version `low` to version `high`; its name is the API's.
 
-    `cluster`: a broker that is alone does not serve it.
+    `cluster`: a broker that is alone does not serve it. `telemetry`: nor one that has nothing to do with what
+    clients push of their metrics.
     """
 
     def mark(function: Function) -> Handler[Function]:
         if function.__name__ != api_key.name.lower():
             raise TypeError(f"the handler of {api_key.name} is named {function.__name__}")
-        return Handler(Declaration(api_key, low, high, cluster), function)
+        return Handler(Declaration(api_key, low, high, cluster, telemetry), function)
 
     return mark
 

@@ -1,0 +1,50 @@
+"""GetTelemetrySubscriptions (key 71, KIP-714): which of its metrics a client is to push, and how often.
+
+It is served only where pushes are taken. It asks for no rights, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.telemetry_requests import client_of, forget_at_the_end
+from kafka_compat.network.request import RequestContext, handler
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
+from kafka_compat.storage.kinds import CompressionType
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasTelemetry
+
+_COMPRESSION_TYPES: Final = [
+    CompressionType.ZSTD,
+    CompressionType.LZ4,
+    CompressionType.GZIP,
+    CompressionType.SNAPPY,
+]
+"""The best one first: clients take the first that they know."""
+
+
+@handler(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, 0, telemetry=True)
+async def get_telemetry_subscriptions(
+    ctx: RequestContext[HasTelemetry], request: GetTelemetrySubscriptionsRequest
+) -> GetTelemetrySubscriptionsResponse:
+    telemetry = ctx.services.telemetry
+    await telemetry.ready()
+    instance_id, found = telemetry.ask(request.client_instance_id, client_of(ctx))
+    forget_at_the_end(ctx.connection, telemetry, instance_id)
+    if isinstance(found, ErrorCode):
+        return GetTelemetrySubscriptionsResponse(error_code=found)
+    return GetTelemetrySubscriptionsResponse(
+        client_instance_id=instance_id,
+        subscription_id=found.wanted.subscription_id,
+        accepted_compression_types=list(_COMPRESSION_TYPES),
+        push_interval_ms=found.wanted.interval_ms,
+        telemetry_max_bytes=telemetry.max_bytes,
+        delta_temporality=True,
+        requested_metrics=list(found.wanted.metrics),
+    )

@@ -1,0 +1,60 @@
+"""ListConfigResources (key 74): the names of what has settings.
+
+Version 0 is ListClientMetricsResources of Kafka 3.7, and tells of client metrics alone; version 1 of the
+types that are asked for, of all where none is (KIP-1142). Groups have no settings here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.errors import ErrorCode
+from kafka_compat.handlers.authorization import require_cluster
+from kafka_compat.metadata.config_manager import ResourceType
+from kafka_compat.network.request import RequestContext, handler
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from kafka_compat.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import ConfigResourcesServices
+
+_GROUP = 32
+_TOLD_OF = (
+    _GROUP,
+    ResourceType.CLIENT_METRICS,
+    ResourceType.BROKER_LOGGER,
+    ResourceType.BROKER,
+    ResourceType.TOPIC,
+)
+
+
+@handler(ApiKey.LIST_CONFIG_RESOURCES, 0, 1)
+async def list_config_resources(
+    ctx: RequestContext[ConfigResourcesServices], request: ListConfigResourcesRequest
+) -> ListConfigResourcesResponse:
+    require_cluster(ctx, Operation.DESCRIBE_CONFIGS)
+    known = _TOLD_OF if ctx.api_version >= 1 else (ResourceType.CLIENT_METRICS,)
+    asked = set(request.resource_types) or set(known)
+    if not asked.issubset(known):
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    metadata = ctx.services.metadata
+    names: list[tuple[int, str]] = []
+    if ResourceType.CLIENT_METRICS in asked:
+        with store_failures_told():
+            found = await ctx.services.configs.client_metrics_resources()
+        names += [(ResourceType.CLIENT_METRICS, name) for name in found]
+    brokers = list(map(str, metadata.brokers))
+    for kind in (ResourceType.BROKER_LOGGER, ResourceType.BROKER):
+        if kind in asked:
+            names += [(kind, name) for name in brokers]
+    if ResourceType.TOPIC in asked:
+        names += [(ResourceType.TOPIC, name) for name in metadata.topics]
+    return ListConfigResourcesResponse(
+        config_resources=[ConfigResource(resource_name=name, resource_type=kind) for kind, name in names]
+    )

@@ -1,0 +1,30 @@
+"""PushTelemetry (key 72, KIP-714): metrics of a client, which stand beside the broker's at /metrics.
+
+What is compressed, and OTLP, is read in another thread. It asks for no rights, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_compat.handlers.telemetry_requests import client_of, forget_at_the_end
+from kafka_compat.network.request import RequestContext, handler
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
+from kafka_compat.telemetry.instances import Push
+
+if TYPE_CHECKING:
+    from kafka_compat.handlers.services import HasTelemetry
+
+
+@handler(ApiKey.PUSH_TELEMETRY, 0, 0, telemetry=True)
+async def push_telemetry(
+    ctx: RequestContext[HasTelemetry], request: PushTelemetryRequest
+) -> PushTelemetryResponse:
+    telemetry = ctx.services.telemetry
+    await telemetry.ready()
+    instance_id, metrics = request.client_instance_id, request.metrics
+    push = Push(request.subscription_id, request.terminating, request.compression_type, len(metrics))
+    steps = telemetry.push(instance_id, client_of(ctx), push, metrics)
+    forget_at_the_end(ctx.connection, telemetry, instance_id)
+    return PushTelemetryResponse(error_code=await ctx.long_work.finish(steps))

@@ -1,0 +1,80 @@
+"""DescribeConfigs and AlterConfigs of client-metrics resources (KIP-714), as Kafka's KRaft mode answers.
+
+What is asked of clients is imported when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kafka_compat.config.synonyms import ConfigEntry, ConfigSource, Synonym, type_number
+from kafka_compat.coordination.metadata_store import MetadataStore
+from kafka_compat.error_mapping import store_failures_told
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.metadata.incremental_changes import Change, Operation
+
+
+async def names(store: MetadataStore) -> list[str]:
+    """Those that there are. MetadataStoreError."""
+    from kafka_compat.telemetry.resources import resource_names
+
+    return await resource_names(store)
+
+
+async def described(store: MetadataStore, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
+    """All settings of a resource, which need not be there. KafkaError."""
+    from kafka_compat.telemetry.resources import resource_settings
+    from kafka_compat.telemetry.subscriptions import ABOUT, KEYS
+
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+    with store_failures_told():
+        given = await resource_settings(store, name)
+    found = []
+    for key in KEYS.values():
+        if keys and key.name not in keys:
+            continue
+        synonyms = [Synonym(key.name, key.default, ConfigSource.DEFAULT)]
+        if key.name in given:
+            synonyms.insert(0, Synonym(key.name, given[key.name], ConfigSource.CLIENT_METRICS))
+        first = synonyms[0]
+        found.append(
+            ConfigEntry(
+                key.name,
+                first.value,
+                False,
+                first.source,
+                False,
+                tuple(synonyms),
+                type_number(key),
+                ABOUT[key.name],
+            )
+        )
+    return found
+
+
+def check_changes(changes: Sequence[Change]) -> None:
+    """KafkaError where an incremental change is of a kind that these settings do not take."""
+    for change in changes:
+        if change.operation in (Operation.APPEND, Operation.SUBTRACT):
+            verb = Operation(change.operation).name
+            problem = f"Can't {verb} to key {change.name} because its type is not LIST."
+            raise KafkaError(ErrorCode.INVALID_CONFIG, problem)
+
+
+async def change(
+    store: MetadataStore,
+    name: str,
+    new_settings: Callable[[dict[str, str]], dict[str, str]],
+    validate_only: bool,
+) -> None:
+    """Give a resource other settings; one without any is none. KafkaError, MetadataStoreError."""
+    from kafka_compat.telemetry.resources import put_resource, resource_settings
+    from kafka_compat.telemetry.subscriptions import subscription
+
+    settings = new_settings(await resource_settings(store, name) if name else {})
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+    subscription(settings)
+    if not validate_only:
+        await put_resource(store, name, settings)

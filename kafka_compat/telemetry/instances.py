@@ -1,0 +1,175 @@
+"""The client instances that a broker knows, and what each may do now (KIP-714; Kafka's ClientMetricsManager).
+
+Rules
+1. An instance is known from its first request on, whatever id it comes with: it may have got that of another
+   broker. It is forgotten when its connection ends, when it has not been heard of for three of its intervals
+   (a minute at least), and when there are too many: then the one that was heard of longest ago.
+2. What it is asked for is found when it becomes known, and anew when subscriptions have changed since. It
+   then counts as one that has not been heard of, so that it hears of the change whenever it asks.
+3. It may ask once in each of its intervals, and at once after a push that failed because the subscription, or
+   the compression, is no longer what it believes.
+4. It may push once in each interval, and at once after it has asked; its last push comes when it wants.
+5. After its last push it pushes no more.
+
+Pure: the time is handed in, as milliseconds of a clock that never jumps.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.storage.kinds import CompressionType
+from kafka_compat.telemetry.subscriptions import Client, Subscription, Wanted, wanted
+
+INSTANCES_MAX: Final = 16384
+_FORGOTTEN_AFTER_MIN_MS: Final = 60_000
+_INTERVALS: Final = 3
+
+NOBODY: Final = UUID(int=0)
+_RESERVED: Final = (NOBODY, UUID(int=1))
+_NEVER: Final = -(1 << 62)
+_MAY_ASK_AGAIN: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+_COMPRESSIONS: Final = frozenset(CompressionType)
+
+
+class Push(NamedTuple):
+    """What a PushTelemetry request says beside the metrics."""
+
+    subscription_id: int
+    terminating: bool
+    compression_type: int
+    size_bytes: int
+
+
+class ClientInstance:
+    """One of them."""
+
+    __slots__ = (
+        "_asked_ms",
+        "_pushed_ms",
+        "forgotten_ms",
+        "is_terminating",
+        "last_error",
+        "version",
+        "wanted",
+    )
+
+    def __init__(self, asked_for: Wanted, version: int) -> None:
+        self.wanted = asked_for
+        self.version = version
+        """Of the subscriptions that this was found from."""
+        self.is_terminating = False
+        self.last_error = ErrorCode.NONE
+        self.forgotten_ms = 0
+        """When, unless it is heard of before."""
+        self._asked_ms = self._pushed_ms = _NEVER
+
+    @property
+    def shown_for_ms(self) -> int:
+        """How long what it has pushed counts as news."""
+        return max(_FORGOTTEN_AFTER_MIN_MS, _INTERVALS * self.wanted.interval_ms)
+
+    def may_ask(self, now_ms: int) -> bool:
+        """Rule 3; notes that it has asked."""
+        if now_ms - max(self._asked_ms, self._pushed_ms) >= self.wanted.interval_ms:
+            self._asked_ms = now_ms
+            return True
+        return self.last_error in _MAY_ASK_AGAIN
+
+    def may_push(self, now_ms: int) -> bool:
+        """Rule 4, but for the last push; notes that it has pushed."""
+        due = now_ms - self._pushed_ms >= self.wanted.interval_ms
+        if self._asked_ms > self._pushed_ms or due:
+            self._pushed_ms = now_ms
+            return True
+        return False
+
+
+class ClientInstances:
+    """See the rules above."""
+
+    def __init__(
+        self, new_id: Callable[[], UUID], max_bytes: int, instances_max: int = INSTANCES_MAX
+    ) -> None:
+        """`max_bytes` is how large a push may be, as it comes."""
+        self._new_id = new_id
+        self._max_bytes = max_bytes
+        self._instances_max = instances_max
+        self._known: OrderedDict[UUID, ClientInstance] = OrderedDict()
+        """Those that were heard of longest ago come first."""
+        self._subscriptions: Collection[Subscription] = ()
+        self._version = 0
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def subscribe(self, subscriptions: Sequence[Subscription]) -> None:
+        """From now on clients are asked for this."""
+        self._subscriptions = subscriptions
+        self._version += 1
+
+    def ask(self, instance_id: UUID, client: Client, now_ms: int) -> tuple[UUID, ClientInstance | ErrorCode]:
+        """GetTelemetrySubscriptions: the id of the instance, a new one for NOBODY, and what it is told."""
+        if instance_id == NOBODY:
+            instance_id = self._new_id()
+            while instance_id in self._known or instance_id in _RESERVED:
+                instance_id = self._new_id()
+        known = self._heard_of(instance_id, client, now_ms)
+        if not known.may_ask(now_ms):
+            return instance_id, ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        known.last_error = ErrorCode.NONE
+        return instance_id, known
+
+    def push(
+        self, instance_id: UUID, client: Client, push: Push, now_ms: int
+    ) -> tuple[ClientInstance | None, ErrorCode]:
+        """PushTelemetry: whose metrics these are, and whether they may be taken. None: nobody's."""
+        if instance_id in _RESERVED:
+            return None, ErrorCode.INVALID_REQUEST
+        known = self._heard_of(instance_id, client, now_ms)
+        known.last_error = self._judged(known, push, now_ms)
+        known.is_terminating = push.terminating
+        return known, known.last_error
+
+    def _judged(self, known: ClientInstance, push: Push, now_ms: int) -> ErrorCode:
+        if known.is_terminating:
+            return ErrorCode.INVALID_REQUEST
+        if not known.may_push(now_ms) and not push.terminating:
+            return ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        if push.subscription_id != known.wanted.subscription_id:
+            return ErrorCode.UNKNOWN_SUBSCRIPTION_ID
+        if push.compression_type not in _COMPRESSIONS:
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        if push.size_bytes > self._max_bytes:
+            return ErrorCode.TELEMETRY_TOO_LARGE
+        return ErrorCode.NONE
+
+    def forget(self, instance_id: UUID) -> None:
+        """Its connection has ended."""
+        self._known.pop(instance_id, None)
+
+    def _heard_of(self, instance_id: UUID, client: Client, now_ms: int) -> ClientInstance:
+        self._forget_silent(now_ms)
+        known = self._known.get(instance_id)
+        if known is None or known.version < self._version:
+            asked_for = wanted(self._subscriptions, instance_id, client)
+            known = self._known[instance_id] = ClientInstance(asked_for, self._version)
+            if len(self._known) > self._instances_max:
+                self._known.popitem(last=False)
+        known.forgotten_ms = now_ms + known.shown_for_ms
+        self._known.move_to_end(instance_id)
+        return known
+
+    def _forget_silent(self, now_ms: int) -> None:
+        """A few of those that were heard of longest ago: the rest when the next one is."""
+        for _ in range(2):
+            if not self._known:
+                return
+            instance_id, oldest = next(iter(self._known.items()))
+            if oldest.forgotten_ms > now_ms:
+                return
+            del self._known[instance_id]

@@ -1,0 +1,178 @@
+"""What a client pushes, from bytes to samples as Prometheus names them (KIP-714). Pure; for another thread.
+
+The bytes are OTLP's MetricsData, read by the official classes of the package opentelemetry-proto. A name is
+that of Prometheus's translation UnderscoreEscapingWithoutSuffixes, with `_total` for what only grows, so that
+a metric of the KIP has one name, whether or not a client's library tells its unit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafka_compat.storage.compression import decompress
+from kafka_compat.storage.errors import StorageError, TakesLong
+
+if TYPE_CHECKING:
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
+
+_KAFKAS: Final = "org_apache_kafka_"
+_OTHERS: Final = "client_"
+_NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_]+")
+_ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+_NAME_MAX: Final = 200
+_VALUE_MAX: Final = 256
+_LABELS_MAX: Final = 16
+_TEXT_MAX: Final = 1000
+"""Of all labels of a series."""
+_LOOKS_PER_SERIES: Final = 4
+_LOOKS_MIN: Final = 1000
+_DELTA: Final = 1
+"""Of OTLP's AggregationTemporality."""
+
+IDENTITY: Final = ("client_id", "client_instance_id")
+"""Labels that every sample has from the broker."""
+ABOUT: Final = (*IDENTITY, "client_software_name", "client_software_version", "client_source_address")
+"""Labels that the one sample has from it which tells who a client is."""
+
+
+class PushRefused(Exception):
+    """It cannot be read. `is_too_large`: because it grows too much when it is decompressed."""
+
+    def __init__(self, reason: str, *, is_too_large: bool = False) -> None:
+        super().__init__(reason)
+        self.is_too_large = is_too_large
+
+
+class Sample(NamedTuple):
+    """One time series as it is now, or with `is_delta` what came to it since the last push.
+
+    `labels` is as in Prometheus's text, without braces, empty or `topic="t"`; `grows` says that it is a
+    counter.
+    """
+
+    name: str
+    labels: str
+    value: float
+    grows: bool
+    is_delta: bool
+
+
+class Pushed(NamedTuple):
+    """`left_out` are the series beyond `series_max`, those with very long labels, and those of kinds that are
+    not taken: histograms, and what is told as changes and may shrink.
+
+    `about` is what the client says of itself, as labels.
+    """
+
+    samples: list[Sample]
+    left_out: int
+    about: str
+
+
+def read_push(metrics: bytes, compression_type: int, max_bytes: int, series_max: int) -> Pushed:
+    """The samples of a push that may grow to `max_bytes`. Raises PushRefused."""
+    data = _parsed(_decompressed(metrics, compression_type, max_bytes))
+    samples: list[Sample] = []
+    left_out = 0
+    about: dict[str, str] = {}
+    # Messages without content are two bytes each: a client cannot have us look at millions of them.
+    looks = _LOOKS_PER_SERIES * series_max + _LOOKS_MIN
+    for resource in data.resource_metrics:
+        about.update(_labels(resource.resource.attributes, ABOUT))
+        looks -= 1
+        for scope in resource.scope_metrics:
+            looks -= 1
+            for metric in scope.metrics:
+                looks -= 1
+                for sample in _samples(metric):
+                    looks -= 1
+                    if sample is None or len(samples) >= series_max or len(sample.labels) > _TEXT_MAX:
+                        left_out += 1
+                    else:
+                        samples.append(sample)
+                    if looks < 0:
+                        raise PushRefused("more in it than series are kept", is_too_large=True)
+                if looks < 0:
+                    raise PushRefused("more in it than series are kept", is_too_large=True)
+    return Pushed(samples, left_out, text_of(about, _TEXT_MAX))
+
+
+def _decompressed(metrics: bytes, compression_type: int, max_bytes: int) -> bytes:
+    try:
+        return decompress(compression_type, metrics, quick_bytes=max_bytes)
+    except TakesLong:
+        problem = f"{len(metrics)} bytes decompress to more than {max_bytes}"
+        raise PushRefused(problem, is_too_large=True) from None
+    except StorageError as error:
+        raise PushRefused(str(error)) from error
+
+
+def _parsed(data: bytes) -> Any:
+    from google.protobuf.message import DecodeError
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
+
+    try:
+        return MetricsData.FromString(data)
+    except (DecodeError, RecursionError) as error:
+        raise PushRefused(f"no MetricsData of OTLP: {error}") from error
+
+
+def _samples(metric: Metric) -> Iterator[Sample | None]:
+    """None for each that is not taken."""
+    kind = metric.WhichOneof("data")
+    if kind is None:
+        return
+    data = getattr(metric, kind)
+    grows = kind == "sum" and data.is_monotonic
+    is_delta = kind == "sum" and data.aggregation_temporality == _DELTA
+    if kind not in ("gauge", "sum") or (is_delta and not grows):
+        yield from (None for _ in data.data_points)
+        return
+    name = family_name(metric.name, grows=grows)
+    for point in data.data_points:
+        which = point.WhichOneof("value")
+        if which is None:
+            # Without a value, as OTLP's flag of a series that ended.
+            continue
+        value = float(getattr(point, which))
+        yield Sample(name, text_of(dict(_labels(point.attributes, IDENTITY))), value, grows, is_delta)
+
+
+def family_name(name: str, *, grows: bool) -> str:
+    """Prometheus's name of a metric. What is not Kafka's begins with `client_`: no client can write into the
+    broker's own families.
+    """
+    found = _NOT_IN_NAMES.sub("_", name[:_NAME_MAX]).strip("_")
+    if not found.startswith(_KAFKAS):
+        found = _OTHERS + found
+    return found + "_total" if grows and not found.endswith("_total") else found
+
+
+def _labels(attributes: Iterable[Any], without: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for count, attribute in enumerate(attributes):
+        if count >= _LABELS_MAX:
+            return
+        name = _NOT_IN_NAMES.sub("_", attribute.key[:_NAME_MAX])
+        if not name or name[0].isdigit():
+            name = "key_" + name
+        # What begins with two of them is Prometheus's own.
+        if name.startswith("__"):
+            name = "key" + name
+        kind = attribute.value.WhichOneof("value")
+        if kind in ("string_value", "int_value", "double_value", "bool_value") and name not in without:
+            value = getattr(attribute.value, kind)
+            yield name, str(value).lower() if kind == "bool_value" else str(value)
+
+
+def text_of(labels: Mapping[str, str], text_max: int | None = None) -> str:
+    """Labels as Prometheus's text has them, without braces. Values are cut off where they are long; labels
+    that do not go into `text_max` characters are left out.
+    """
+    found = ""
+    for name, value in sorted(labels.items()):
+        label = f'{name}="{value[:_VALUE_MAX].translate(_ESCAPES)}"'
+        if text_max is None or len(found) + len(label) < text_max:
+            found += f",{label}" if found else label
+    return found

@@ -1,0 +1,137 @@
+"""What clients have pushed, as /metrics shows it: the receiver that the brokers of one process share. Pure.
+
+Rules
+1. A client tells a gauge as it is: each push takes the place of the one before. What only grows it tells as
+   what came since the last push (delta temporality); it is added up here, as Prometheus wants it.
+2. A client that has not pushed for three of its intervals, a minute at least, leaves.
+3. All clients together have `series_max` series. One that pushes more than a tenth of that has the rest left
+   out; where there is no room, the clients leave that pushed longest ago.
+
+Times are milliseconds of a clock that never jumps.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from kafka_compat.telemetry.payload import Pushed
+
+log = logging.getLogger(__name__)
+
+OTLP: Final = "opentelemetry.proto"
+"""By what pushes are read; the extra `telemetry` installs it."""
+
+_SHARE_OF_ONE: Final = 10
+
+Series = tuple[str, str]
+"""The name of a family, and labels."""
+
+
+class PushedBy:
+    """What one client instance has pushed."""
+
+    __slots__ = ("about", "counters", "gauges", "identity", "leaves_ms")
+
+    def __init__(self, identity: str) -> None:
+        self.identity = identity
+        """Labels of all its series, as text without braces."""
+        self.about = ""
+        """More labels, of the one sample that tells who it is."""
+        self.gauges: dict[Series, float] = {}
+        self.counters: dict[Series, float] = {}
+        self.leaves_ms = 0
+
+    def __len__(self) -> int:
+        return len(self.gauges) + len(self.counters)
+
+
+class PushedMetrics:
+    """See the rules above."""
+
+    def __init__(self, series_max: int) -> None:
+        self._series_max = series_max
+        self._clients: OrderedDict[UUID, PushedBy] = OrderedDict()
+        """Those that pushed longest ago come first."""
+        self._series = 0
+        self.left_out = 0
+        """How many series were left out so far."""
+        self._has_told = False
+
+    @property
+    def series_of_one_max(self) -> int:
+        """How many series of one client are kept."""
+        return max(1, self._series_max // _SHARE_OF_ONE)
+
+    @property
+    def series(self) -> int:
+        """How many there are."""
+        return self._series
+
+    def take(
+        self, instance_id: UUID, identity: str, about: str, pushed: Pushed, shown_for_ms: int, now_ms: int
+    ) -> None:
+        """A client has pushed; it is shown for so long from now on."""
+        held = self._clients.pop(instance_id, None)
+        if held is not None:
+            self._series -= len(held)
+        if held is None or held.identity != identity:
+            held = PushedBy(identity)
+        held.about = ",".join(filter(None, (about, pushed.about)))
+        held.leaves_ms = now_ms + shown_for_ms
+        left_out = pushed.left_out + self._merge(held, pushed)
+        if len(held):
+            self._clients[instance_id] = held
+            self._series += len(held)
+        if self._series > self._series_max:
+            self.expire(now_ms)
+        while self._series > self._series_max:
+            _, oldest = self._clients.popitem(last=False)
+            self._series -= len(oldest)
+        if left_out:
+            self._tell(identity, left_out)
+
+    def _merge(self, held: PushedBy, pushed: Pushed) -> int:
+        """How many series of the push had no place."""
+        held.gauges.clear()
+        left_out = 0
+        for name, labels, value, grows, is_delta in pushed.samples:
+            series = name, labels
+            if grows:
+                held.gauges.pop(series, None)
+            elif series in held.counters:
+                continue
+            values = held.counters if grows else held.gauges
+            if series not in values and len(held) >= self.series_of_one_max:
+                left_out += 1
+            elif is_delta:
+                values[series] = values.get(series, 0.0) + value
+            else:
+                values[series] = value
+        return left_out
+
+    def _tell(self, identity: str, left_out: int) -> None:
+        self.left_out += left_out
+        if not self._has_told:
+            self._has_told = True
+            log.warning(
+                "of what {%s} pushes %d series are left out: histograms, or too many for "
+                "kafka.compat.client.metrics.series.max=%d, of which one client has a tenth; /metrics counts "
+                "those that follow",
+                identity,
+                left_out,
+                self._series_max,
+            )
+
+    def expire(self, now_ms: int) -> None:
+        """Let those leave that are silent."""
+        silent = [each for each, held in self._clients.items() if held.leaves_ms <= now_ms]
+        for instance_id in silent:
+            self._series -= len(self._clients.pop(instance_id))
+
+    def clients(self) -> list[PushedBy]:
+        """Those that are shown."""
+        return list(self._clients.values())

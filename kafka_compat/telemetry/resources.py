@@ -1,0 +1,57 @@
+"""Client-metrics resources in the metadata store, under /config/client-metrics.
+
+Kafka keeps them in KRaft only. Its brokers with a ZooKeeper know nothing of that node, nor may they be told:
+one that finds an unknown kind of entity among the notices of /config/changes logs an error and passes over
+those behind it. So each change also writes the node above, which brokers of ours watch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.entity_names import node_name
+from kafka_compat.coordination.entity_settings import stored_settings
+from kafka_compat.coordination.metadata_store import (
+    Create,
+    Delete,
+    MetadataStore,
+    NoNode,
+    Operation,
+    SetData,
+    Watch,
+)
+
+
+def _path(name: str) -> str:
+    return f"{znodes.CLIENT_METRICS}/{node_name(name).replace('.', '%2E')}"
+
+
+async def resource_names(store: MetadataStore, watch: Watch | None = None) -> list[str]:
+    """Those that there are, sorted; `watch` hears of the next change of any. MetadataStoreError."""
+    try:
+        if watch is not None:
+            await store.get(znodes.CLIENT_METRICS, watch)
+        return sorted(map(unquote, await store.children(znodes.CLIENT_METRICS)))
+    except NoNode:
+        return []
+
+
+async def resource_settings(store: MetadataStore, name: str) -> dict[str, str]:
+    """Nothing where there is no such resource. MalformedNode, MetadataStoreError."""
+    return await stored_settings(store, _path(name))
+
+
+async def put_resource(store: MetadataStore, name: str, settings: Mapping[str, str]) -> None:
+    """Store all settings of a resource; without settings there is none. MetadataStoreError."""
+    path = _path(name)
+    await store.ensure(znodes.CLIENT_METRICS)
+    change: list[Operation] = [SetData(znodes.CLIENT_METRICS, b"")]
+    is_there = await store.exists(path) is not None
+    if settings:
+        payload = znodes.encode_config(settings)
+        change.append(SetData(path, payload) if is_there else Create(path, payload))
+    elif is_there:
+        change.append(Delete(path))
+    await store.multi(change)

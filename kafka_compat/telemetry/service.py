@@ -1,0 +1,131 @@
+"""The receiving end of one broker: subscriptions as the metadata store has them, the client instances that
+this broker knows, and what they push, which it hands on to what /metrics shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+from uuid import UUID, uuid4
+
+from kafka_compat.coordination import znodes
+from kafka_compat.coordination.malformed_nodes import MalformedNode
+from kafka_compat.coordination.metadata_store import Event, MetadataStore, MetadataStoreError
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.long_work import Steps
+from kafka_compat.security.following import Following
+from kafka_compat.telemetry.instances import ClientInstance, ClientInstances, Push
+from kafka_compat.telemetry.payload import ABOUT, IDENTITY, PushRefused, read_push, text_of
+from kafka_compat.telemetry.resources import resource_names, resource_settings
+from kafka_compat.telemetry.subscriptions import Client, Subscription, subscription
+
+if TYPE_CHECKING:
+    from kafka_compat.clock import Clock
+    from kafka_compat.tasks import Tasks
+    from kafka_compat.telemetry.pushed import PushedMetrics
+
+log = logging.getLogger(__name__)
+
+_GROWTH_MAX: Final = 4
+"""How many times telemetry.max.bytes a push may be when it is decompressed."""
+
+
+class ClientTelemetry:
+    """See above. The store is read when the first client asks."""
+
+    def __init__(
+        self, store: MetadataStore, tasks: Tasks, clock: Clock, pushed: PushedMetrics, max_bytes: int
+    ) -> None:
+        """`max_bytes` is telemetry.max.bytes."""
+        self.max_bytes = max_bytes
+        self._store = store
+        self._clock = clock
+        self._pushed = pushed
+        self._instances = ClientInstances(uuid4, max_bytes)
+        self._following = Following(
+            "client metrics", store, (znodes.CLIENT_METRICS,), self._read, (), tasks, self._read_if_changed
+        )
+        self._starting = asyncio.Lock()
+        self._has_started = False
+        self._has_changed = False
+
+    # --- what clients are asked for
+
+    async def ready(self) -> None:
+        """Know the subscriptions; none where the store does not answer, until it does when asked again."""
+        if self._has_started:
+            return
+        async with self._starting:
+            if not self._has_started:
+                try:
+                    await self._following.start()
+                except MetadataStoreError as error:
+                    log.info("clients are asked for no metrics yet: %r", error)
+                else:
+                    self._has_started = True
+
+    async def _read(self) -> None:
+        self._has_changed = False
+        subscriptions: list[Subscription] = []
+        for name in await resource_names(self._store, self._changed):
+            try:
+                settings = await resource_settings(self._store, name)
+                if settings:
+                    subscriptions.append(subscription(settings))
+            except (MalformedNode, KafkaError) as error:
+                log.error("what clients are asked for by %s is left out: %s", name, error)
+        self._instances.subscribe(subscriptions)
+
+    def _changed(self, event: Event) -> None:
+        self._has_changed = True
+        self._following.wake()
+
+    async def _read_if_changed(self) -> None:
+        if self._has_changed:
+            await self._read()
+
+    # --- what they ask and push
+
+    def ask(self, instance_id: UUID, client: Client) -> tuple[UUID, ClientInstance | ErrorCode]:
+        """See ClientInstances."""
+        return self._instances.ask(instance_id, client, self._clock.monotonic_ms())
+
+    def push(self, instance_id: UUID, client: Client, push: Push, metrics: bytes) -> Steps[ErrorCode]:
+        """Take what a client pushes; what it is answered."""
+        now_ms = self._clock.monotonic_ms()
+        instance, error = self._instances.push(instance_id, client, push, now_ms)
+        if error or instance is None or not metrics:
+            return error
+        size_max, series_max = _GROWTH_MAX * self.max_bytes, self._pushed.series_of_one_max
+        try:
+            read = yield lambda: read_push(metrics, push.compression_type, size_max, series_max)
+        except PushRefused as refused:
+            log.info("a push of %s at %s: %s", client.client_id, client.client_source_address, refused)
+            instance.last_error = (
+                ErrorCode.TELEMETRY_TOO_LARGE if refused.is_too_large else ErrorCode.INVALID_RECORD
+            )
+            return instance.last_error
+        now_ms = self._clock.monotonic_ms()
+        identity, about = _identity(instance_id, client)
+        self._pushed.take(instance_id, identity, about, read, instance.shown_for_ms, now_ms)
+        return ErrorCode.NONE
+
+    def forget(self, instance_id: UUID) -> None:
+        """Its connection has ended."""
+        self._instances.forget(instance_id)
+
+
+def _identity(instance_id: UUID, client: Client) -> tuple[str, str]:
+    """The labels of all that it pushes, and those that only tell who it is."""
+    told = (
+        client.client_id or "",
+        znodes.encode_topic_id(instance_id),
+        client.client_software_name,
+        client.client_software_version,
+        client.client_source_address,
+    )
+    labels = dict(zip(ABOUT, told, strict=True))
+    return text_of({name: labels[name] for name in IDENTITY}), text_of(
+        {name: value for name, value in labels.items() if name not in IDENTITY}
+    )
