@@ -5,8 +5,9 @@ What is asked of clients is imported when somebody asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from kafka_compat.config import ConfigKey
 from kafka_compat.config.synonyms import ConfigEntry, ConfigSource, Synonym, type_number
 from kafka_compat.coordination.metadata_store import MetadataStore
 from kafka_compat.error_mapping import store_failures_told
@@ -30,27 +31,16 @@ async def described(store: MetadataStore, name: str, keys: Sequence[str] | None)
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
     with store_failures_told():
         given = await resource_settings(store, name)
-    found = []
-    for key in KEYS.values():
-        if keys and key.name not in keys:
-            continue
-        synonyms = [Synonym(key.name, key.default, ConfigSource.DEFAULT)]
-        if key.name in given:
-            synonyms.insert(0, Synonym(key.name, given[key.name], ConfigSource.CLIENT_METRICS))
-        first = synonyms[0]
-        found.append(
-            ConfigEntry(
-                key.name,
-                first.value,
-                False,
-                first.source,
-                False,
-                tuple(synonyms),
-                type_number(key),
-                ABOUT[key.name],
-            )
-        )
-    return found
+    return [_entry(key, given, ABOUT[key.name]) for key in KEYS.values() if not keys or key.name in keys]
+
+
+def _entry(key: ConfigKey, given: Mapping[str, str], about: str) -> ConfigEntry:
+    """Of a default Kafka tells no other place."""
+    kind = type_number(key)
+    if key.name not in given:
+        return ConfigEntry(key.name, key.default, False, ConfigSource.DEFAULT, False, (), kind, about)
+    own = Synonym(key.name, given[key.name], ConfigSource.CLIENT_METRICS)
+    return ConfigEntry(key.name, own.value, False, own.source, False, (own,), kind, about)
 
 
 def check_changes(changes: Sequence[Change]) -> None:

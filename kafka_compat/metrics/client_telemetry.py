@@ -14,10 +14,10 @@ from kafka_compat.telemetry.pushed import PushedBy, PushedMetrics
 _LINES_AT_ONCE = 500
 
 
-def client_telemetry(pushed: PushedMetrics, now_ms: int) -> Steps[list[bytes]]:
-    """The text, in steps."""
+def client_telemetry(pushed: PushedMetrics, now_ms: int, *, by_client: bool) -> Steps[list[bytes]]:
+    """The text, in steps. `by_client=False`: without samples of single clients."""
     pushed.expire(now_ms)
-    clients = pushed.clients()
+    clients = pushed.clients() if by_client else []
     families: dict[str, _Family] = {}
     for client in clients:
         for batch in batched(_samples(client)):

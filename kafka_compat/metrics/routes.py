@@ -58,6 +58,7 @@ class Metrics:
             elsewhere = await look_elsewhere(sight)
             steps = scrape(sight, self._times, elsewhere, by_partition=by_partition)
             pieces = await sight.long_work.finish(steps)
-            if self._pushed is not None and by_partition:
-                pieces += await sight.long_work.finish(client_telemetry(self._pushed, sight.monotonic_ms()))
+            if self._pushed is not None:
+                told = client_telemetry(self._pushed, sight.monotonic_ms(), by_client=by_partition)
+                pieces += await sight.long_work.finish(told)
             return Text(pieces, CONTENT_TYPE)

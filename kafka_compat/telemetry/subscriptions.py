@@ -113,6 +113,9 @@ def subscription(settings: Mapping[str, str]) -> Subscription:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
     metrics, interval_ms, match = values[METRICS], values[INTERVAL_MS], values[MATCH]
     assert isinstance(metrics, list) and isinstance(interval_ms, int) and isinstance(match, list)
+    for name, items in ((METRICS, metrics), (MATCH, match)):
+        if "" in items:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Configuration '{name}' values must not be empty.")
     if not _INTERVAL_MIN_MS <= interval_ms <= _INTERVAL_MAX_MS:
         bounds = "interval must be between 100 and 3600000 (1 hour)"
         problem = f"Invalid value {interval_ms} for {INTERVAL_MS}, {bounds}"

@@ -35,6 +35,7 @@ _SOURCES: Final = {
     7: "DYNAMIC_CLIENT_METRICS_CONFIG",
     8: "DYNAMIC_GROUP_CONFIG",
 }
+CLIENT_METRICS: Final = "client-metrics"
 _OWN_SOURCE: Final = {"topics": 1, "client-metrics": 7, "groups": 8}
 _SET: Final = 0
 _DELETE: Final = 1
@@ -55,7 +56,7 @@ def describe_resources(cluster: Any, options: Options, kind: str, names: list[st
             print(f"{'All' if everything else 'Dynamic'} configs for {kind[:-1]} {name} are:")
         elif not options.as_json:
             print(f"Default configs for {kind} in the cluster are:")
-        found = _configs(cluster, kind, name, everything, with_synonyms=True)
+        found = configs_of(cluster, kind, name, everything, with_synonyms=True)
         if options.as_json:
             told.append({"type": kind, "name": name, "configs": [_as_json(each) for each in found]})
             continue
@@ -94,7 +95,7 @@ def _all_names(cluster: Any, kind: str) -> list[str]:
         return [*(str(node.node_id) for node in cluster.brokers()), ""]
     if kind == "groups":
         return list(dict.fromkeys([*_group_ids(cluster), *(_listed(cluster, kind) or ())]))
-    return _named(cluster, kind)
+    return names_of(cluster, kind)
 
 
 def _is_there(cluster: Any, kind: str, name: str) -> bool:
@@ -106,7 +107,7 @@ def _is_there(cluster: Any, kind: str, name: str) -> bool:
     if kind == "groups":
         listed = _listed(cluster, kind)
         return name in _group_ids(cluster) or listed is None or name in listed
-    return name in _named(cluster, kind)
+    return name in names_of(cluster, kind)
 
 
 def _group_ids(cluster: Any) -> list[str]:
@@ -122,14 +123,14 @@ def _group_ids(cluster: Any) -> list[str]:
 def _listed(cluster: Any, kind: str) -> list[str] | None:
     """Those of the kind that have settings; None where brokers are too old to tell. Raises Failure."""
     try:
-        return _named(cluster, kind)
+        return names_of(cluster, kind)
     except Failure as failure:
         if failure.cause is None or not failure.cause.kind.endswith(".UnsupportedVersionException"):
             raise
         return None
 
 
-def _named(cluster: Any, kind: str) -> list[str]:
+def names_of(cluster: Any, kind: str) -> list[str]:
     """Those of the kind that have settings. Raises Failure."""
     call = "listConfigResources"
     try:
@@ -145,7 +146,10 @@ def _named(cluster: Any, kind: str) -> list[str]:
     return [each.resource_name for each in answer.config_resources]
 
 
-def _configs(cluster: Any, kind: str, name: str, everything: bool, *, with_synonyms: bool) -> list[Any]:
+def configs_of(
+    cluster: Any, kind: str, name: str, everything: bool = False, *, with_synonyms: bool = False
+) -> list[Any]:
+    """The settings of a resource, of its own unless `everything` is asked for. Raises Failure."""
     from kafka_compat.protocol.messages.describe_configs import DescribeConfigsResource
 
     _check_name(kind, name)
@@ -198,7 +202,7 @@ def alter_resource(cluster: Any, kind: str, name: str, added: dict[str, str], de
     from kafka_compat.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
 
     if kind == "broker-loggers":
-        known = {each.name for each in _configs(cluster, kind, name, False, with_synonyms=False)}
+        known = {each.name for each in configs_of(cluster, kind, name)}
         missing = [each for each in (*deleted, *added) if each not in known]
         if missing:
             raise invalid_configuration(f"Invalid broker logger(s): {','.join(missing)}")

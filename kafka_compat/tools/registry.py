@@ -12,6 +12,7 @@ from typing import Final
 TOOLS: Final = {
     "acls": "kafka_compat.tools.acls",
     "broker-api-versions": "kafka_compat.tools.broker_api_versions",
+    "client-metrics": "kafka_compat.tools.client_metrics",
     "configs": "kafka_compat.tools.configs",
     "console-consumer": "kafka_compat.tools.console_consumer",
     "console-producer": "kafka_compat.tools.console_producer",

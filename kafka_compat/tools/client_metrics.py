@@ -1,0 +1,138 @@
+"""kafka-client-metrics: which of their own metrics clients are asked to push (KIP-714)."""
+
+from __future__ import annotations
+
+import os
+from base64 import urlsafe_b64encode
+from typing import Any, Final
+
+from kafka_compat.tools import show
+from kafka_compat.tools.admin import connected, settings_of
+from kafka_compat.tools.config_resources import CLIENT_METRICS, alter_resource, configs_of, names_of
+from kafka_compat.tools.failure import illegal_argument, log, of_client, told
+from kafka_compat.tools.options import Options, java_integer
+
+_ACTIONS: Final = ("alter", "delete", "describe", "list")
+_OF_ALTER: Final = ("generate-name", "interval", "match", "metrics")
+_LOGGER: Final = "org.apache.kafka.tools.ClientMetricsCommand"
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code."""
+    try:
+        options = Options("client-metrics", arguments, lists=("metrics", "match"))
+    except Exception as error:
+        Options("client-metrics", ["--help"]).usage_error(of_client(error).message or "")
+    try:
+        _check(options)
+        settings = settings_of(options)
+    except Exception as error:
+        return told(of_client(error))
+    cluster = None
+    try:
+        cluster = connected(options.given("bootstrap-server"), settings)
+        if options.has("alter"):
+            _alter(cluster, options)
+        elif options.has("describe"):
+            _describe(cluster, options)
+        elif options.has("delete"):
+            _delete(cluster, options)
+        else:
+            _list(cluster, options)
+    except Exception as error:
+        found = of_client(error)
+        found = found.cause or found if found.kind.endswith(".ExecutionException") else found
+        print(f"Error while executing client metrics command : {found.message}")
+        log("ERROR", found.trace, _LOGGER)
+        return 1
+    finally:
+        if cluster is not None:
+            cluster.close()
+    return 0
+
+
+def _check(options: Options) -> None:
+    options.exit_for_help()
+    if sum(map(options.has, _ACTIONS)) != 1:
+        options.usage_error(
+            "Command must include exactly one action: --alter, --delete, --describe or --list."
+        )
+    if not options.has("bootstrap-server"):
+        raise illegal_argument("--bootstrap-server must be specified.")
+    options.forbid("delete", *_OF_ALTER)
+    options.forbid("describe", *_OF_ALTER)
+    options.forbid("list", "name", *_OF_ALTER)
+    if options.has("alter"):
+        if options.has("name") == options.has("generate-name"):
+            raise illegal_argument("One of --name or --generate-name must be specified with --alter.")
+        interval = options.value("interval")
+        if interval:
+            try:
+                java_integer(interval, "interval")
+            except Exception:
+                text = "Invalid interval value. Enter an integer, or leave empty to reset."
+                raise illegal_argument(text) from None
+    if options.has("delete") and not options.has("name"):
+        raise illegal_argument("A client metrics resource name must be specified with --delete.")
+
+
+def _alter(cluster: Any, options: Options) -> None:
+    name = _new_name() if options.has("generate-name") else options.given("name")
+    given = {
+        "interval.ms": options.values("interval"),
+        "metrics": options.values("metrics"),
+        "match": options.values("match"),
+    }
+    values = {key: ",".join(items) for key, items in given.items() if items}
+    added = {key: value for key, value in values.items() if value}
+    alter_resource(cluster, CLIENT_METRICS, name, added, [key for key in values if key not in added])
+    if options.as_json:
+        show.as_json({"altered": name})
+    else:
+        print(f"Altered client metrics config for {name}.")
+
+
+def _new_name() -> str:
+    while True:
+        name = urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+        # One that begins so would be taken for a flag.
+        if not name.startswith("-"):
+            return name
+
+
+def _delete(cluster: Any, options: Options) -> None:
+    name = options.given("name")
+    there = [each.name for each in configs_of(cluster, CLIENT_METRICS, name)]
+    alter_resource(cluster, CLIENT_METRICS, name, {}, there)
+    if options.as_json:
+        show.as_json({"deleted": name})
+    else:
+        print(f"Deleted client metrics config for {name}.")
+
+
+def _describe(cluster: Any, options: Options) -> None:
+    names = names_of(cluster, CLIENT_METRICS)
+    if options.has("name"):
+        name = options.given("name")
+        if name not in names and not options.as_json:
+            print(f"The client metric resource {name} doesn't exist and doesn't have dynamic config.")
+        names = [name] if name in names else []
+    rows = []
+    for name in names:
+        values = {each.name: each.value for each in configs_of(cluster, CLIENT_METRICS, name, True)}
+        if options.as_json:
+            rows.append({"name": name, "configs": values})
+            continue
+        print(f"Client metrics configs for {name} are:")
+        for key in show.java_order(values, show.java_hash):
+            print(f"  {key}={values[key]}")
+    if options.as_json:
+        show.as_json(rows)
+
+
+def _list(cluster: Any, options: Options) -> None:
+    names = names_of(cluster, CLIENT_METRICS)
+    if options.as_json:
+        show.as_json(names)
+    else:
+        print("\n".join(names))
