@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from kafka_compat.handlers.declared import TABLE, declarations, table
-from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED
+from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED, TELEMETRY_SERVED
 from kafka_compat.network.request import handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import request_class, response_class
@@ -18,12 +18,17 @@ from kafka_compat.protocol.schema import schema_of
 def test_the_table_is_what_the_handlers_declare() -> None:
     remedy = "run python -m kafka_compat.handlers.declared"
     assert TABLE.read_text() == table(), remedy
-    assert {one.api_key: (one.low, one.high) for one in declarations()} == CLUSTER_SERVED, remedy
-    assert {one.api_key: (one.low, one.high) for one in declarations() if not one.cluster} == SERVED
+    assert {one.api_key: (one.low, one.high) for one in declarations()} == {
+        **CLUSTER_SERVED,
+        **TELEMETRY_SERVED,
+    }, remedy
+    assert {
+        one.api_key: (one.low, one.high) for one in declarations() if not (one.cluster or one.telemetry)
+    } == SERVED
 
 
 def test_there_is_a_schema_for_every_version_that_is_served() -> None:
-    for key, (low, high) in CLUSTER_SERVED.items():
+    for key, (low, high) in {**CLUSTER_SERVED, **TELEMETRY_SERVED}.items():
         for cls in (request_class(key), response_class(key)):
             known = schema_of(cls).versions
             assert low in known and high in known, f"{cls.__name__}: {known}"
