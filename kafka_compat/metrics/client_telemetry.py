@@ -15,8 +15,10 @@ _LINES_AT_ONCE = 500
 
 
 def client_telemetry(pushed: PushedMetrics, now_ms: int, *, by_client: bool) -> Steps[list[bytes]]:
-    """The text, in steps. `by_client=False`: without samples of single clients."""
+    """The text, in steps; none while nobody pushes. `by_client=False`: without samples of single clients."""
     pushed.expire(now_ms)
+    if not (pushed.series or pushed.left_out):
+        return []
     clients = pushed.clients() if by_client else []
     families: dict[str, _Family] = {}
     for client in clients:
