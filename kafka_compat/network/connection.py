@@ -44,11 +44,6 @@ _SERIAL: Final = 1
 _MUTED: Final = 2
 
 
-def _host_and_port(peer: Any) -> tuple[str, int]:
-    """Of the address of a socket's other end, which may be gone already."""
-    return (str(peer[0]), int(peer[1])) if peer else ("", 0)
-
-
 class Connection:
     """See the rules above. Made by Server for each accepted socket."""
 
@@ -58,7 +53,7 @@ class Connection:
         """`entrance` is what a client has to pass before it is served, if anything."""
         self.server = server
         self.listener_name = listener_name
-        self.peer_host, self.peer_port = _host_and_port(peer)
+        self.peer_host, self.peer_port = peer[:2] if peer else ("", 0)
         local = accepted.getsockname()
         self.local_host: str = local[0]
         self.local_port: int = local[1]

@@ -166,7 +166,7 @@ async def test_lists_are_appended_to_and_subtracted_from(world: World) -> None:
         (LOGGER, "1", Change("root", DELETE, None), ErrorCode.INVALID_REQUEST, "root logger"),
         (LOGGER, "1", Change("root", APPEND, "INFO"), ErrorCode.INVALID_REQUEST, "APPEND operation"),
         (3, "x", Change("a", SET, "1"), ErrorCode.INVALID_REQUEST, "Unknown resource type 3"),
-        (16, "x", Change("a", SET, "1"), ErrorCode.INVALID_REQUEST, "only supported for topics and brokers"),
+        (16, "x", Change("a", SET, "1"), ErrorCode.INVALID_REQUEST, "Unknown client metrics"),
     ],
 )
 async def test_each_refusal_is_kafkas_and_changes_nothing(
@@ -256,7 +256,7 @@ async def test_what_cannot_be_described(world: World) -> None:
         (BROKER, "2", ErrorCode.INVALID_REQUEST),
         (BROKER, "x", ErrorCode.INVALID_REQUEST),
         (LOGGER, "", ErrorCode.INVALID_REQUEST),
-        (ResourceType.CLIENT_METRICS, "x", ErrorCode.INVALID_REQUEST),
+        (ResourceType.CLIENT_METRICS, "", ErrorCode.INVALID_REQUEST),
     ):
         with pytest.raises(KafkaError) as refused:
             await world.manager.describe(kind, name, None)
