@@ -53,7 +53,7 @@ class Connection:
         """`entrance` is what a client has to pass before it is served, if anything."""
         self.server = server
         self.listener_name = listener_name
-        self.peer_host, self.peer_port = peer[:2] if peer else ("", 0)
+        self.peer_host, self.peer_port = (str(peer[0]), int(peer[1])) if peer else ("", 0)
         local = accepted.getsockname()
         self.local_host: str = local[0]
         self.local_port: int = local[1]
