@@ -8,7 +8,7 @@ here loses no other request.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from kafka_compat.cluster.peers import Peers
 from kafka_compat.errors import ErrorCode
@@ -52,6 +52,10 @@ class RemotePartitions:
         oldest = await self._offsets(leader_id, leader_epochs, _EARLIEST)
         newest = await self._offsets(leader_id, leader_epochs, _LATEST)
         return {place: Bounds(oldest[place], newest[place]) for place in oldest.keys() & newest.keys()}
+
+    async def ask(self, broker_id: int, key: ApiKey, version: int, request: Any) -> Any:
+        """A broker's answer to anything else, with this broker's rights there."""
+        return await self._peers.client(broker_id).send(key, version, request)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -43,6 +43,8 @@ OWN_DEFAULTS: dict[str, str] = {
 #: `kafka.compat.http.token`: what whoever asks there has to send, as a bearer token; needed where other
 #: machines can ask.
 #: `kafka.compat.control.enable`: serve the control API there, by which tests put the time forward.
+#: `kafka.compat.http.page.enable`: serve the page for people there. It may do what its principal may,
+#: `kafka.compat.http.page.principal`, and changes nothing unless `kafka.compat.http.page.write.enable`.
 #: `kafka.compat.log.level`: from which levels on loggers write, as INFO,kafka_compat.cluster=DEBUG.
 #: `kafka.compat.log.format`: text, or json: one object for each line.
 #: `kafka.compat.log.slow.request.ms`: from which time on a request is told of as slow; -1: none is.
@@ -59,6 +61,9 @@ kafka.compat.queued.max.response.bytes long {min(64 * _MIB, memory_bytes() // 16
 kafka.compat.http.listener string null medium read-only
 kafka.compat.http.token password null medium read-only
 kafka.compat.control.enable boolean false medium read-only
+kafka.compat.http.page.enable boolean false medium read-only
+kafka.compat.http.page.principal string User:ANONYMOUS medium read-only
+kafka.compat.http.page.write.enable boolean false medium read-only
 kafka.compat.log.level string null medium read-only log-levels
 kafka.compat.log.format string text medium read-only one-of:text,json
 kafka.compat.log.slow.request.ms long -1 low cluster-wide [-1,...]

@@ -25,13 +25,13 @@ class Sight:
 
     def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
         """Raises NobodyRuns."""
-        self._services: list[BrokerServices[Any]] = [each.services for each in brokers if each.is_running]
-        if not self._services:
+        self.services: list[BrokerServices[Any]] = [each.services for each in brokers if each.is_running]
+        if not self.services:
             raise NobodyRuns
-        first = self._services[0]
+        first = self.services[0]
         # Whoever is the controller knows it first.
         known = next(
-            (each for each in self._services if each.metadata.controller_id == each.broker_id), first
+            (each for each in self.services if each.metadata.controller_id == each.broker_id), first
         )
         self.metadata = known.metadata
         self.long_work = first.long_work
@@ -44,19 +44,19 @@ class Sight:
 
     def remote_partitions(self) -> RemotePartitions | None:
         """What leaders in other processes tell of their partitions; None for a broker that is alone."""
-        membership = self._services[0].membership
+        membership = self.services[0].membership
         return None if isinstance(membership, LoneMembership) else membership.remote_partitions()
 
     def coordinators(self) -> Iterator[GroupCoordinator]:
         """Those of groups, of this process."""
-        for services in self._services:
+        for services in self.services:
             groups = services.coordinators.groups.made
             if groups is not None:
                 yield groups
 
     def led(self, topic: str, known: PartitionMetadata) -> Partition | None:
         """A partition at its leader; None where that is no broker of this process."""
-        here = (services.replicas.get(topic, known.partition) for services in self._services)
+        here = (services.replicas.get(topic, known.partition) for services in self.services)
         # A broker that was cut off may not have heard yet that another one leads by now.
         leading = [
             held

@@ -1,0 +1,46 @@
+"""What the page remembers of the brokers between two visits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kafka_compat.metrics.record_times import RecordTimes
+from kafka_compat.metrics.sight import NobodyRuns, Sight
+from kafka_compat.page.far import FarSight
+from kafka_compat.page.rates import EVERY_S, Rates, record_counts
+
+if TYPE_CHECKING:
+    from kafka_compat.broker import Broker
+
+log = logging.getLogger(__name__)
+
+
+class Observed:
+    """Of the brokers of this process."""
+
+    def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+        self._brokers = brokers
+        self.far = FarSight()
+        """What other processes' leaders tell."""
+        self.rates = Rates()
+        """Of topics."""
+        self.times = RecordTimes()
+        """Since when records wait for groups."""
+
+    async def watch(self) -> None:
+        """Look at the brokers every EVERY_S, until it is cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                sight = Sight(self._brokers)
+                counts = await sight.long_work.finish(record_counts(sight))
+                self.rates.add(loop.time(), counts)
+            except NobodyRuns:
+                # It stops, or starts anew.
+                self.rates.forget()
+            except Exception:
+                log.exception("looking at the brokers failed")
+            await asyncio.sleep(EVERY_S)
