@@ -122,6 +122,7 @@ class Dispatcher:
             return self._dispatch(connection, frame)
         except MalformedRequest as error:
             log.info("closing the connection from %s: %s", connection.peer_host, error)
+            connection.server.note_refusal(connection.peer_host, f"it sent what is no request: {error}")
         except Exception:
             log.exception("closing the connection from %s: a request failed", connection.peer_host)
         return False
@@ -329,6 +330,7 @@ class Dispatcher:
             raise
         except MalformedRequest as error:
             log.info("closing the connection from %s: %s", connection.peer_host, error)
+            connection.server.note_refusal(connection.peer_host, f"it sent what is no request: {error}")
             connection.abort()
         except Exception:
             log.exception("closing the connection from %s: a request failed", connection.peer_host)

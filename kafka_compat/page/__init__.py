@@ -2,7 +2,7 @@
 
 Rendered here, by Jinja2, without JavaScript and without anything from elsewhere (docs/page.md,
 docs/decisions/0017-page.md). Imported where `kafka.compat.http.page.enable` is true, and Jinja2 in a
-thread when the first page is asked for.
+thread once the brokers serve.
 
 How to add a view
 1. Write a module in `views/` with a coroutine `see(visit: Visit) -> Data`: what is to be seen, as

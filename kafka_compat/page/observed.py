@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_compat.metrics.record_times import RecordTimes
 from kafka_compat.metrics.sight import NobodyRuns, Sight
+from kafka_compat.network.refusals import Refusals
 from kafka_compat.page.far import FarSight
+from kafka_compat.page.log_lines import LogLines
 from kafka_compat.page.rates import EVERY_S, Rates, record_counts
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
+    from kafka_compat.network.server import Server
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +25,7 @@ class Observed:
     """Of the brokers of this process."""
 
     def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+        """On their event loop, while they run."""
         self._brokers = brokers
         self.far = FarSight()
         """What other processes' leaders tell."""
@@ -29,18 +33,33 @@ class Observed:
         """Of topics."""
         self.times = RecordTimes()
         """Since when records wait for groups."""
+        self.refusals = Refusals(brokers[0].services.clock.now_ms)
+        """Who was refused, and why."""
+        self.log = LogLines(self.refusals.note)
+        """The last lines of the log."""
+
+    def servers(self) -> list[tuple[int, Server]]:
+        """Of the brokers that run, with their ids."""
+        return [(broker.broker_id, broker.server) for broker in self._brokers if broker.is_running]
 
     async def watch(self) -> None:
         """Look at the brokers every EVERY_S, until it is cancelled."""
         loop = asyncio.get_running_loop()
-        while True:
-            try:
-                sight = Sight(self._brokers)
-                counts = await sight.long_work.finish(record_counts(sight))
-                self.rates.add(loop.time(), counts)
-            except NobodyRuns:
-                # It stops, or starts anew.
-                self.rates.forget()
-            except Exception:
-                log.exception("looking at the brokers failed")
-            await asyncio.sleep(EVERY_S)
+        logging.root.addHandler(self.log)
+        try:
+            while True:
+                # A broker that starts anew has a new server.
+                for _, server in self.servers():
+                    server.refusals = self.refusals
+                try:
+                    sight = Sight(self._brokers)
+                    counts = await sight.long_work.finish(record_counts(sight))
+                    self.rates.add(loop.time(), counts)
+                except NobodyRuns:
+                    # It stops, or starts anew.
+                    self.rates.forget()
+                except Exception:
+                    log.exception("looking at the brokers failed")
+                await asyncio.sleep(EVERY_S)
+        finally:
+            logging.root.removeHandler(self.log)

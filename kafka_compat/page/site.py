@@ -91,7 +91,8 @@ class Site:
         return routes
 
     async def watch(self) -> None:
-        """Look at the brokers from time to time, for rates; until it is cancelled."""
+        """Have the templates ready, and look at the brokers from time to time, until it is cancelled."""
+        self._templates.get()
         await self._observed.watch()
 
     def _route(self, method: str, path: str, handle: Any, query: Mapping[str, str] | None = None) -> Route:
