@@ -43,8 +43,9 @@ async def see(visit: Visit) -> Data:
     far = await visit.observed.far.look(visit.sight)
     members, owners = await _members(visit, group)
     rows = await visit.finish(_positions(visit, far, group, owners, await Ages.of(visit)))
-    lags = [row["lag"] for row in rows]
-    ages = [row["lag_seconds"] for row in rows]
+    # What it reads and has not committed yet has no lag, as kafka-consumer-groups counts.
+    lags = [row["lag"] for row in rows if row["committed_offset"] is not None]
+    ages = [row["lag_seconds"] for row in rows if row["committed_offset"] is not None]
     return {
         "name": group.name,
         "state": group.state,
