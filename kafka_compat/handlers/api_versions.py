@@ -39,13 +39,14 @@ def api_versions(
         low, high = ctx.services.served[ApiKey.API_VERSIONS]
         response.api_keys = [ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=low, max_version=high)]
         return response
-    ctx.connection.client_id = ctx.client_id
     if ctx.api_version >= 3:
         name, version = request.client_software_name, request.client_software_version
         if not _SOFTWARE.fullmatch(name) or not _SOFTWARE.fullmatch(version):
             response.error_code = ErrorCode.INVALID_REQUEST
             return response
-        ctx.connection.software = (name, version)
+        ctx.connection.told = (ctx.client_id, name, version)
+    else:
+        ctx.connection.told = (ctx.client_id, *ctx.connection.told[1:])
     if ctx.connection.authentication is not None:
         ctx.connection.authentication.versions_told()
     response.api_keys = [

@@ -67,10 +67,7 @@ class Connection:
         self.last_active_s = monotonic()
         self.frame_started_s = 0.0
         self.closed = False
-        self.software: tuple[str, str] = ("unknown", "unknown")
-        """Its client's name and version (KIP-511), as its ApiVersions told them."""
-        self.client_id: str | None = None
-        """As its ApiVersions told it."""
+        self.told: tuple[str | None, str, str] = (None, "unknown", "unknown")  # id, software, version
         self.parked: set[Parked] = set()
         """Requests that are told when the connection has ended; each takes itself out when it is answered."""
         self.in_line = False

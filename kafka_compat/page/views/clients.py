@@ -44,16 +44,15 @@ def _rows(servers: Sequence[tuple[int, Server]]) -> Steps[list[dict[str, Any]]]:
                 key = (
                     broker_id,
                     one.listener_name,
-                    one.client_id,
-                    one.software,
+                    one.told,
                     one.principal,
                     one.peer_host,
                 )
                 row = found.get(key)
                 if row is None:
-                    name, version = one.software
+                    client_id, name, version = one.told
                     found[key] = row = {
-                        "client_id": one.client_id or "",
+                        "client_id": client_id or "",
                         "software": "" if name == _UNKNOWN else name,
                         "version": "" if version == _UNKNOWN else version,
                         "principal": str(one.principal),
