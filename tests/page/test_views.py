@@ -156,6 +156,12 @@ def test_hostile_names_are_text(site: Site) -> None:
     assert "&lt;b&gt;x" in echoed and "<b>x" not in echoed
 
 
+def test_the_groups_of_a_topic(site: Site) -> None:
+    assert [each["name"] for each in site.rows("groups", "groups", topic="returns")] == [HOSTILE]
+    page = site.get("groups", topic="returns", q="nobody")
+    assert "Only those that read returns" in page.shown and "No group has that in its name" in page.shown
+
+
 def test_transactions(site: Site, broker: KafkaBroker) -> None:
     open_one = transaction(broker.bootstrap_servers, "returns", [broker.control.now_ms()], end="open")
     told = row(site.rows("transactions", "transactions"), name="id-open-returns")

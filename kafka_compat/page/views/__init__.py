@@ -37,7 +37,15 @@ VIEWS: Final = (
         "/topics",
         _NAME,
     ),
-    View("/groups", groups.see, "groups.html", "Groups", "all groups", "/groups", QUERY),
+    View(
+        "/groups",
+        groups.see,
+        "groups.html",
+        "Groups",
+        "all groups",
+        "/groups",
+        {**QUERY, "topic": "string: a topic that they read"},
+    ),
     View("/group", group.see, "group.html", "Group", "one group", "/groups", {**_NAME, **QUERY}),
     View(
         "/transactions",

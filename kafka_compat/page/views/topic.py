@@ -23,6 +23,8 @@ _COLUMNS: Final = {
     "size": "size_bytes",
 }
 _AT_ONCE: Final = 50
+_GROUPS_SHOWN: Final = 20
+"""The list of groups shows all of them."""
 
 
 def known_topic(visit: Visit) -> TopicMetadata:
@@ -46,7 +48,8 @@ async def see(visit: Visit) -> Data:
         **topic_row(visit, far, topic),
         "topic_id": str(topic.topic_id),
         "list": listed(rows, visit.query, _COLUMNS, "partition", "partition"),
-        "groups": groups,
+        "groups": groups[:_GROUPS_SHOWN],
+        "groups_count": len(groups),
         "untold": far.untold,
     }
 
