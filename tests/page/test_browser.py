@@ -68,7 +68,7 @@ def _fill(running: KafkaBroker) -> Producer:
     address = running.bootstrap_servers
     running.create_topic("orders", partitions=3)
     running.create_topic(LONG)
-    produce(address, "orders", [running.control.now_ms() - 60_000] * 5, **{"client.id": HOSTILE})
+    produce(address, "orders", [running.control.now_ms() - 60_000] * 5)
     for group in ("billing", HOSTILE, LONG):
         commit(address, group, {("orders", 0): 1})
     kept = transaction(address, "orders", [1], end="open")

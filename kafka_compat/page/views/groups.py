@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.long_work import Steps, batched
@@ -19,8 +20,7 @@ _AT_ONCE: Final = 50
 
 async def see(visit: Visit) -> Data:
     """The groups that may be seen, a part at a time; with `topic` those that have committed in it."""
-    far = await visit.observed.far.look(visit.sight)
-    groups = await all_groups(visit)
+    far, groups = await asyncio.gather(visit.observed.far.look(visit.sight), all_groups(visit))
     topic = visit.query.get("topic", "")
     if topic:
         groups = groups._replace(found=await visit.finish(_readers(groups.found, topic)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,19 +28,16 @@ _SHOWN: Final = 5
 async def see(visit: Visit) -> Data:
     """Of all that may be seen."""
     sight = visit.sight
-    far = await visit.observed.far.look(sight)
+    # At a time: a broker that does not answer is waited for once.
+    far, groups, (dirs, untold) = await asyncio.gather(
+        visit.observed.far.look(sight), all_groups(visit), _log_dirs(visit)
+    )
     topics = await visit.finish(topic_rows(visit, far))
-    groups = await all_groups(visit)
     of_groups = await visit.finish(group_rows(visit, far, groups.found))
     behind = [row for row in of_groups if row["lag"]]
     behind.sort(key=lambda row: (-row["lag"], row["name"]))
     worst = behind[:_SHOWN]
     await visit.finish(add_seconds(await Ages.of(visit), worst, groups.found))
-    dirs: list[snapshot.LogDir] = []
-    untold = [*far.untold, *groups.untold]
-    if visit.rights.may_see_cluster:
-        dirs, of_disks = await log_dirs(visit, with_replicas=False)
-        untold += of_disks
     not_ready = []
     for services in sight.services:
         reasons = await visit.finish(reasons_against(services))
@@ -51,7 +49,7 @@ async def see(visit: Visit) -> Data:
         "is_well": not (found or not_ready),
         "problems": found,
         "not_ready": not_ready,
-        "untold": sorted(set(untold)),
+        "untold": sorted({*far.untold, *groups.untold, *untold}),
         "cluster_id": sight.metadata.cluster_id,
         "controller": sight.metadata.controller_id if sight.metadata.controller_id >= 0 else None,
         "brokers": len(sight.metadata.brokers),
@@ -67,6 +65,13 @@ async def see(visit: Visit) -> Data:
         "groups_most_behind": worst,
         "time_ms": sight.now_ms(),
     }
+
+
+async def _log_dirs(visit: Visit) -> tuple[list[snapshot.LogDir], list[str]]:
+    """None for who may not see them."""
+    if not visit.rights.may_see_cluster:
+        return [], []
+    return await log_dirs(visit, with_replicas=False)
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
