@@ -46,7 +46,7 @@ def api_versions(
             return response
         ctx.connection.told = (ctx.client_id, name, version)
     else:
-        ctx.connection.told = (ctx.client_id, *ctx.connection.told[1:])
+        ctx.connection.told = (ctx.client_id, "unknown", "unknown")
     if ctx.connection.authentication is not None:
         ctx.connection.authentication.versions_told()
     response.api_keys = [

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.http.routes import Answer, BadCall, Call, Page, Redirect, Route, Text
 from kafka_compat.lazy import Lazy
 from kafka_compat.metrics.sight import NobodyRuns, Sight
+from kafka_compat.network.strangers import Strangers
 from kafka_compat.page.forms import FIELD, Forms
 from kafka_compat.page.observed import Observed
 from kafka_compat.page.rendering import POLICY, STYLE, Templates
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from kafka_compat.broker import Broker
     from kafka_compat.http.listener import HttpListener
     from kafka_compat.security.principal import Principal
-
-log = logging.getLogger(__name__)
 
 _LOGIN: Final = f"{ROOT}/login"
 _FIRST: Final = f"{ROOT}/overview"
@@ -51,6 +50,7 @@ class Site:
         self._may_write = may_write
         self._forms = Forms()
         self._observed = Observed(brokers)
+        self._strangers = Strangers()
         self._templates: Lazy[asyncio.Future[Templates]] = Lazy(
             lambda: asyncio.ensure_future(asyncio.to_thread(Templates))
         )
@@ -215,7 +215,9 @@ class Site:
         back = _own(str(call.body.get("back", "")))
         if self._listener.guard.is_token(str(call.body.get("token", ""))):
             return Redirect(back, self._listener.sessions.open())
-        log.warning("somebody at %s gave a token for the page that is not kafka.compat.http.token", call.host)
+        text = f"Refused a browser at {call.host}: the token that it gave is not kafka.compat.http.token"
+        self._strangers.tell(call.host, text, time.monotonic())
+        self._observed.refusals.note(call.host, "the token for the page is not kafka.compat.http.token")
         return await self._page(
             call, "login.html", {"back": back, "is_wrong": True}, "Log in", "", _UNAUTHORIZED
         )

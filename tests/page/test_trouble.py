@@ -9,7 +9,7 @@ import pytest
 
 from kafka_compat.testing import KafkaCluster
 from kafka_compat.testing.control import Control
-from tests.metrics.groups import commit, create_topic
+from tests.metrics.groups import commit, create_topic, produce
 from tests.page.site import PAGE, Site
 from tests.support.ports import free_port
 from tests.support.process import wait_until
@@ -41,10 +41,12 @@ def test_replicas_that_are_not_in_sync(cluster: KafkaCluster) -> None:
 
 
 def test_a_broker_that_is_gone() -> None:
-    with KafkaCluster(2, PAGE) as cluster:
+    with KafkaCluster(2, {**PAGE, "log.flush.interval.messages": "1"}) as cluster:
         site = Site.of(cluster)
         cluster.create_topic("t", replication_factor=2)
         cluster.control.break_disks(broker=2, failed=True)
+        # It is noticed when it is written to.
+        produce(cluster.bootstrap_servers, "t", [1_000])
         wait_until(lambda: site.data("overview")["brokers"] == 1, 30, "it has stopped")
         wait_until(lambda: not site.data("overview")["is_well"], 30, "trouble")
         problems = {each["kind"]: each for each in site.data("overview")["problems"]}
