@@ -1,7 +1,7 @@
 """The page at the HTTP listener: what operators see of the brokers of this process and their cluster.
 
 Rendered here, by Jinja2, without JavaScript and without anything from elsewhere (docs/page.md,
-docs/decisions/0017-page.md). Imported where `kafka.compat.http.page.enable` is true, and Jinja2 in a
+docs/design/decisions/0017-page.md). Imported where `kafka.compat.http.page.enable` is true, and Jinja2 in a
 thread once the brokers serve.
 
 How to add a view
