@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from kafka_compat.testing import KafkaCluster
+from kafka_compat.testing import KafkaBroker, KafkaCluster
 from kafka_compat.testing.control import Control
 from tests.metrics.groups import commit, create_topic, produce
 from tests.page.site import PAGE, Site
@@ -88,3 +90,26 @@ def test_offsets_behind_the_end(cluster: KafkaCluster) -> None:
     commit(cluster.bootstrap_servers, "ahead", {("v", 0): 7})
     kinds = {each["kind"]: each for each in site.data("overview")["problems"]}
     assert kinds["committed-beyond-end"]["subjects"] == ["ahead"]
+
+
+def test_a_broker_that_started_anew() -> None:
+    """As after the restoring of a snapshot: the page looks at what is there now."""
+    with KafkaBroker(PAGE) as broker:
+        site = Site.of(broker)
+        broker.create_topic("before")
+        broker.control.snapshot("s")
+        broker.create_topic("after")
+        assert [row["name"] for row in site.rows("topics", "topics")] == ["after", "before"]
+        broker.control.restore("s")
+        assert [row["name"] for row in site.rows("topics", "topics")] == ["before"]
+        assert site.data("overview")["is_well"]
+
+        def is_noticed() -> bool:
+            with socket.create_connection((broker.host, broker.port), 20) as stranger:
+                stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                with suppress(ConnectionError):
+                    stranger.recv(100)
+            return bool(site.rows("refused", "refused"))
+
+        wait_until(is_noticed, 30, "its new server tells of refusals")
+        assert "Traceback" not in broker.log

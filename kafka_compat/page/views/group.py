@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.client.groups import assigned
@@ -39,13 +40,14 @@ async def known_group(visit: Visit) -> GroupSeen:
 
 async def see(visit: Visit) -> Data:
     """As its coordinator and the leaders of its partitions know it."""
-    group = await known_group(visit)
-    far = await visit.observed.far.look(visit.sight)
+    group, far, ages = await asyncio.gather(
+        known_group(visit), visit.observed.far.look(visit.sight), Ages.of(visit)
+    )
     members, owners = await _members(visit, group)
-    rows = await visit.finish(_positions(visit, far, group, owners, await Ages.of(visit)))
+    rows = await visit.finish(_positions(visit, far, group, owners, ages))
     # What it reads and has not committed yet has no lag, as kafka-consumer-groups counts.
     lags = [row["lag"] for row in rows if row["committed_offset"] is not None]
-    ages = [row["lag_seconds"] for row in rows if row["committed_offset"] is not None]
+    waits = [row["lag_seconds"] for row in rows if row["committed_offset"] is not None]
     return {
         "name": group.name,
         "state": group.state,
@@ -53,7 +55,7 @@ async def see(visit: Visit) -> Data:
         "coordinator": group.coordinator,
         "members": members,
         "lag": None if None in lags or not lags else sum(lags),
-        "lag_seconds": None if None in ages or not ages else max(ages),
+        "lag_seconds": None if None in waits or not waits else max(waits),
         "list": listed(rows, visit.query, _COLUMNS, "partition"),
         "untold": far.untold,
     }

@@ -29,15 +29,15 @@ async def see(visit: Visit) -> Data:
     """Of all that may be seen."""
     sight = visit.sight
     # At a time: a broker that does not answer is waited for once.
-    far, groups, (dirs, untold) = await asyncio.gather(
-        visit.observed.far.look(sight), all_groups(visit), _log_dirs(visit)
+    far, groups, ages, (dirs, untold) = await asyncio.gather(
+        visit.observed.far.look(sight), all_groups(visit), Ages.of(visit), _log_dirs(visit)
     )
     topics = await visit.finish(topic_rows(visit, far))
     of_groups = await visit.finish(group_rows(visit, far, groups.found))
     behind = [row for row in of_groups if row["lag"]]
     behind.sort(key=lambda row: (-row["lag"], row["name"]))
     worst = behind[:_SHOWN]
-    await visit.finish(add_seconds(await Ages.of(visit), worst, groups.found))
+    await visit.finish(add_seconds(ages, worst, groups.found))
     not_ready = []
     for services in sight.services:
         reasons = await visit.finish(reasons_against(services))
