@@ -6,7 +6,7 @@ the token is asked for again.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable
 from typing import Final
 
@@ -27,7 +27,7 @@ class Sessions:
         """A new one. Where there are too many, the one that was not used for longest ends."""
         if len(self._used_s) >= SESSIONS_MAX:
             del self._used_s[next(iter(self._used_s))]
-        session = secrets.token_urlsafe(_BYTES)
+        session = os.urandom(_BYTES).hex()
         self._used_s[session] = self._now_s()
         return session
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-import secrets
+import os
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ class Forms:
     """Of one listener. A token belongs to a session, or where there is none to whoever reads the page."""
 
     def __init__(self) -> None:
-        self._secret = secrets.token_bytes(32)
+        self._secret = os.urandom(32)
 
     def token(self, session: str | None) -> str:
         """What FIELD has to hold."""

@@ -34,7 +34,7 @@ async def see(visit: Visit) -> Data:
     )
     topics = await visit.finish(topic_rows(visit, far))
     of_groups = await visit.finish(group_rows(visit, far, groups.found))
-    behind = [row for row in of_groups if row["lag"]]
+    behind = [row for row in of_groups if (row["lag"] or 0) > 0]
     behind.sort(key=lambda row: (-row["lag"], row["name"]))
     worst = behind[:_SHOWN]
     await visit.finish(add_seconds(ages, worst, groups.found))
