@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kafka_compat.cluster.session import ConnectStore
     from kafka_compat.control.side import ControlSide
     from kafka_compat.coordination.embedded import EmbeddedSession
+    from kafka_compat.decoding.registry import Registry
     from kafka_compat.http.listener import HttpListener
     from kafka_compat.security.principal import Principal
 
@@ -23,6 +24,8 @@ _CONTROL = "kafka.compat.control.enable"
 _PAGE = "kafka.compat.http.page.enable"
 _PRINCIPAL = "kafka.compat.http.page.principal"
 _WRITE = "kafka.compat.http.page.write.enable"
+_REGISTRY = "kafka.compat.schema.registry.url"
+_REGISTRY_USER = "kafka.compat.schema.registry.basic.auth.user.info"
 
 
 def http_side(config: BrokerConfig) -> HttpSide | None:
@@ -31,7 +34,7 @@ def http_side(config: BrokerConfig) -> HttpSide | None:
         from kafka_compat.http.listener import HttpListener
 
         principal = page_principal(config)
-        return HttpSide(HttpListener(config), config, principal)
+        return HttpSide(HttpListener(config), config, principal, page_registry(config))
     for setting in (_CONTROL, _PAGE):
         if config.bool(setting):
             raise StartupError(
@@ -54,11 +57,27 @@ def page_principal(config: BrokerConfig) -> Principal | None:
         raise StartupError(f"{_PRINCIPAL}={text}: expected a type and a name, as User:alice") from None
 
 
+def page_registry(config: BrokerConfig) -> Registry | None:
+    """The schema registry that the page asks, if there is a page and one is set. StartupError."""
+    if not (config.bool(_PAGE) and (config.str(_REGISTRY) or config.str(_REGISTRY_USER))):
+        return None
+    from kafka_compat.decoding.registry import registry_of
+
+    return registry_of(config)
+
+
 class HttpSide:
     """The listener, and what its control API controls."""
 
-    def __init__(self, listener: HttpListener, config: BrokerConfig, principal: Principal | None) -> None:
-        """`principal` is the page's, if there is to be one."""
+    def __init__(
+        self,
+        listener: HttpListener,
+        config: BrokerConfig,
+        principal: Principal | None,
+        registry: Registry | None,
+    ) -> None:
+        """`principal` is the page's, if there is to be one, and `registry` what it asks for schemas."""
+        self._registry = registry
         self._listener = listener
         self._principal = principal
         self._page_may_write = config.bool(_WRITE)
@@ -99,7 +118,9 @@ class HttpSide:
         if self._principal is not None:
             from kafka_compat.page.site import Site
 
-            site = Site(brokers, self._listener, self._principal, may_write=self._page_may_write)
+            site = Site(
+                brokers, self._listener, self._principal, self._registry, may_write=self._page_may_write
+            )
             routes += site.routes()
             self._watching = asyncio.ensure_future(site.watch())
         self._serving = asyncio.ensure_future(self._listener.serve(routes))

@@ -74,6 +74,8 @@ BROKER_SETTINGS = frozenset(
         "kafka.compat.http.page.write.enable",
         "kafka.compat.http.token",
         "kafka.compat.log.format",
+        "kafka.compat.schema.registry.url",
+        "kafka.compat.schema.registry.basic.auth.user.info",
         "kafka.compat.log.level",
         "kafka.compat.log.slow.request.ms",
         "kafka.compat.queued.max.response.bytes",

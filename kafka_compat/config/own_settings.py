@@ -45,6 +45,8 @@ OWN_DEFAULTS: dict[str, str] = {
 #: `kafka.compat.control.enable`: serve the control API there, by which tests put the time forward.
 #: `kafka.compat.http.page.enable`: serve the page for people there. It may do what its principal may,
 #: `kafka.compat.http.page.principal`, and changes nothing unless `kafka.compat.http.page.write.enable`.
+#: `kafka.compat.schema.registry.url`: who is asked for schemas of keys and values that the page shows, as
+#: http://127.0.0.1:8081; `….basic.auth.user.info`, a user and a password as user:password, is sent to it.
 #: `kafka.compat.log.level`: from which levels on loggers write, as INFO,kafka_compat.cluster=DEBUG.
 #: `kafka.compat.log.format`: text, or json: one object for each line.
 #: `kafka.compat.log.slow.request.ms`: from which time on a request is told of as slow; -1: none is.
@@ -64,6 +66,8 @@ kafka.compat.control.enable boolean false medium read-only
 kafka.compat.http.page.enable boolean false medium read-only
 kafka.compat.http.page.principal string User:ANONYMOUS medium read-only
 kafka.compat.http.page.write.enable boolean false medium read-only
+kafka.compat.schema.registry.url string null medium read-only
+kafka.compat.schema.registry.basic.auth.user.info password null medium read-only
 kafka.compat.log.level string null medium read-only log-levels
 kafka.compat.log.format string text medium read-only one-of:text,json
 kafka.compat.log.slow.request.ms long -1 low cluster-wide [-1,...]

@@ -218,7 +218,10 @@ def _json_object(data: bytes) -> dict[str, Any]:
 
 async def _sent(web: Any, request: web.Request, text: Text) -> Any:
     """Piece by piece: a client that reads slowly does not make it lie in memory twice."""
-    headers = {"Content-Type": text.content_type}
+    headers = {"Content-Type": text.content_type, "X-Content-Type-Options": "nosniff"}
+    if text.file_name:
+        headers["Content-Disposition"] = f'attachment; filename="{text.file_name}"'
+        headers["Cache-Control"] = "no-store"
     if text.max_age_s:
         headers["Cache-Control"] = f"max-age={text.max_age_s}"
     response = web.StreamResponse(headers=headers)

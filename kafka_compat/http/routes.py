@@ -47,13 +47,15 @@ class Redirect(NamedTuple):
 
 
 class Text(NamedTuple):
-    """An answer that may be long, in pieces of UTF-8."""
+    """An answer that may be long, in pieces: of UTF-8, or of whatever a file holds."""
 
     pieces: Sequence[bytes]
     content_type: str
     """As the header has it."""
     max_age_s: int = 0
     """For how long a browser may keep it."""
+    file_name: str = ""
+    """Of the file that a browser puts it into, rather than showing it: letters that need no quotes."""
 
 
 class NotNow(NamedTuple):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
+from kafka_compat.decoding.plain import visible
 from kafka_compat.status import units
 
 NOTHING: Final = "–"
@@ -65,6 +67,12 @@ def shown(value: object) -> str:
     return NOTHING if value is None or value == "" else str(value)
 
 
+def preview(text: str, length: int = 300) -> str:
+    """The beginning of a text, in one line, with all that is in it to be seen."""
+    one_line = visible(" ".join(text[: 4 * length].split()))
+    return one_line if len(one_line) <= length else f"{one_line[:length]}…"
+
+
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "number": number,
     "size": size,
@@ -73,4 +81,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "moment": moment,
     "percent": percent,
     "shown": shown,
+    "visible": visible,
+    "lines": partial(visible, lines=True),
+    "preview": preview,
 }

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from kafka_compat.metrics.record_times import RecordTimes
 from kafka_compat.metrics.sight import NobodyRuns, Sight
 from kafka_compat.network.refusals import Refusals
+from kafka_compat.page.copying import Copies
 from kafka_compat.page.far import FarSight
 from kafka_compat.page.log_lines import LogLines
 from kafka_compat.page.rates import EVERY_S, Rates, record_counts
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
+    from kafka_compat.decoding.registry import Registry
     from kafka_compat.network.server import Server
 
 log = logging.getLogger(__name__)
@@ -24,11 +26,15 @@ log = logging.getLogger(__name__)
 class Observed:
     """Of the brokers of this process."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+    def __init__(self, brokers: Sequence[Broker[Any]], registry: Registry | None) -> None:
         """On their event loop, while they run."""
         self._brokers = brokers
+        self.registry = registry
+        """What it told of schemas; None where no schema registry is set."""
         self.far = FarSight()
         """What other processes' leaders tell."""
+        self.copies = Copies()
+        """Of topics, record by record."""
         self.rates = Rates()
         """Of topics."""
         self.times = RecordTimes()
@@ -41,6 +47,10 @@ class Observed:
     def servers(self) -> list[tuple[int, Server]]:
         """Of the brokers that run, with their ids."""
         return [(broker.broker_id, broker.server) for broker in self._brokers if broker.is_running]
+
+    def sight(self) -> Sight:
+        """What the brokers know now. Raises NobodyRuns."""
+        return Sight(self._brokers)
 
     async def watch(self) -> None:
         """Look at the brokers every EVERY_S, until it is cancelled."""
@@ -63,3 +73,4 @@ class Observed:
                 await asyncio.sleep(EVERY_S)
         finally:
             logging.root.removeHandler(self.log)
+            await self.copies.close()

@@ -15,12 +15,13 @@ from kafka_compat.page.forms import FIELD, Forms
 from kafka_compat.page.observed import Observed
 from kafka_compat.page.rendering import POLICY, STYLE, Templates
 from kafka_compat.page.rights import Rights
-from kafka_compat.page.view import Action, Done, View
-from kafka_compat.page.views import ACTIONS, VIEWS
+from kafka_compat.page.view import Action, Done, Download, View
+from kafka_compat.page.views import ACTIONS, DOWNLOADS, VIEWS
 from kafka_compat.page.visit import ROOT, Visit
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
+    from kafka_compat.decoding.registry import Registry
     from kafka_compat.http.listener import HttpListener
     from kafka_compat.security.principal import Principal
 
@@ -41,6 +42,7 @@ class Site:
         brokers: Sequence[Broker[Any]],
         listener: HttpListener,
         principal: Principal,
+        registry: Registry | None,
         *,
         may_write: bool,
     ) -> None:
@@ -49,7 +51,7 @@ class Site:
         self._principal = principal
         self._may_write = may_write
         self._forms = Forms()
-        self._observed = Observed(brokers)
+        self._observed = Observed(brokers, registry)
         self._strangers = Strangers()
         self._templates: Lazy[asyncio.Future[Templates]] = Lazy(
             lambda: asyncio.ensure_future(asyncio.to_thread(Templates))
@@ -87,6 +89,8 @@ class Site:
             routes += self._of_view(view)
         for action in ACTIONS:
             routes.append(self._of_action(action))
+        for download in DOWNLOADS:
+            routes.append(self._of_download(download))
         routes.append(self._route("GET", ROOT + "/{unknown}", self._not_found))
         return routes
 
@@ -118,6 +122,13 @@ class Site:
             self._route("GET", path, as_page, view.query),
             Route("GET", f"{path}.json", as_data, view.summary, query=view.query, for_browsers=True),
         ]
+
+    def _of_download(self, download: Download) -> Route:
+        async def handle(call: Call) -> Answer:
+            return await download.give(self._visit(call))
+
+        path = ROOT + download.path
+        return Route("GET", path, handle, download.summary, query=download.query, for_browsers=True)
 
     def _of_action(self, action: Action) -> Route:
         async def handle(call: Call) -> Answer:

@@ -26,8 +26,14 @@ MENU: Final = (
 )
 
 _TABS: Final = {
-    "topic": (Entry("/topic", "Partitions"), Entry("/topic-settings", "Settings")),
-    "group": (Entry("/group", "Members and lag"),),
+    "topic": (
+        Entry("/topic", "Partitions"),
+        Entry("/messages", "Messages"),
+        Entry("/topic-settings", "Settings"),
+        Entry("/produce", "Produce", writes=True),
+        Entry("/copy", "Copy", writes=True),
+    ),
+    "group": (Entry("/group", "Members and lag"), Entry("/offsets", "Change offsets", writes=True)),
 }
 """Each is asked for with ?name=."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
+from kafka_compat.http.routes import Text
 from kafka_compat.page.visit import Visit
 
 Data = dict[str, Any]
@@ -51,3 +52,12 @@ class Action(NamedTuple):
     summary: str
     body: Mapping[str, str]
     """The fields, as a Route's."""
+
+
+class Download(NamedTuple):
+    """Bytes that a browser puts into a file: a `Text` with the file's name."""
+
+    path: str
+    give: Callable[[Visit], Awaitable[Text]]
+    summary: str
+    query: Mapping[str, str]

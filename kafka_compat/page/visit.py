@@ -44,6 +44,11 @@ class Visit:
         self.body = body
         self.may_write = may_write
 
+    def anew(self) -> Visit:
+        """The same at a later time, for work that goes on when the request is answered. Raises NobodyRuns."""
+        sight = self.observed.sight()
+        return Visit(sight, self.rights, self.observed, self.query, self.body, may_write=self.may_write)
+
     async def finish(self, steps: Steps[T]) -> T:
         """The result of long work."""
         return await self.sight.long_work.finish(steps)
@@ -94,8 +99,13 @@ class Visit:
 
 def link(path: str, **query: object) -> str:
     """The address of a page, below ROOT."""
+    return ROOT + path_of(path, **query)
+
+
+def path_of(path: str, **query: object) -> str:
+    """The same without ROOT, as `Done` has it."""
     told = {name: value for name, value in query.items() if value is not None and value != ""}
-    return f"{ROOT}{path}?{urlencode(told)}" if told else f"{ROOT}{path}"
+    return f"{path}?{urlencode(told)}" if told else path
 
 
 async def result(found: T | Coroutine[Any, Any, T]) -> T:

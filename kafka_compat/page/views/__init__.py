@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_compat.page.listing import QUERY
-from kafka_compat.page.view import Action, View
+from kafka_compat.page.view import Action, Download, View
 from kafka_compat.page.views import (
     brokers,
     clients,
@@ -13,6 +13,7 @@ from kafka_compat.page.views import (
     group,
     groups,
     logs,
+    of_messages,
     overview,
     refused,
     topic,
@@ -70,5 +71,7 @@ VIEWS: Final = (
     View("/clients", clients.see, "clients.html", "Clients", "who is connected", "/clients", QUERY),
     View("/refused", refused.see, "refused.html", "Refused", "who was refused, and why", "/refused", QUERY),
     View("/logs", logs.see, "logs.html", "Logs", "the last lines of the log", "/logs", {**QUERY, **_LEVEL}),
+    *of_messages.VIEWS,
 )
-ACTIONS: Final[tuple[Action, ...]] = ()
+ACTIONS: Final[tuple[Action, ...]] = of_messages.ACTIONS
+DOWNLOADS: Final[tuple[Download, ...]] = of_messages.DOWNLOADS

@@ -29,7 +29,11 @@ _GROUPS_SHOWN: Final = 20
 
 def known_topic(visit: Visit) -> TopicMetadata:
     """The topic of the parameter `name`. BadCall where there is none, or it may not be seen."""
-    name = visit.given("name")
+    return named_topic(visit, visit.given("name"))
+
+
+def named_topic(visit: Visit, name: str) -> TopicMetadata:
+    """The same of another name."""
     topic = visit.sight.metadata.topics.get(name)
     if topic is None or not visit.rights.may_see_topic(name):
         # As brokers do: who may not see a topic does not hear whether there is one.

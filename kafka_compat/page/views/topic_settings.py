@@ -22,7 +22,8 @@ _SOURCES: Final = {
     6: "the broker's logger",
 }
 """As Kafka's ConfigSource, in words."""
-OWN: Final = 1
+OWN: Final = _SOURCES[1]
+"""The source of what somebody set for a topic."""
 
 
 async def see(visit: Visit) -> Data:
