@@ -104,7 +104,8 @@ async def test_avro_with_references(served: SchemaRegistry) -> None:
 def file_of(name: str, *messages: descriptor_pb2.DescriptorProto, imports: tuple[str, ...] = ()) -> bytes:
     file = descriptor_pb2.FileDescriptorProto(name=name, package="shop", syntax="proto3", dependency=imports)
     file.message_type.extend(messages)
-    return file.SerializeToString()
+    content: bytes = file.SerializeToString()
+    return content
 
 
 def message(name: str, **fields: str) -> descriptor_pb2.DescriptorProto:
