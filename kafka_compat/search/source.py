@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafka_compat.protocol.buffers import Buffer
     from kafka_compat.replication.partition import Partition
 
-PATIENCE_S: Final = 5.0
+PATIENCE_S: Final = 3.0
 """With another broker."""
 T = TypeVar("T")
 _REMOTE_READS: Final = (ConnectionError, TimeoutError, MalformedRequest)

@@ -125,6 +125,7 @@ async def _make(visit: Visit, topic: TopicMetadata, target: str) -> None:
         ApiKey.CREATE_TOPICS,
         CreateTopicsRequest(topics=[wanted], timeout_ms=_TIMEOUT_MS),
         version=_CREATE_VERSION,
+        broker_id=visit.sight.metadata.controller_id,
     )
     (result,) = answer.topics
     if result.error_code:
