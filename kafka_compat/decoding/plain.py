@@ -58,17 +58,34 @@ def visible(text: str, *, lines: bool = False) -> str:
     """`text` with what would not be seen, or would change how its neighbours are seen (controls, marks of
     direction), as \\xNN or \\uNNNN; with `lines` line ends and tabs stay.
     """
-    kept = _SHOWN_AS_THEY_ARE if lines else ""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() or each in kept else _escaped(each) for each in text)
+    return text.translate(_WITH_LINES if lines else _IN_ONE_LINE)
 
 
-def _escaped(character: str) -> str:
-    number = ord(character)
+class _Visible(dict[int, str]):
+    """For `str.translate`: what each character is shown as, found out when it is first met."""
+
+    def __init__(self, kept: str) -> None:
+        super().__init__({ord(each): each for each in kept})
+
+    def __missing__(self, number: int) -> str:
+        character = chr(number)
+        shown = character if character.isprintable() else _escaped(number)
+        if len(self) < _REMEMBERED:
+            self[number] = shown
+        return shown
+
+
+def _escaped(number: int) -> str:
     if number < 0x100:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+_REMEMBERED: Final = 10_000
+_IN_ONE_LINE: Final = _Visible("")
+_WITH_LINES: Final = _Visible(_SHOWN_AS_THEY_ARE)
 
 
 def bytes_of(text: str, form: str) -> bytes:

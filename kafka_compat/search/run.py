@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -15,8 +16,15 @@ from kafka_compat.search.source import Content, Source, Unreadable
 if TYPE_CHECKING:
     from kafka_compat.long_work import LongWork
 
-KEPT_BYTES: Final = 16 * 1024
+KEPT_BYTES_MAX: Final = 16 * 1024
+KEPT_BYTES_MIN: Final = 1024
 """Of each key, value and header that stands in a list."""
+_ALL_KEPT_BYTES: Final = 1024 * 1024
+"""Of all of them, about: what is told in one answer keeps the loop busy."""
+
+
+_BREATH_S: Final = 0.00005
+"""As long as another thread needs to wake up."""
 
 
 class Outcome(NamedTuple):
@@ -48,7 +56,7 @@ async def run_query(
         limit=query.limit,
         total=None if query.cursor is None else query.cursor.total,
         bounds=bounds,
-        kept_bytes=KEPT_BYTES,
+        kept_bytes=max(KEPT_BYTES_MIN, min(KEPT_BYTES_MAX, _ALL_KEPT_BYTES // query.limit)),
     )
     await carry_out(search, source, long_work)
     cursor = search.cursor
@@ -88,7 +96,14 @@ async def carry_out(search: Search, source: Source, long_work: LongWork) -> None
 
 
 def _scanned(content: Content, wanted: Wanted) -> Scanned:
-    return scanned(content.load(), wanted, content.aborted)
+    return scanned(content.load(), wanted, content.aborted, breathe)
+
+
+def breathe() -> None:
+    """Let the event loop work. It would otherwise wait for Python's switch interval, 5 ms, whenever it comes
+    back from the kernel: several times for one request of a client.
+    """
+    time.sleep(_BREATH_S)
 
 
 async def _left(

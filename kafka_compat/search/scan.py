@@ -7,7 +7,7 @@ records; where read_committed was asked for, neither are those of aborted transa
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.client.consumed import whole_batches
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 WHOLE: Final = 1 << 62
 """To be kept of each record: all of it."""
+
+
+RECORDS_AT_ONCE: Final = 256
 
 
 class Found(NamedTuple):
@@ -82,11 +85,17 @@ class Scanned(NamedTuple):
     problems: Sequence[Problem]
 
 
-def scanned(content: Buffer, wanted: Wanted, aborted: Iterable[tuple[int, int]] | None) -> Scanned:
+def scanned(
+    content: Buffer,
+    wanted: Wanted,
+    aborted: Iterable[tuple[int, int]] | None,
+    breathe: Callable[[], object] = lambda: None,
+) -> Scanned:
     """What is in the batches of `content`, of which the last may be cut off. `aborted` are (producer id,
-    first offset) of transactions whose records do not count; None where all do.
+    first offset) of transactions whose records do not count; None where all do. `breathe` is called after
+    each RECORDS_AT_ONCE.
     """
-    scan = _Scan(wanted)
+    scan = _Scan(wanted, breathe)
     waiting = sorted(aborted or (), key=lambda one: one[1], reverse=True)
     out: set[int] = set()
     for header, batch in whole_batches(content):
@@ -119,8 +128,9 @@ def _ends_aborted(batch: memoryview, header: BatchHeader) -> bool:
 class _Scan:
     """One pass over some bytes."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: Wanted, breathe: Callable[[], object]) -> None:
         self._wanted = wanted
+        self._breathe = breathe
         self._fits = None if wanted.match.is_all else wanted.match.test()
         self._rare = wanted.match.rare()
         self._found: deque[Found] = deque()
@@ -182,6 +192,8 @@ class _Scan:
         wanted, fits, found = self._wanted, self._fits, self._found
         for record in records:
             self._count += 1
+            if not self._count % RECORDS_AT_ONCE:
+                self._breathe()
             offset = record.offset
             if offset < wanted.first:
                 continue

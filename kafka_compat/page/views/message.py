@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from kafka_compat.page.view import Data
     from kafka_compat.page.visit import Visit
 
-SHOWN_BYTES_MAX: Final = 1024 * 1024
-"""Of a key or value, on a page: the whole is in its file."""
+DECODED_BYTES_MAX: Final = 256 * 1024
+SHOWN_MAX: Final = 64 * 1024
+"""Characters of a key or value, on a page: the whole is in its file."""
 QUERY: Final = {
     "name": "string: of which topic",
     "partition": "integer: its partition",
@@ -46,9 +47,12 @@ async def see(visit: Visit) -> Data:
     show_key, show_value = _format(visit, "show_key"), _format(visit, "show_value")
     found, is_committed = await _found(visit, topic, partition, offset)
     cut = found._replace(
-        key=found.key and found.key[:SHOWN_BYTES_MAX], value=found.value and found.value[:SHOWN_BYTES_MAX]
+        key=found.key and found.key[:DECODED_BYTES_MAX], value=found.value and found.value[:DECODED_BYTES_MAX]
     )
     (record,) = await told(visit, [cut], show_key, show_value)
+    for part in (record["key"], record["value"], *record["headers"]):
+        if part["text"] is not None and len(part["text"]) > SHOWN_MAX:
+            part.update(text=part["text"][:SHOWN_MAX], is_cut=True)
     source = source_of(visit, topic, committed=True)
     batch = found.batch
     return {
