@@ -30,7 +30,9 @@ class Sight:
             raise NobodyRuns
         first = self.services[0]
         # Whoever is the controller knows it first.
-        known = next((each for each in self.services if each.metadata.controller_id == each.broker_id), first)
+        known = next(
+            (each for each in self.services if each.metadata.controller_id == each.broker_id), first
+        )
         self.metadata = known.metadata
         self.long_work = first.long_work
         self.now_ms = first.clock.now_ms
