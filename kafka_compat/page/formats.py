@@ -57,6 +57,14 @@ def moment(time_ms: int | None) -> str:
         return f"{time_ms} ms"
 
 
+def instant(time_ms: int | None) -> str:
+    """`2026-11-24 10:53:10.123 UTC`."""
+    shown_at = moment(time_ms)
+    if time_ms is None or not shown_at.endswith(" UTC"):
+        return shown_at
+    return f"{shown_at.removesuffix(' UTC')}.{time_ms % 1000:03} UTC"
+
+
 def percent(share: float | None) -> str:
     """Of a share of 1: `12 %`."""
     return NOTHING if share is None else f"{share * 100:.0f} %"
@@ -79,6 +87,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "rate": rate,
     "duration": duration,
     "moment": moment,
+    "instant": instant,
     "percent": percent,
     "shown": shown,
     "visible": visible,
