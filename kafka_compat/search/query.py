@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
-from urllib.parse import urlencode
 
 from kafka_compat.decoding.formats import AUTO, FORMATS
 from kafka_compat.decoding.plain import FORMATS as NEEDLE_FORMATS
@@ -76,11 +75,6 @@ class Query(NamedTuple):
     show_key: str
     show_value: str
     cursor: Cursor | None
-
-    def link(self, **changed: str | None) -> str:
-        """The query of a link to the same search, with some parameters changed, or left out (None)."""
-        given = {**self.given, **changed}
-        return urlencode({name: value for name, value in given.items() if value is not None})
 
 
 def query_of(parameters: Mapping[str, str]) -> Query:

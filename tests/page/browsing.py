@@ -1,51 +1,30 @@
-"""A page asked by a program: JSON of views, actions by JSON and by forms."""
+"""A page that changes things, asked as programs and as browsers' forms do."""
 
 from __future__ import annotations
 
-import http.client
 import json
-import re
+import urllib.request
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
-WRITING = {"kafka.compat.http.page.enable": "true", "kafka.compat.http.page.write.enable": "true"}
+from tests.page.site import PAGE, Answer, Site
+
+WRITING = {**PAGE, "kafka.compat.http.page.write.enable": "true"}
 """The settings of a broker whose page changes things."""
 
 
-class Asked:
-    """What a page answers at the listener of `url`."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def send(
-        self, method: str, path: str, body: bytes | None = None, **headers: str
-    ) -> tuple[int, bytes, http.client.HTTPMessage]:
-        """Status, body and headers."""
-        connection = http.client.HTTPConnection(urlsplit(self._url).netloc, timeout=60)
-        try:
-            connection.request(
-                method, path, body, {name.replace("_", "-"): value for name, value in headers.items()}
-            )
-            response = connection.getresponse()
-            return response.status, response.read(), response.headers
-        finally:
-            connection.close()
-
-    def data(self, view: str, **query: object) -> Any:
-        """What is to be seen of a view, as programs are told."""
-        status, told = self.try_data(view, **query)
-        assert status == 200, told
-        return told
+class Asked(Site):
+    """See above."""
 
     def try_data(self, view: str, **query: object) -> tuple[int, Any]:
-        status, body, _ = self.send("GET", f"/ui/{view}.json?{urlencode(query)}")
-        return status, json.loads(body)
+        """Status, and what programs are told."""
+        answer = self.ask("GET", f"/ui/{view}.json?{urlencode(query)}")
+        return answer.status, answer.data
 
     def html(self, view: str, **query: object) -> str:
-        status, body, _ = self.send("GET", f"/ui/{view}?{urlencode(query)}")
-        assert status == 200, body
-        return body.decode()
+        answer = self.get(view, **query)
+        assert answer.status == 200, answer.text
+        return answer.text
 
     def act(self, action: str, **fields: object) -> Any:
         """What an action tells a program."""
@@ -54,9 +33,19 @@ class Asked:
         return told
 
     def try_act(self, action: str, **fields: object) -> tuple[int, Any]:
-        body = json.dumps(fields).encode()
-        status, found, _ = self.send("POST", f"/ui/{action}", body, Content_Type="application/json")
-        return status, json.loads(found)
+        headers = {"Content-Type": "application/json"}
+        answer = self.ask("POST", f"/ui/{action}", json.dumps(fields), headers)
+        return answer.status, answer.data
+
+    def submit(self, page: Answer, action: str, **fields: str) -> Answer:
+        """Send a form of a page as a browser does."""
+        return self.post_form(action, {"form_token": page.form_token(), **fields})
+
+    def download(self, view: str, **query: object) -> tuple[bytes, str, str]:
+        """The bytes of a file, the header that names it, and its type."""
+        with urllib.request.urlopen(f"{self.url}/ui/{view}?{urlencode(query)}") as response:
+            headers = response.headers
+            return response.read(), headers["Content-Disposition"], headers["Content-Type"]
 
     def all_messages(self, **query: object) -> list[Any]:
         """Of a whole search, request by request."""
@@ -69,13 +58,3 @@ class Asked:
             cursor = told["cursor"]
             if cursor is None:
                 return found
-
-    def submit(self, page: str, action: str, **fields: str) -> tuple[int, str, str | None]:
-        """Send a form of the page `page` as a browser does: status, page, and where it leads."""
-        token = re.search(r'name="form_token" value="(\w+)"', page)
-        assert token is not None
-        body = urlencode({"form_token": token[1], **fields}).encode()
-        status, found, headers = self.send(
-            "POST", f"/ui/{action}", body, Content_Type="application/x-www-form-urlencoded"
-        )
-        return status, found.decode(), headers["Location"]

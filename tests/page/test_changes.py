@@ -321,36 +321,23 @@ def test_what_cannot_be_planned_says_why(
 
 def test_forms_of_browsers(broker: KafkaBroker, page: Asked, name: str) -> None:
     broker.create_topic(name)
-    html = page.html("produce", name=name)
-    status, _, where = page.submit(
-        html,
-        "produce",
-        name=name,
-        key="k",
-        key_as="text",
-        value="v",
-        value_as="text",
-        headers="a: 1",
-        partition="",
-        timestamp_ms="",
-    )
-    assert (status, where) == (303, f"/ui/message?name={name}&partition=0&offset=0")
+    fields = {"key": "k", "key_as": "text", "value": "v", "value_as": "text", "headers": "a: 1"}
+    shown = page.get("produce", name=name)
+    sent = page.submit(shown, "produce", name=name, partition="", timestamp_ms="", **fields)
+    assert sent.status == 303
+    assert sent.headers["Location"] == f"/ui/message?name={name}&partition=0&offset=0"
     commit_position(broker, name, name, 1)
-    html = page.html("offsets", name=name)
-    status, html, _ = page.submit(
-        html, "offsets-plan", name=name, topic="", partitions="", to="earliest", value=""
-    )
-    assert status == 200 and "Nothing is changed yet" in html
+    fields = {"topic": "", "partitions": "", "to": "earliest", "value": ""}
+    plan = page.submit(page.get("offsets", name=name), "offsets-plan", name=name, **fields)
+    assert plan.status == 200 and "Nothing is changed yet" in plan.shown
     offsets = json.dumps([{"topic": name, "partition": 0, "offset": 0}])
-    status, _, where = page.submit(html, "offsets", name=name, offsets=offsets)
-    assert (status, where) == (303, f"/ui/offsets?name={name}&moved=1")
+    sent = page.submit(plan, "offsets", name=name, offsets=offsets)
+    assert (sent.status, sent.headers["Location"]) == (303, f"/ui/offsets?name={name}&moved=1")
     assert committed(broker, name, name) == 0
-    html = page.html("copy", name=name)
-    status, _, where = page.submit(html, "copy", name=name, target=f"{name}-c", groups="on")
-    assert (status, where) == (303, f"/ui/topic?name={name}-c")
-    body = b"name=" + name.encode() + b"&value=v"
-    status, told, _ = page.send("POST", "/ui/produce", body, Content_Type="application/x-www-form-urlencoded")
-    assert status == 403 and b"this form is not of now" in told
+    sent = page.submit(page.get("copy", name=name), "copy", name=name, target=f"{name}-c", groups="on")
+    assert (sent.status, sent.headers["Location"]) == (303, f"/ui/topic?name={name}-c")
+    refused = page.post_form("produce", {"name": name, "value": "v"})
+    assert refused.status == 403 and "this form is not of now" in refused.shown
 
 
 # Who may
@@ -403,7 +390,7 @@ def test_the_authorizer_decides() -> None:
         allow(ResourceType.TOPIC, "t", AclOperation.DESCRIBE)
         refused("READ the topic t", *page.try_data("messages", name="t"))
         refused("READ the topic t", *page.try_data("message", name="t", partition=0, offset=0))
-        assert page.send("GET", "/ui/message-data?name=t&partition=0&offset=0&part=value")[0] == 403
+        assert page.get("message-data", name="t", partition=0, offset=0, part="value").status == 403
         refused("WRITE the topic t", *page.try_act("produce", name="t", value="v"))
         refused("READ the topic t", *page.try_act("copy", name="t", target="u"))
         allow(ResourceType.TOPIC, "t", AclOperation.READ)

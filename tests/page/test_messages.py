@@ -210,12 +210,13 @@ def test_what_is_large_is_cut_and_can_be_had_whole(broker: KafkaBroker, page: As
     assert len(page.html("messages", name=topic)) < 50_000
     told = page.data("message", name=topic, partition=0, offset=0)["value"]
     assert told["is_cut"] and len(told["text"]) == 64 * 1024
-    query = f"name={topic}&partition=0&offset=0&part=value"
-    status, body, headers = page.send("GET", f"/ui/message-data?{query}")
-    assert (status, body) == (200, value)
-    assert headers["Content-Disposition"] == f'attachment; filename="{topic}-0-0.value"'
-    assert headers["Content-Type"] == "application/octet-stream"
-    assert page.send("GET", f"/ui/message-data?name={topic}&partition=0&offset=0&part=key")[1] == b"k"
+    place = {"name": topic, "partition": 0, "offset": 0}
+    assert page.download("message-data", **place, part="value") == (
+        value,
+        f'attachment; filename="{topic}-0-0.value"',
+        "application/octet-stream",
+    )
+    assert page.download("message-data", **place, part="key")[0] == b"k"
 
 
 def test_hostile_data_is_text(broker: KafkaBroker, page: Asked, topic: str) -> None:
