@@ -7,16 +7,13 @@ with times, headers and codecs; its offsets have no gaps.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.client.consumed import whole_batches
 from kafka_compat.errors import ErrorCode
 from kafka_compat.http.routes import BadCall
-from kafka_compat.metrics.sight import NobodyRuns
 from kafka_compat.page.producing import NotAppended, append
 from kafka_compat.page.records import source_of
 from kafka_compat.search.source import Content, Unreadable
@@ -27,78 +24,20 @@ from kafka_compat.storage.legacy import records_of
 from kafka_compat.storage.records import Record, build_batch, control_record_type, iter_records
 
 if TYPE_CHECKING:
+    from kafka_compat.page.copies import Copy
     from kafka_compat.page.visit import Visit
 
-log = logging.getLogger(__name__)
-
 _READ_BYTES: Final = 512 * 1024
-_REMEMBERED: Final = 20
 _RETRIES: Final = 20
 _RETRY_AFTER_S: Final = 0.5
 _MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 """A new leader, or a topic that its leader has not heard of yet: nothing was stored."""
 
 
-class Copy:
-    """One, under way or done."""
-
-    def __init__(self, source: str, target: str) -> None:
-        self.source = source
-        self.target = target
-        self.records = 0
-        self.done = 0
-        """Offsets of the source that are behind it."""
-        self.total = 0
-        self.state = "under way"
-        """Or `done`, `failed`."""
-        self.problem: str | None = None
-
-    def told(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-
-class Copies:
-    """Of this process. Their end is the broker's at the latest."""
-
-    def __init__(self) -> None:
-        self.all: deque[Copy] = deque(maxlen=_REMEMBERED)
-        """The newest first."""
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def begin(self, look: Callable[[], Visit], source: str, target: str) -> Copy:
-        """Copy into a topic that was made for it. `look` gives a visit at any time, as who asked."""
-        copy = Copy(source, target)
-        self.all.appendleft(copy)
-        task = asyncio.ensure_future(self._run(copy, look))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return copy
-
-    async def close(self) -> None:
-        """Give up what is under way."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _run(self, copy: Copy, look: Callable[[], Visit]) -> None:
-        try:
-            await _copy(copy, look)
-        except asyncio.CancelledError:
-            copy.state, copy.problem = "failed", "the broker stopped"
-            raise
-        except NobodyRuns:
-            copy.state, copy.problem = "failed", "the broker stopped"
-        except (BadCall, Unreadable, StorageError, OSError) as error:
-            copy.state, copy.problem = "failed", str(error)
-            log.warning("the copy of %s to %s failed: %s", copy.source, copy.target, error)
-        except Exception as error:
-            copy.state, copy.problem = "failed", repr(error)
-            log.exception("the copy of %s to %s failed", copy.source, copy.target)
-        else:
-            copy.state = "done"
-
-
-async def _copy(copy: Copy, look: Callable[[], Visit]) -> None:
+async def copy_records(copy: Copy, look: Callable[[], Visit]) -> None:
+    """Copy into a topic that was made for it. `look` gives a visit at any time, as who asked. Raises BadCall,
+    Unreadable, StorageError, OSError and NobodyRuns.
+    """
     visit = look()
     topic = visit.sight.metadata.topics.get(copy.source)
     if topic is None:

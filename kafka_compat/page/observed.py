@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kafka_compat.metrics.record_times import RecordTimes
 from kafka_compat.metrics.sight import NobodyRuns, Sight
 from kafka_compat.network.refusals import Refusals
-from kafka_compat.page.copying import Copies
+from kafka_compat.page.copies import Copies
 from kafka_compat.page.far import FarSight
 from kafka_compat.page.log_lines import LogLines
 from kafka_compat.page.rates import EVERY_S, Rates, record_counts

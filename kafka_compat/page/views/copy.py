@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.control.forks import copy_positions
@@ -9,6 +10,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.http.routes import BadCall
 from kafka_compat.membership.lone import LoneMembership
 from kafka_compat.page import fields
+from kafka_compat.page.copying import copy_records
 from kafka_compat.page.view import Done
 from kafka_compat.page.views.topic import known_topic, named_topic
 from kafka_compat.page.views.topic_settings import OWN, described
@@ -68,7 +70,7 @@ async def act(visit: Visit) -> Done:
     if with_groups:
         raise BadCall("groups: positions are copied with a topic by a broker that is alone, not in a cluster")
     await _make(visit, topic, target)
-    copy = visit.observed.copies.begin(visit.anew, topic.name, target)
+    copy = visit.observed.copies.begin(topic.name, target, partial(copy_records, look=visit.anew))
     return Done({"name": topic.name, **copy.told()}, path_of("/copy", name=topic.name))
 
 
