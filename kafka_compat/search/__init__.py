@@ -1,1 +1,1 @@
-"""Records of a topic that somebody looks for (docs/decisions/0018-messages.md)."""
+"""Records of a topic that somebody looks for (docs/design/decisions/0018-messages.md)."""
