@@ -37,7 +37,7 @@ _ABOUT = {
     "kafka.compat.record.validation.enable": "Whether each record of a produced batch is checked.",
     "kafka.compat.sasl.jaas.file": "A JAAS file with the section KafkaServer: users and logins of listeners.",
     "kafka.compat.scram.credentials.file": "Users that the cluster begins with; each content counts once.",
-    "kafka.compat.schema.registry.basic.auth.user.info": "The registry's user and password, as USER:PASSWORD.",
+    "kafka.compat.schema.registry.basic.auth.user.info": "User and password for the registry, USER:PASSWORD.",
     "kafka.compat.schema.registry.url": "The schema registry that the page asks, as http://127.0.0.1:8081.",
     "kafka.compat.transaction.version": "With 2 clients of Kafka 4 use an epoch for each transaction.",
     "kafka.compat.zookeeper.sasl.enable": "False forbids a login at ZooKeeper.",
