@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kafka_compat.control.side import ControlSide
     from kafka_compat.coordination.embedded import EmbeddedSession
     from kafka_compat.http.listener import HttpListener
+    from kafka_compat.metrics.routes import Metrics
 
 _LISTENER = "kafka.compat.http.listener"
 _CONTROL = "kafka.compat.control.enable"
@@ -45,6 +46,7 @@ class HttpSide:
             from kafka_compat.control.side import ControlSide
 
             self._control = ControlSide()
+        self._metrics: Metrics | None = None
         self._serving: asyncio.Future[None] | None = None
 
     @property
@@ -68,7 +70,8 @@ class HttpSide:
         from kafka_compat.metrics.health import Health
         from kafka_compat.metrics.routes import Metrics
 
-        routes = [*Health(brokers).routes(), *Metrics(brokers).routes()]
+        self._metrics = Metrics(brokers)
+        routes = [*Health(brokers).routes(), *self._metrics.routes()]
         if self._control is not None:
             from kafka_compat.control.api import ControlApi
 
@@ -77,6 +80,8 @@ class HttpSide:
 
     async def close(self) -> None:
         """Answer no more."""
+        if self._metrics is not None:
+            self._metrics.close()
         if self._serving is not None:
             self._serving.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -26,6 +26,7 @@ _ABOUT = {
     "kafka.compat.control.enable": "Whether tests may control the broker over HTTP (docs/testing.md).",
     "kafka.compat.frame.timeout.ms": "How long a client may take to finish a request that it began.",
     "kafka.compat.http.listener": "Where metrics and health are served, as http://127.0.0.1:8080.",
+    "kafka.compat.metrics.dialect": "By whose rules for the JMX exporter metrics have their names.",
     "kafka.compat.http.token": "What whoever asks there has to send, as a bearer token.",
     "kafka.compat.log.format": "How lines of the log are written: text, or json.",
     "kafka.compat.log.level": "From which level on loggers write: INFO,kafka_compat.cluster=DEBUG.",

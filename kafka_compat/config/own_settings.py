@@ -42,6 +42,7 @@ OWN_DEFAULTS: dict[str, str] = {
 #: `kafka.compat.http.listener`: where HTTP is served, as http://127.0.0.1:8080; nowhere where it is empty.
 #: `kafka.compat.http.token`: what whoever asks there has to send, as a bearer token; needed where other
 #: machines can ask.
+#: `kafka.compat.metrics.dialect`: by whose rules for the JMX exporter metrics have their names.
 #: `kafka.compat.control.enable`: serve the control API there, by which tests put the time forward.
 #: `kafka.compat.log.level`: from which levels on loggers write, as INFO,kafka_compat.cluster=DEBUG.
 #: `kafka.compat.log.format`: text, or json: one object for each line.
@@ -58,6 +59,7 @@ kafka.compat.frame.timeout.ms long 30000 medium read-only [1,...]
 kafka.compat.queued.max.response.bytes long {min(64 * _MIB, memory_bytes() // 16)} medium read-only
 kafka.compat.http.listener string null medium read-only
 kafka.compat.http.token password null medium read-only
+kafka.compat.metrics.dialect string jmx-exporter low read-only one-of:jmx-exporter,confluent
 kafka.compat.control.enable boolean false medium read-only
 kafka.compat.log.level string null medium read-only log-levels
 kafka.compat.log.format string text medium read-only one-of:text,json

@@ -19,7 +19,7 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
 from kafka_compat.http.guard import Guard, is_loopback
 from kafka_compat.http.openapi import document, page
-from kafka_compat.http.routes import Answer, BadCall, Call, NotNow, Page, Route, Text
+from kafka_compat.http.routes import Answer, BadCall, Call, NotNow, Page, Route, Stream
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -137,7 +137,7 @@ def _handler(web: Any, route: Route) -> Any:
         answer = await route.handle(Call(request.match_info, request.query, body))
         if isinstance(answer, Page):
             return web.Response(text=answer.html, content_type="text/html", headers=_PAGE_HEADERS)
-        if isinstance(answer, Text):
+        if isinstance(answer, Stream):
             return await _sent(web, request, answer)
         if isinstance(answer, NotNow):
             return web.json_response(answer.body, status=503)
@@ -146,15 +146,23 @@ def _handler(web: Any, route: Route) -> Any:
     return handle
 
 
-async def _sent(web: Any, request: web.Request, text: Text) -> Any:
-    """Piece by piece: a client that reads slowly does not make it lie in memory twice."""
-    response = web.StreamResponse(headers={"Content-Type": text.content_type})
-    response.content_length = sum(map(len, text.pieces))
+async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
+    """Piece by piece: a client that reads slowly does not make it lie in memory."""
+    response = web.StreamResponse(headers={"Content-Type": stream.content_type})
     # Whoever asked may have gone: there is nobody left to tell of it.
     with contextlib.suppress(ConnectionError):
         await response.prepare(request)
-        for piece in text.pieces:
-            await response.write(piece)
+        try:
+            async for piece in stream.pieces:
+                await response.write(piece)
+        except ConnectionError:
+            raise
+        except Exception:
+            # It has begun to be told, and must not look as if it were whole.
+            log.exception("%s %s failed", request.method, request.path)
+            if request.transport is not None:
+                request.transport.abort()
+            return response
         await response.write_eof()
     return response
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 
@@ -31,10 +31,10 @@ class Page(NamedTuple):
     html: str
 
 
-class Text(NamedTuple):
-    """An answer that may be long, in pieces of UTF-8."""
+class Stream(NamedTuple):
+    """An answer that may be long, in pieces of UTF-8, each made when the one before it has gone."""
 
-    pieces: Sequence[bytes]
+    pieces: AsyncIterator[bytes]
     content_type: str
     """As the header has it."""
 
@@ -46,7 +46,7 @@ class NotNow(NamedTuple):
 
 
 Answer = Any
-"""What json.dumps takes, a Page, a Text or NotNow; None for an answer without a body."""
+"""What json.dumps takes, a Page, a Stream or NotNow; None for an answer without a body."""
 
 
 class Route(NamedTuple):
