@@ -21,6 +21,7 @@ import pytest
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.batches import batch
 from tests.conformance.wire import encode
+from tests.conftest import COMPILED
 from tests.metrics.scraping import get
 from tests.support import campaign
 from tests.support.ports import free_port
@@ -30,7 +31,8 @@ from tests.transactions.programs import create_topic
 pytestmark = pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
 
 STARTS, PAIRS = 6, 4
-RATIO_MAX = 1.02
+RATIO_MAX = 1.02 if COMPILED else 1.08
+"""As Python a fetch costs 2 µs more, whatever it brings: see decision 0016."""
 IN_FLIGHT = 5
 """As clients have it."""
 TOPIC = "t"

@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.metrics import jmx_agent
+from tests.metrics.prometheus import VARIABLE, program, prometheus
 from tests.metrics.scraping import Samples, get, samples_of
 from tests.support import campaign
 from tests.support.ports import free_port
@@ -143,6 +144,30 @@ def test_what_dashboards_ask_for_is_there(dialect: str, tmp_path: Path) -> None:
     for selector in selectors():
         if selector.dialect == dialect and not OF_ZOOKEEPER.search(selector.text):
             assert selector.picks(samples) == selector.has_data, selector.text
+
+
+@pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
+def test_prometheus_finds_what_dashboards_ask_for(tmp_path: Path) -> None:
+    found = program()
+    if found is None:
+        pytest.skip(f"there is no prometheus on the PATH, and {VARIABLE} names none")
+    with (
+        our_broker(tmp_path / "1", "jmx-exporter") as (first, first_url),
+        our_broker(tmp_path / "2", "confluent") as (second, second_url),
+        work(first),
+        work(second),
+        prometheus(found, tmp_path, {"jmx-exporter": first_url, "confluent": second_url}) as server,
+    ):
+        for selector in selectors():
+            if OF_ZOOKEEPER.search(selector.text):
+                continue
+            name, _, conditions = selector.text.partition("{")
+            asked = f'{name}{{job="{selector.dialect}",{conditions or "}"}'
+            assert bool(server.ask(asked)) == selector.has_data, asked
+        topic = f'{{job="jmx-exporter",topic="{TOPIC}"}}'
+        (sample,) = server.ask(f"kafka_server_brokertopicmetrics_messagesin_total{topic}")
+        assert float(sample["value"][1]) == RECORDS
+        assert server.ask(f"sum(rate(kafka_server_brokertopicmetrics_bytesin_total{topic}[1m]))")
 
 
 @pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
