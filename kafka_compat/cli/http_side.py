@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kafka_compat.coordination.embedded import EmbeddedSession
     from kafka_compat.decoding.registry import Registry
     from kafka_compat.http.listener import HttpListener
+    from kafka_compat.metrics.routes import Metrics
     from kafka_compat.security.principal import Principal
 
 _LISTENER = "kafka.compat.http.listener"
@@ -87,6 +88,7 @@ class HttpSide:
             from kafka_compat.control.side import ControlSide
 
             self._control = ControlSide()
+        self._metrics: Metrics | None = None
         self._serving: asyncio.Future[None] | None = None
 
     @property
@@ -110,7 +112,8 @@ class HttpSide:
         from kafka_compat.metrics.health import Health
         from kafka_compat.metrics.routes import Metrics
 
-        routes = [*Health(brokers).routes(), *Metrics(brokers).routes()]
+        self._metrics = Metrics(brokers)
+        routes = [*Health(brokers).routes(), *self._metrics.routes()]
         if self._control is not None:
             from kafka_compat.control.api import ControlApi
 
@@ -127,6 +130,8 @@ class HttpSide:
 
     async def close(self) -> None:
         """Answer no more."""
+        if self._metrics is not None:
+            self._metrics.close()
         for task in (self._watching, self._serving):
             if task is not None:
                 task.cancel()

@@ -30,6 +30,7 @@ _ABOUT = {
     "kafka.compat.http.page.principal": "Who the page is to the authorizer.",
     "kafka.compat.http.page.write.enable": "Whether the page may change anything.",
     "kafka.compat.http.token": "What whoever asks at the HTTP listener has to send as a bearer token.",
+    "kafka.compat.metrics.dialect": "By whose rules for the JMX exporter metrics have their names.",
     "kafka.compat.log.format": "How lines of the log are written: text, or json.",
     "kafka.compat.log.level": "From which level on loggers write: INFO,kafka_compat.cluster=DEBUG.",
     "kafka.compat.log.slow.request.ms": "From which time on the log tells of a slow request; -1: never.",

@@ -78,6 +78,7 @@ BROKER_SETTINGS = frozenset(
         "kafka.compat.schema.registry.basic.auth.user.info",
         "kafka.compat.log.level",
         "kafka.compat.log.slow.request.ms",
+        "kafka.compat.metrics.dialect",
         "kafka.compat.queued.max.response.bytes",
         "kafka.compat.record.validation.enable",
         "kafka.compat.sasl.jaas.file",

@@ -42,6 +42,7 @@ OWN_DEFAULTS: dict[str, str] = {
 #: `kafka.compat.http.listener`: where HTTP is served, as http://127.0.0.1:8080; nowhere where it is empty.
 #: `kafka.compat.http.token`: what whoever asks there has to send, as a bearer token; needed where other
 #: machines can ask.
+#: `kafka.compat.metrics.dialect`: by whose rules for the JMX exporter metrics have their names.
 #: `kafka.compat.control.enable`: serve the control API there, by which tests put the time forward.
 #: `kafka.compat.http.page.enable`: serve the page for people there. It may do what its principal may,
 #: `kafka.compat.http.page.principal`, and changes nothing unless `kafka.compat.http.page.write.enable`.
@@ -62,6 +63,7 @@ kafka.compat.frame.timeout.ms long 30000 medium read-only [1,...]
 kafka.compat.queued.max.response.bytes long {min(64 * _MIB, memory_bytes() // 16)} medium read-only
 kafka.compat.http.listener string null medium read-only
 kafka.compat.http.token password null medium read-only
+kafka.compat.metrics.dialect string jmx-exporter low read-only one-of:jmx-exporter,confluent
 kafka.compat.control.enable boolean false medium read-only
 kafka.compat.http.page.enable boolean false medium read-only
 kafka.compat.http.page.principal string User:ANONYMOUS medium read-only

@@ -21,7 +21,7 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
 from kafka_compat.http.guard import Guard, is_loopback
 from kafka_compat.http.openapi import document, page
-from kafka_compat.http.routes import Answer, BadCall, Call, NotNow, Page, Redirect, Route, Text
+from kafka_compat.http.routes import Answer, BadCall, Call, File, NotNow, Page, Redirect, Route, Stream
 from kafka_compat.http.sessions import Sessions
 
 if TYPE_CHECKING:
@@ -159,7 +159,9 @@ class HttpListener:
                 )
             if isinstance(answer, Redirect):
                 return self._led_on(web, answer)
-            if isinstance(answer, Text):
+            if isinstance(answer, File):
+                return _whole(web, answer)
+            if isinstance(answer, Stream):
                 return await _sent(web, request, answer)
             headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
             if isinstance(answer, NotNow):
@@ -216,21 +218,34 @@ def _json_object(data: bytes) -> dict[str, Any]:
     return body
 
 
-async def _sent(web: Any, request: web.Request, text: Text) -> Any:
-    """Piece by piece: a client that reads slowly does not make it lie in memory twice."""
-    headers = {"Content-Type": text.content_type, "X-Content-Type-Options": "nosniff"}
-    if text.file_name:
-        headers["Content-Disposition"] = f'attachment; filename="{text.file_name}"'
+def _whole(web: Any, file: File) -> Any:
+    headers = {"Content-Type": file.content_type, "X-Content-Type-Options": "nosniff"}
+    if file.name:
+        headers["Content-Disposition"] = f'attachment; filename="{file.name}"'
         headers["Cache-Control"] = "no-store"
-    if text.max_age_s:
-        headers["Cache-Control"] = f"max-age={text.max_age_s}"
+    if file.max_age_s:
+        headers["Cache-Control"] = f"max-age={file.max_age_s}"
+    return web.Response(body=file.content, headers=headers)
+
+
+async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
+    """Piece by piece: a client that reads slowly does not make it lie in memory."""
+    headers = {"Content-Type": stream.content_type, "X-Content-Type-Options": "nosniff"}
     response = web.StreamResponse(headers=headers)
-    response.content_length = sum(map(len, text.pieces))
     # Whoever asked may have gone: there is nobody left to tell of it.
     with contextlib.suppress(ConnectionError):
         await response.prepare(request)
-        for piece in text.pieces:
-            await response.write(piece)
+        try:
+            async for piece in stream.pieces:
+                await response.write(piece)
+        except ConnectionError:
+            raise
+        except Exception:
+            # It has begun to be told, and must not look as if it were whole.
+            log.exception("%s %s failed", request.method, request.path)
+            if request.transport is not None:
+                request.transport.abort()
+            return response
         await response.write_eof()
     return response
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 
@@ -46,16 +46,24 @@ class Redirect(NamedTuple):
     session: str | None = None
 
 
-class Text(NamedTuple):
-    """An answer that may be long, in pieces: of UTF-8, or of whatever a file holds."""
+class File(NamedTuple):
+    """An answer that is whatever a file holds."""
 
-    pieces: Sequence[bytes]
+    content: bytes
     content_type: str
     """As the header has it."""
     max_age_s: int = 0
     """For how long a browser may keep it."""
-    file_name: str = ""
+    name: str = ""
     """Of the file that a browser puts it into, rather than showing it: letters that need no quotes."""
+
+
+class Stream(NamedTuple):
+    """An answer that may be long, in pieces of UTF-8, each made when the one before it has gone."""
+
+    pieces: AsyncIterator[bytes]
+    content_type: str
+    """As the header has it."""
 
 
 class NotNow(NamedTuple):
@@ -65,7 +73,7 @@ class NotNow(NamedTuple):
 
 
 Answer = Any
-"""What json.dumps takes, a Page, a Redirect, a Text or NotNow; None for an answer without a body."""
+"""What json.dumps takes, a Page, Redirect, File, Stream or NotNow; None for an answer without a body."""
 
 
 class Route(NamedTuple):

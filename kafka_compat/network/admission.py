@@ -45,8 +45,7 @@ class Admission:
         rates: Lazy[ConnectionRates],
         note_refusal: Callable[[str, str], None],
     ) -> None:
-        """`rates` are made when there is any. `note_refusal` hears the address of who is refused, and why.
-        """
+        """`rates` are made when there is any. `note_refusal` hears the address of who is refused, and why."""
         self.limits = limits
         self._rates = rates
         self._note_refusal = note_refusal

@@ -72,6 +72,8 @@ class Server:
         self.answer_budget = AnswerBudget(limits.answer_memory_bytes, self.loop.call_soon, self._relieve_soon)
         self.connections: set[Connection] = set()
         self.bound: dict[str, tuple[str, int]] = {}
+        self.accepted: dict[str, int] = {}
+        """How many connections came by each listener, those included that are gone."""
         self._admission: Admission
         self._doors: list[Door] = []
         self._sockets: list[tuple[Listener, socket.socket]] = []
@@ -186,6 +188,7 @@ class Server:
     def _let_in(self, listener_name: str, accepted: socket.socket, peer: Any) -> None:
         connection = Connection(self, listener_name, accepted, peer, self.entrances.get(listener_name))
         self.connections.add(connection)
+        self.accepted[listener_name] = self.accepted.get(listener_name, 0) + 1
         self._admission.enter(listener_name, connection.peer_host)
         if self._admission.has_too_many():
             self._make_room()

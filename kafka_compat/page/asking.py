@@ -55,7 +55,7 @@ async def ask_here(
         ctx.frame_is_kept = True
         try:
             async with asyncio.timeout(PATIENCE_S):
-                response = api.function(ctx, request)
+                response = api.handler(ctx, request)
                 if isinstance(response, Generator) and not isinstance(response, Coroutine):
                     response = await services.long_work.finish(response)
                 elif isinstance(response, Coroutine):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_compat.http.routes import Answer, BadCall, Call, Page, Redirect, Route, Text
+from kafka_compat.http.routes import Answer, BadCall, Call, File, Page, Redirect, Route
 from kafka_compat.lazy import Lazy
 from kafka_compat.metrics.sight import NobodyRuns, Sight
 from kafka_compat.network.strangers import Strangers
@@ -212,7 +212,7 @@ class Site:
 
     async def _style(self, call: Call) -> Answer:
         templates = await asyncio.shield(self._templates.get())
-        return Text([templates.style], "text/css; charset=utf-8", _YEAR_S)
+        return File(templates.style, "text/css; charset=utf-8", _YEAR_S)
 
     # --- who looks
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
-from kafka_compat.http.routes import Text
+from kafka_compat.http.routes import File
 from kafka_compat.page.visit import Visit
 
 Data = dict[str, Any]
@@ -55,9 +55,9 @@ class Action(NamedTuple):
 
 
 class Download(NamedTuple):
-    """Bytes that a browser puts into a file: a `Text` with the file's name."""
+    """Bytes that a browser puts into a file: a `File` with the file's name."""
 
     path: str
-    give: Callable[[Visit], Awaitable[Text]]
+    give: Callable[[Visit], Awaitable[File]]
     summary: str
     query: Mapping[str, str]

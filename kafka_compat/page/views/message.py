@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.decoding.formats import AUTO, FORMATS
-from kafka_compat.http.routes import BadCall, Text
+from kafka_compat.http.routes import BadCall, File
 from kafka_compat.page.records import source_of, told
 from kafka_compat.page.views.topic import known_topic
 from kafka_compat.search.matching import EVERY
@@ -79,7 +79,7 @@ async def see(visit: Visit) -> Data:
     }
 
 
-async def give(visit: Visit) -> Text:
+async def give(visit: Visit) -> File:
     """The whole key or value."""
     topic, partition, offset = _place(visit)
     part = visit.given("part")
@@ -90,7 +90,7 @@ async def give(visit: Visit) -> Text:
     if content is None:
         raise BadCall(f"the {part} of offset {offset} is null", _NOT_FOUND)
     # Names of topics have but letters that need no quotes.
-    return Text([content], "application/octet-stream", file_name=f"{topic.name}-{partition}-{offset}.{part}")
+    return File(content, "application/octet-stream", name=f"{topic.name}-{partition}-{offset}.{part}")
 
 
 def _place(visit: Visit) -> tuple[TopicMetadata, int, int]:
