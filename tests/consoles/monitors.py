@@ -31,7 +31,7 @@ _SMALL = (r"^(go|process|promhttp)_", r"_(duration|latency)_seconds", r"_build_i
 """What they tell of themselves."""
 _KMINION = (
     *_SMALL,
-    r"^kminion_exporter_",
+    r"^kminion_exporter_|^kminion_kafka_((requests_)?(sent|received)|(sent|received)_bytes)_total",
     # The version is guessed by the highest versions of requests, which are Kafka 4's here.
     r"^kminion_kafka_cluster_info",
 )

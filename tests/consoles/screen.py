@@ -10,7 +10,7 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -38,7 +38,6 @@ _MEANT = (r"Kaskade v",)
 
 
 def kaskade_differences(sides: Sides, folder: Path) -> list[str]:
-    pytest.importorskip("pyte", reason="pyte, a terminal, is not installed")
     found = []
     for way in _WAYS:
         show = functools.partial(_kaskade, way.split(), folder)
@@ -60,8 +59,7 @@ def screen(command: Sequence[str], keys: Sequence[str], environment: Mapping[str
 
     Frames are left out.
     """
-    import pyte
-
+    pyte = pytest.importorskip("pyte", reason="pyte, a terminal, is not installed")
     shown = pyte.Screen(_COLUMNS, _ROWS)
     stream = pyte.ByteStream(shown)
     ours, theirs = os.openpty()
@@ -76,10 +74,10 @@ def screen(command: Sequence[str], keys: Sequence[str], environment: Mapping[str
     )
     os.close(theirs)
     try:
-        _read_until_still(ours, stream)
+        _read_until_still(ours, stream.feed)
         for key in keys:
             os.write(ours, _KEYS[key])
-            _read_until_still(ours, stream)
+            _read_until_still(ours, stream.feed)
     finally:
         child.terminate()
         child.wait(20)
@@ -88,14 +86,14 @@ def screen(command: Sequence[str], keys: Sequence[str], environment: Mapping[str
     return "\n".join(line.translate(frames).strip() for line in shown.display)
 
 
-def _read_until_still(terminal: int, stream: pyte.ByteStream) -> None:
+def _read_until_still(terminal: int, draw: Callable[[bytes], None]) -> None:
     """Until nothing was drawn for a while, after something was."""
     began_s = last_s = time.monotonic()
     drew = False
     while time.monotonic() - began_s < _LATEST_S and not (drew and time.monotonic() - last_s > _STILL_S):
         if select.select([terminal], [], [], 0.1)[0]:
             try:
-                stream.feed(os.read(terminal, 1 << 16))
+                draw(os.read(terminal, 1 << 16))
             except OSError:
                 return
             drew, last_s = True, time.monotonic()

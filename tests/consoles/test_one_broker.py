@@ -15,25 +15,22 @@ from tests.consoles.monitors import (
     kminion_probe_differences,
 )
 from tests.consoles.redpanda import redpanda_console_differences
+from tests.consoles.screen import kaskade_differences
 from tests.consoles.sides import Sides
 from tests.consoles.terminal import TOOLS, terminal_differences
-from tests.consoles.world import RIGHTS
+from tests.consoles.world import SHOWN
 from tests.support import campaign
 from tests.tools.world import SETTINGS, Pair
 
 pytestmark = pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
 
-_ALIKE = {
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "queued.max.request.bytes": "500000000",
-}
-"""What the tests set for genuine Kafka alone, or has another default here."""
+_ALIKE = {"offsets.topic.replication.factor": "1", "transaction.state.log.replication.factor": "1"}
+"""What the tests set for genuine Kafka alone."""
 
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
-    pair = Pair(tmp_path_factory.mktemp("consoles"), {**SETTINGS, **RIGHTS, **_ALIKE})
+    pair = Pair(tmp_path_factory.mktemp("consoles"), {**SETTINGS, **SHOWN, **_ALIKE})
     found = Sides({side.name: (side.address, side.folder, side.tools) for side in pair.sides})
     yield found
     found.close()
@@ -59,6 +56,10 @@ def test_burrow(sides: Sides, tmp_path: Path) -> None:
 
 def test_redpanda_console(sides: Sides, tmp_path: Path) -> None:
     _none(redpanda_console_differences(sides, tmp_path))
+
+
+def test_kaskade(sides: Sides, tmp_path: Path) -> None:
+    _none(kaskade_differences(sides, tmp_path))
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -18,9 +18,10 @@ from tests.consoles.monitors import (
     kminion_differences,
 )
 from tests.consoles.redpanda import redpanda_console_differences
+from tests.consoles.screen import kaskade_differences
 from tests.consoles.sides import Sides
 from tests.consoles.terminal import TOOLS, terminal_differences
-from tests.consoles.world import RIGHTS
+from tests.consoles.world import SHOWN
 from tests.support import campaign
 from tests.tools.clusters import CLUSTER_SETTINGS, Clusters
 
@@ -40,7 +41,7 @@ def sides(request: pytest.FixtureRequest, both: tuple[Clusters, Sides]) -> Sides
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Clusters, Sides]]:
-    with running(tmp_path_factory.mktemp("consoles"), {**CLUSTER_SETTINGS, **RIGHTS}) as pair:
+    with running(tmp_path_factory.mktemp("consoles"), {**CLUSTER_SETTINGS, **SHOWN}) as pair:
         clusters = Clusters(pair)
         sides = Sides({side.name: (side.alive, side.folder, side.tools) for side in pair.sides})
         yield clusters, sides
@@ -53,6 +54,7 @@ _LOOKS: dict[str, Callable[[Sides, Path], list[str]]] = {
     **{f"kminion by {mode}": functools.partial(kminion_differences, mode=mode) for mode in KMINION_MODES},
     "burrow": burrow_differences,
     "redpanda-console": functools.partial(redpanda_console_differences, actions=False),
+    "kaskade": kaskade_differences,
     **{tool: functools.partial(terminal_differences, tool=tool, actions=False) for tool in TOOLS},
 }
 

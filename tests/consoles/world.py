@@ -21,10 +21,13 @@ from tests.support.java_tools import JavaTools
 from tests.support.process import wait_until
 from tests.tools.world import FIRST_MS, KEPT
 
-RIGHTS = {
+SHOWN = {
     "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
     "super.users": "User:ANONYMOUS",
+    # Its default is another one here.
+    "queued.max.request.bytes": "500000000",
 }
+"""Settings of the brokers that are shown."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 HOT, STATIC, DEFAULT = "hot", "static", "--entity-default"
 _ALTERED = (
