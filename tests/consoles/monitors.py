@@ -65,7 +65,8 @@ def kminion_differences(sides: Sides, folder: Path, mode: str) -> list[str]:
     """`mode`: how it comes to know of groups."""
     run = functools.partial(kminion, folder=folder, MINION_CONSUMERGROUPS_SCRAPEMODE=mode)
     with _of_both(sides, run) as urls:
-        return sides.differences(f"kminion {mode}", functools.partial(_metrics, urls), _KMINION)
+        show = functools.partial(_metrics, urls)
+        return sides.differences(f"kminion {mode}", show, _KMINION, needs=r'_lag \{.*"static".* 35(\.0)?$')
 
 
 def kminion_probe_differences(sides: Sides, folder: Path) -> list[str]:
@@ -87,6 +88,9 @@ def burrow_differences(sides: Sides, folder: Path) -> list[str]:
 
     with _of_both(sides, functools.partial(burrow, folder=folder)) as urls:
         found = []
+        for group in _GROUPS:
+            show = functools.partial(answer, urls, f"/v3/kafka/local/consumer/{group}")
+            found += sides.differences(f"burrow {group}", show, needs=r"offset = \d+$")
         for path in _BURROW:
             found += sides.differences(f"burrow {path}", functools.partial(answer, urls, path))
         return found + sides.differences("burrow /metrics", functools.partial(_metrics, urls), _SMALL)
@@ -97,4 +101,5 @@ def kafka_exporter_differences(sides: Sides, folder: Path) -> list[str]:
         return kafka_exporter(side.address, folder / f"kafka_exporter-{side.name}.log")
 
     with _of_both(sides, run) as urls:
-        return sides.differences("kafka_exporter", functools.partial(_metrics, urls), _SMALL)
+        show = functools.partial(_metrics, urls)
+        return sides.differences("kafka_exporter", show, _SMALL, needs=r'group_lag \{.*"static"')

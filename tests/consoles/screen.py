@@ -30,11 +30,12 @@ _WAYS = (
     "admin enter right right right right",
     "admin down down enter right right right",
     "consumer -t beta --earliest",
-    "consumer -t hot --earliest",
+    "consumer -t cut --earliest",
     "consumer -t ledger --earliest",
 )
 """A mode of kaskade with its options, and the keys that are pressed in it."""
-_MEANT = (r"Kaskade v",)
+_MEANT = (r"Kaskade v", r"^\[(Admin|Consumer) Mode ")
+"""Where it is, and since when; of consumers, their group."""
 
 
 def kaskade_differences(sides: Sides, folder: Path) -> list[str]:

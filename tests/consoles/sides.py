@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -50,17 +51,25 @@ class Sides:
             return {name: each.result() for name, each in begun.items()}
 
     def differences(
-        self, title: str, show: Callable[[Side], str], meant: Iterable[str] = (), *, once: bool = False
+        self,
+        title: str,
+        show: Callable[[Side], str],
+        meant: Iterable[str] = (),
+        *,
+        needs: str = "",
+        once: bool = False,
     ) -> list[str]:
         """Where what is shown differs, but for lines that match `meant`; [] where nowhere.
 
-        What differs is asked for again for SETTLE_S, unless it does something (`once`).
+        A line that matches `needs` must be among it. What differs is asked for again for SETTLE_S, unless it
+        does something (`once`).
         """
         deadline_s = time.monotonic() + (0 if once else SETTLE_S)
         while True:
             shown = self.both(lambda side: lines_of(show(side), side.names, meant))
-            assert shown[GENUINE], f"{title}: genuine Kafka shows nothing"
             found = differences(title, shown[GENUINE], shown[OURS])
+            if not any(re.search(needs, line) for line in shown[GENUINE]):
+                found = [f"{title}: genuine Kafka shows nothing like {needs!r}"]
             if not found or time.monotonic() > deadline_s:
                 return found
             time.sleep(PAUSE_S)

@@ -59,7 +59,7 @@ def _shown(commands: Mapping[str, Sequence[str]], line: str, side: Side) -> str:
     try:
         run = subprocess.run(words, input=f"{stdin}\n", capture_output=True, text=True, timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        return f"{words} does not end"
+        return "does not end"
     if run.returncode == 0 and not run.stderr:
         return run.stdout if run.stdout.strip() else "nothing"
     return f"exit code {run.returncode}\n{run.stdout}\non stderr:\n{run.stderr}"
