@@ -99,6 +99,11 @@ class Controller:
         """The topics that the controller knows, now and at any time: the view changes with them."""
         return frozenset() if self._term is None else self._term.context.assignments.keys()
 
+    @property
+    def unclean_elections(self) -> int:
+        """How many partitions got a leader that may miss records, in this term."""
+        return 0 if self._term is None else self._term.context.unclean_elections
+
     def topic_named(self, topic_id: UUID) -> str | None:
         """The name of the topic with the id, as AlterPartition asks for."""
         return None if self._term is None else self._term.context.topic_names.get(topic_id)

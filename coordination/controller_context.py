@@ -85,6 +85,8 @@ class ControllerContext:
         self.deleted_ids: set[UUID] = set()
         self.unclean_default = elected.unclean_default
         self.unclean_topics = dict(elected.unclean_topics)
+        self.unclean_elections = 0
+        """How many partitions got a leader that may miss records."""
         self.effects: list[Effect] = []
         for topic in elected.topics:
             self.add_topic(topic)

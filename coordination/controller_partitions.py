@@ -158,6 +158,7 @@ class Partitions:
             elected = choose(partition, state)
             if elected is None:
                 return None
+            context.unclean_elections += elected.unclean
             return replace(
                 state,
                 leader=elected.leader,

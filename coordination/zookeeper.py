@@ -18,6 +18,8 @@ starts without kazoo.
 
 import asyncio
 import logging
+import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -53,6 +55,7 @@ from .zookeeper_loop import Connection, LoopHandler, OnResult, translated
 
 log = logging.getLogger(__name__)
 
+TIMES_KEPT = 512
 REQUESTS_IN_FLIGHT_MAX = 100
 """kazoo wakes its thread by a byte through a socket pair, which blocks its caller when some 270 wait."""
 
@@ -121,6 +124,9 @@ class ZooKeeperMetadataStore(MetadataStore):
         self._connection = 0
         self._resumed = asyncio.Event()
         self._slots = asyncio.Semaphore(REQUESTS_IN_FLIGHT_MAX)
+        self.requests = 0
+        """How many were answered, and how long the last ones took."""
+        self.request_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)
         self._watches: set[_Watching] = set()
         self._listeners: list[StateListener] = []
         self._resuming: asyncio.Task[None] | None = None
@@ -200,10 +206,13 @@ class ZooKeeperMetadataStore(MetadataStore):
         async with self._slots:
             transaction = self._client.transaction()
             transaction.operations.extend(self._request(operation) for operation in operations)
+            asked_s = time.monotonic()
             try:
                 answers = await transaction.commit_async().future
             except kazoo_errors.KazooException as error:
                 raise translated(error, operations[0].path) from None
+            finally:
+                self._answered(asked_s)
         for index, answer in enumerate(answers):
             # ZooKeeper answers for the operations before the one that failed that they were rolled back.
             if isinstance(answer, Exception) and not isinstance(answer, kazoo_errors.RolledBackError):
@@ -272,10 +281,17 @@ class ZooKeeperMetadataStore(MetadataStore):
             else:
                 result = self._client.exists_async(full, teller)
             result.on_result = on_result
+            asked_s = time.monotonic()
             try:
                 return await result.future
             except kazoo_errors.KazooException as error:
                 raise translated(error, path) from None
+            finally:
+                self._answered(asked_s)
+
+    def _answered(self, asked_s: float) -> None:
+        self.requests += 1
+        self.request_times_ms.append((time.monotonic() - asked_s) * 1000)
 
     def _teller(self, watchings: Sequence[_Watching]) -> Callable[[WatchedEvent], None]:
         """What kazoo calls at the first event, and with another type of event when it forgets the watch."""

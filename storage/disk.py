@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from kafka_compat.storage.directory_worker import InlineWorker, Worker
 from kafka_compat.storage.errors import DiskFull, LogDirFailure, OutOfResources, RefusedForNow
@@ -19,6 +21,9 @@ SHORTAGES = _DESCRIPTORS | {errno.ENOMEM, errno.EINTR, errno.EAGAIN}
 """What it says when it is the process or the machine that lacks something, and not the disk."""
 
 
+TIMES_KEPT: Final = 512
+
+
 class Disk:
     """After the first failure nothing is written here again.
 
@@ -28,6 +33,8 @@ class Disk:
 
     __slots__ = (
         "failure",
+        "flush_times_ms",
+        "flushes",
         "log_starts_moved",
         "on_failure",
         "path",
@@ -43,6 +50,9 @@ class Disk:
         self.failure: LogDirFailure | None = None
         self.refusing: type[RefusedForNow] | None = None
         """Why the last write was refused, where that was not the disk's failure."""
+        self.flushes = 0
+        """How many logs were flushed, and how long the last ones took."""
+        self.flush_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)
         self.recovery_points_moved = True
         """Whether a log of this directory may be durable up to another offset than its checkpoint says."""
         self.log_starts_moved = True

@@ -20,6 +20,7 @@ from kafka_compat.storage.checkpoints import TopicPartition
 from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directory_worker import Done, Worker
+from kafka_compat.storage.disk import Disk
 from kafka_compat.storage.errors import (
     DiskFull,
     FolderInTheWay,
@@ -117,6 +118,11 @@ class LogDirs:
     def futures(self) -> Mapping[TopicPartition, Log]:
         """Copies that are to take the places of the logs."""
         return self.moves.futures
+
+    @property
+    def disks(self) -> list[Disk]:
+        """Of all directories."""
+        return [directory.disk for directory in self._directories.values()]
 
     @property
     def offline(self) -> set[str]:

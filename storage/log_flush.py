@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from kafka_compat.storage.log_state import LogState
 
 
@@ -22,10 +24,13 @@ def flush(log: LogState) -> None:
     if end_offset <= log.flushed_end_offset and not folder.names_changed:
         return
     names_changed, folder.names_changed = folder.names_changed, False
+    began_s = time.monotonic()
     try:
         folder.sync_segments(segments, log.flushed_end_offset)
         if names_changed:
             folder.sync_names()
+        log.disk.flushes += 1
+        log.disk.flush_times_ms.append((time.monotonic() - began_s) * 1000)
     except OSError as error:
         folder.names_changed = folder.names_changed or names_changed
         raise log.disk.fail(error, f"flush of {log.name}") from error

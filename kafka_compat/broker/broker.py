@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
-from kafka_compat.broker import access, data_folders, limits
+from kafka_compat.broker import access, counting, data_folders, limits
 from kafka_compat.broker.addresses import Addresses
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
 from kafka_compat.broker.quotas_in_force import QuotasInForce
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from kafka_compat.broker.entrances import Entrances
     from kafka_compat.coordinators.scheduler import Scheduler
+    from kafka_compat.network.request_counts import RequestCounts
     from kafka_compat.network.stages import Stages
     from kafka_compat.replication.partition import Partition
     from kafka_compat.telemetry.pushed import PushedMetrics
@@ -101,6 +102,8 @@ class Broker(Generic[M_co]):
         self._leaderships = Leaderships()
         self._running: _Running | None = None
         self._started_anew = 0
+        self.requests: RequestCounts | None = None
+        """What its requests come to; None where nobody can ask."""
         self._server: Server | None = None
         self._log_dirs: LogDirs | None = None
 
@@ -159,7 +162,8 @@ class Broker(Generic[M_co]):
         services = self.services = BrokerServices(
             foundation, made, membership, coordinators, addresses, self._tasks, self._served, self._pushed
         )
-        dispatcher = Dispatcher(services, self._stages)
+        self.requests = counting.request_counts(config)
+        dispatcher = Dispatcher(services, self._stages, self.requests)
         quotas = QuotasInForce(foundation, services, dispatcher, rates)
         foundation.configs.on_broker_config_changed.append(SlowRequests(config, dispatcher).obey)
 
@@ -183,7 +187,7 @@ class Broker(Generic[M_co]):
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         await membership.register(self._registration(addresses))
-        await server.start(dispatcher.dispatch, dispatcher.refusal)
+        await server.start(counting.dispatch(dispatcher, self.requests), dispatcher.refusal)
         limits.limit_connections(config, server, rates)
         foundation.configs.on_broker_config_changed.append(
             lambda _: limits.limit_connections(config, server, rates)
@@ -276,6 +280,7 @@ class Broker(Generic[M_co]):
             end_broker=self._end,
             entity_changes=EntityChanges(self._tasks),
             broker_security=(lambda: NONE) if entrances is None else entrances.broker_security,
+            counts=counting.partition_counts(self.config, self._leaderships),
         )
 
     async def _read_settings(self, foundation: Foundation, made: Made) -> None:

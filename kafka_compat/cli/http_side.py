@@ -17,13 +17,21 @@ if TYPE_CHECKING:
     from kafka_compat.cluster.session import ConnectStore
     from kafka_compat.control.side import ControlSide
     from kafka_compat.coordination.embedded import EmbeddedSession
+    from kafka_compat.decoding.registry import Registry
     from kafka_compat.http.listener import HttpListener
+    from kafka_compat.metrics.routes import Metrics
+    from kafka_compat.security.principal import Principal
     from kafka_compat.telemetry.pushed import PushedMetrics
 
 log = logging.getLogger(__name__)
 
 _LISTENER = "kafka.compat.http.listener"
 _CONTROL = "kafka.compat.control.enable"
+_PAGE = "kafka.compat.http.page.enable"
+_PRINCIPAL = "kafka.compat.http.page.principal"
+_WRITE = "kafka.compat.http.page.write.enable"
+_REGISTRY = "kafka.compat.schema.registry.url"
+_REGISTRY_USER = "kafka.compat.schema.registry.basic.auth.user.info"
 
 
 def http_side(config: BrokerConfig) -> HttpSide | None:
@@ -31,13 +39,37 @@ def http_side(config: BrokerConfig) -> HttpSide | None:
     if config.str(_LISTENER):
         from kafka_compat.http.listener import HttpListener
 
-        return HttpSide(HttpListener(config), controlled=config.bool(_CONTROL), pushed=_pushed(config))
-    if config.bool(_CONTROL):
-        raise StartupError(
-            f"{_CONTROL}=true needs a listener to be asked at: set {_LISTENER}=http://127.0.0.1:8080 "
-            "(port 0: any that is free)"
-        )
+        principal = page_principal(config)
+        return HttpSide(HttpListener(config), config, principal, page_registry(config), _pushed(config))
+    for setting in (_CONTROL, _PAGE):
+        if config.bool(setting):
+            raise StartupError(
+                f"{setting}=true needs a listener to be asked at: set {_LISTENER}=http://127.0.0.1:8080 "
+                "(port 0: any that is free)"
+            )
     return None
+
+
+def page_principal(config: BrokerConfig) -> Principal | None:
+    """Who the page is to the authorizer; None without a page. StartupError."""
+    if not config.bool(_PAGE):
+        return None
+    from kafka_compat.security.acls.model import parse_principal
+
+    text = config.str(_PRINCIPAL) or ""
+    try:
+        return parse_principal(text)
+    except ValueError:
+        raise StartupError(f"{_PRINCIPAL}={text}: expected a type and a name, as User:alice") from None
+
+
+def page_registry(config: BrokerConfig) -> Registry | None:
+    """The schema registry that the page asks, if there is a page and one is set. StartupError."""
+    if not (config.bool(_PAGE) and (config.str(_REGISTRY) or config.str(_REGISTRY_USER))):
+        return None
+    from kafka_compat.decoding.registry import registry_of
+
+    return registry_of(config)
 
 
 def _pushed(config: BrokerConfig) -> PushedMetrics | None:
@@ -54,16 +86,27 @@ class HttpSide:
     """The listener, and what its control API controls."""
 
     def __init__(
-        self, listener: HttpListener, *, controlled: bool, pushed: PushedMetrics | None = None
+        self,
+        listener: HttpListener,
+        config: BrokerConfig,
+        principal: Principal | None,
+        registry: Registry | None,
+        pushed: PushedMetrics | None,
     ) -> None:
-        """`pushed`: where what clients push goes."""
-        self._listener = listener
+        """`principal` is the page's, if there is to be one, and `registry` what it asks for schemas;
+        `pushed` is where what clients push goes, if they may."""
+        self._registry = registry
         self._pushed = pushed
+        self._listener = listener
+        self._principal = principal
+        self._page_may_write = config.bool(_WRITE)
         self._control: ControlSide | None = None
-        if controlled:
+        self._watching: asyncio.Future[None] | None = None
+        if config.bool(_CONTROL):
             from kafka_compat.control.side import ControlSide
 
             self._control = ControlSide()
+        self._metrics: Metrics | None = None
         self._serving: asyncio.Future[None] | None = None
 
     @property
@@ -88,17 +131,29 @@ class HttpSide:
         from kafka_compat.metrics.health import Health
         from kafka_compat.metrics.routes import Metrics
 
-        routes = [*Health(brokers).routes(), *Metrics(brokers, self._pushed).routes()]
+        self._metrics = Metrics(brokers, self._pushed)
+        routes = [*Health(brokers).routes(), *self._metrics.routes()]
         if self._control is not None:
             from kafka_compat.control.api import ControlApi
 
             routes += ControlApi(brokers, self._control).routes()
+        if self._principal is not None:
+            from kafka_compat.page.site import Site
+
+            site = Site(
+                brokers, self._listener, self._principal, self._registry, may_write=self._page_may_write
+            )
+            routes += site.routes()
+            self._watching = asyncio.ensure_future(site.watch())
         self._serving = asyncio.ensure_future(self._listener.serve(routes))
 
     async def close(self) -> None:
         """Answer no more."""
-        if self._serving is not None:
-            self._serving.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._serving
+        if self._metrics is not None:
+            self._metrics.close()
+        for task in (self._watching, self._serving):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
         await self._listener.close()

@@ -113,6 +113,11 @@ class ControllerService:
                 async with asyncio.timeout(patience_s):
                     await self._term.told()
 
+    @property
+    def unclean_elections(self) -> int:
+        """How many partitions got a leader that may miss records, in this term of this broker."""
+        return self._term.unclean_elections if self._term is not None else 0
+
     def topic_named(self, topic_id: UUID) -> str | None:
         """The topic with an id, as the controller knows it, if this broker is it."""
         return self._term.topic_named(topic_id) if self._term is not None else None

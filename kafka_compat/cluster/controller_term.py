@@ -146,6 +146,11 @@ class ControllerTerm:
         """Wait until all brokers have answered what was sent to them so far."""
         await self._channels.drained()
 
+    @property
+    def unclean_elections(self) -> int:
+        """How many partitions got a leader that may miss records, in this term."""
+        return self._machine.unclean_elections
+
     def topic_named(self, topic_id: UUID) -> str | None:
         """The topic with an id, as far as the controller knows."""
         return self._machine.topic_named(topic_id)

@@ -217,6 +217,7 @@ class ClusterMembership:
                 config.int("replication.quota.window.num"),
                 1000 * config.int("replication.quota.window.size.seconds"),
             ),
+            counts=foundation.counts,
         )
         self._fetchers = ReplicaFetchers(
             broker_id,
@@ -241,6 +242,10 @@ class ClusterMembership:
             return None
         timeout_ms = self._foundation.config.int("replica.socket.timeout.ms")
         return BrokerClient(*address, self._client_id, request_timeout_ms=timeout_ms, security=self._security)
+
+    @property
+    def unclean_elections(self) -> int:
+        return self.service.unclean_elections
 
     def controller(self) -> ControllerService:
         return self.service

@@ -8,7 +8,7 @@ here loses no other request.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from kafka_compat.cluster.peers import Peers
 from kafka_compat.errors import ErrorCode
@@ -37,6 +37,15 @@ class Bounds(NamedTuple):
     newest: int
 
 
+class Batches(NamedTuple):
+    """Whole batches, of which the last may be cut off, and (producer id, first offset) of the aborted
+    transactions in them; None where nobody asked for those.
+    """
+
+    records: bytes
+    aborted: list[tuple[int, int]] | None
+
+
 class RemotePartitions:
     """Of the brokers that `peers` reaches. All raise ConnectionError, TimeoutError and MalformedRequest."""
 
@@ -44,22 +53,34 @@ class RemotePartitions:
         self._peers = peers
 
     async def bounds(
-        self, leader_id: int, leader_epochs: Mapping[TopicPartition, int]
+        self, leader_id: int, leader_epochs: Mapping[TopicPartition, int], *, committed: bool = False
     ) -> dict[TopicPartition, Bounds]:
         """Of partitions with the epochs in which that broker leads them; without those of which it does not
-        know better.
+        know better. With `committed` they end where a transaction is open.
         """
-        oldest = await self._offsets(leader_id, leader_epochs, _EARLIEST)
-        newest = await self._offsets(leader_id, leader_epochs, _LATEST)
+        oldest = await self.offsets_at(leader_id, leader_epochs, _EARLIEST)
+        newest = await self.offsets_at(leader_id, leader_epochs, _LATEST, committed=committed)
         return {place: Bounds(oldest[place], newest[place]) for place in oldest.keys() & newest.keys()}
+
+    async def ask(self, broker_id: int, key: ApiKey, version: int, request: Any) -> Any:
+        """A broker's answer to anything else, with this broker's rights there."""
+        return await self._peers.client(broker_id).send(key, version, request)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._peers.close()
 
-    async def _offsets(
-        self, leader_id: int, leader_epochs: Mapping[TopicPartition, int], timestamp: int
+    async def offsets_at(
+        self,
+        leader_id: int,
+        leader_epochs: Mapping[TopicPartition, int],
+        timestamp: int,
+        *,
+        committed: bool = False,
     ) -> dict[TopicPartition, int]:
+        """The first offset of that time (ms) or later in each, -1 where there is none; without those of which
+        that broker does not know.
+        """
         topics: dict[str, ListOffsetsTopic] = {}
         for (topic, partition), epoch in leader_epochs.items():
             topics.setdefault(topic, ListOffsetsTopic(name=topic)).partitions.append(
@@ -67,7 +88,9 @@ class RemotePartitions:
                     partition_index=partition, current_leader_epoch=epoch, timestamp=timestamp
                 )
             )
-        request = ListOffsetsRequest(replica_id=_CONSUMER, topics=list(topics.values()))
+        request = ListOffsetsRequest(
+            replica_id=_CONSUMER, isolation_level=int(committed), topics=list(topics.values())
+        )
         answer: ListOffsetsResponse = await self._peers.client(leader_id).send(
             ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, request
         )
@@ -84,16 +107,35 @@ class RemotePartitions:
         """The batch that holds `offset`, or else the next one, at the beginning of what is returned; empty
         where there is none. None where that broker does not know, or `offset` is not in the log.
         """
+        # The first batch comes whole, however long (KIP-74).
+        found = await self.batches(leader_id, place, leader_epoch, offset, 1)
+        return None if found is None else found.records
+
+    async def batches(
+        self,
+        leader_id: int,
+        place: TopicPartition,
+        leader_epoch: int,
+        offset: int,
+        max_bytes: int,
+        *,
+        committed: bool = False,
+    ) -> Batches | None:
+        """As `batch_at`, with more batches behind it, in all about `max_bytes`. With `committed` they end
+        where a transaction is open.
+        """
         topic, partition = place
         asked = FetchPartition(
             partition=partition,
             current_leader_epoch=leader_epoch,
             fetch_offset=offset,
-            # The first batch comes whole, however long (KIP-74).
-            partition_max_bytes=1,
+            partition_max_bytes=max_bytes,
         )
         request = FetchRequest(
-            replica_id=_CONSUMER, session_epoch=-1, topics=[FetchTopic(topic=topic, partitions=[asked])]
+            replica_id=_CONSUMER,
+            session_epoch=-1,
+            isolation_level=int(committed),
+            topics=[FetchTopic(topic=topic, partitions=[asked])],
         )
         answer: FetchResponse = await self._peers.client(leader_id).send(
             ApiKey.FETCH, _FETCH_VERSION, request
@@ -101,5 +143,9 @@ class RemotePartitions:
         for of_topic in answer.responses:
             for found in of_topic.partitions:
                 if found.error_code == ErrorCode.NONE:
-                    return bytes(cast("memoryview | None", found.records) or b"")
+                    records = bytes(cast("memoryview | None", found.records) or b"")
+                    aborted = [
+                        (each.producer_id, each.first_offset) for each in found.aborted_transactions or ()
+                    ]
+                    return Batches(records, aborted if committed else None)
         return None

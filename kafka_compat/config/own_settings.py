@@ -43,7 +43,12 @@ OWN_DEFAULTS: dict[str, str] = {
 #: `kafka.compat.http.token`: what whoever asks there has to send, as a bearer token; needed where other
 #: machines can ask.
 #: `kafka.compat.client.metrics.series.max`: how many time series of what clients push are kept for /metrics.
+#: `kafka.compat.metrics.dialect`: by whose rules for the JMX exporter metrics have their names.
 #: `kafka.compat.control.enable`: serve the control API there, by which tests put the time forward.
+#: `kafka.compat.http.page.enable`: serve the page for people there. It may do what its principal may,
+#: `kafka.compat.http.page.principal`, and changes nothing unless `kafka.compat.http.page.write.enable`.
+#: `kafka.compat.schema.registry.url`: who is asked for schemas of keys and values that the page shows, as
+#: http://127.0.0.1:8081; `….basic.auth.user.info`, a user and a password as user:password, is sent to it.
 #: `kafka.compat.log.level`: from which levels on loggers write, as INFO,kafka_compat.cluster=DEBUG.
 #: `kafka.compat.log.format`: text, or json: one object for each line.
 #: `kafka.compat.log.slow.request.ms`: from which time on a request is told of as slow; -1: none is.
@@ -60,7 +65,13 @@ kafka.compat.queued.max.response.bytes long {min(64 * _MIB, memory_bytes() // 16
 kafka.compat.http.listener string null medium read-only
 kafka.compat.http.token password null medium read-only
 kafka.compat.client.metrics.series.max int 50000 low read-only [1,...]
+kafka.compat.metrics.dialect string jmx-exporter low read-only one-of:jmx-exporter,confluent
 kafka.compat.control.enable boolean false medium read-only
+kafka.compat.http.page.enable boolean false medium read-only
+kafka.compat.http.page.principal string User:ANONYMOUS medium read-only
+kafka.compat.http.page.write.enable boolean false medium read-only
+kafka.compat.schema.registry.url string null medium read-only
+kafka.compat.schema.registry.basic.auth.user.info password null medium read-only
 kafka.compat.log.level string null medium read-only log-levels
 kafka.compat.log.format string text medium read-only one-of:text,json
 kafka.compat.log.slow.request.ms long -1 low cluster-wide [-1,...]

@@ -13,6 +13,7 @@ from kafka_compat.http.routes import Answer, BadCall, Call, Route
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
+    from kafka_compat.broker.services import BrokerServices
 
 _NOT_FOUND = 404
 _CONFLICT = 409
@@ -56,7 +57,7 @@ class Forks:
 
         async def then() -> None:
             if wanted != []:
-                groups.extend(await _copy_positions(broker, source, name, wanted))
+                groups.extend(await copy_positions(broker.services, source, name, wanted))
 
         try:
             made = await membership.forks().fork(source, name, then)
@@ -81,9 +82,13 @@ def _groups(call: Call) -> list[str] | None:
     raise BadCall(f"groups={given!r}: expected true, or an array of their names")
 
 
-async def _copy_positions(broker: Broker[Any], source: str, name: str, wanted: list[str] | None) -> list[str]:
-    """The groups that have any. KafkaError."""
-    groups = broker.services.coordinators.groups.made
+async def copy_positions(
+    services: BrokerServices[Any], source: str, name: str, wanted: list[str] | None
+) -> list[str]:
+    """Give groups (None: all) the positions in the topic `name` that they have in `source`: the groups that
+    have any. KafkaError.
+    """
+    groups = services.coordinators.groups.made
     if groups is None:
         return []
     if groups.is_loading:

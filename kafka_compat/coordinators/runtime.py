@@ -26,9 +26,10 @@ Rules
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 from kafka_compat.coordinators.coordinator_log import NO_PRODUCER_ID, CoordinatorLog, is_committed
 from kafka_compat.coordinators.loader import Loader
@@ -41,6 +42,8 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.codec import MalformedRequest
 
 log = logging.getLogger(__name__)
+
+_LOAD_TIMES_KEPT: Final = 100
 
 M = TypeVar("M", bound=Machine[Any])
 R = TypeVar("R", bound=KeyedRecord)
@@ -83,6 +86,8 @@ class CoordinatorRuntime(Generic[M, R]):
         self._commit_timeout_ms = commit_timeout_ms
         self._shards: dict[int, Shard[M]] = {}
         self.is_closed = False
+        self.load_times_ms: deque[int] = deque(maxlen=_LOAD_TIMES_KEPT)
+        """How long the last shards took to load."""
 
     # Life
 
@@ -144,6 +149,7 @@ class CoordinatorRuntime(Generic[M, R]):
 
     def _loading(self, shard: Shard[M]) -> Iterator[int]:
         """All the work of loading, in small pieces, each with its size; see `run_in_steps`."""
+        began_ms = self._now_ms()
         loader = Loader()
         for batch in self._log.replay(shard.index):
             loader.feed(batch)
@@ -168,6 +174,7 @@ class CoordinatorRuntime(Generic[M, R]):
             self._run(running)
             yield 20
         shard.state = ShardState.ACTIVE
+        self.load_times_ms.append(max(self._now_ms() - began_ms, 0))
         if loader.record_count:
             log.info(
                 "%s-%d: loaded %d %ss from %d records",

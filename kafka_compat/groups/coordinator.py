@@ -23,6 +23,7 @@ from kafka_compat.groups.model import (
     GroupDescription,
     GroupOverview,
     GroupSettings,
+    GroupState,
     Join,
     JoinResult,
     LeaveResult,
@@ -43,6 +44,7 @@ from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 class GroupProgress(NamedTuple):
     """How many members a group has, and what it has committed: as it is, not as it was when it was asked."""
 
+    state: GroupState
     members: int
     committed: Mapping[TopicPartition, CommittedOffset]
 
@@ -358,7 +360,7 @@ class GroupCoordinator:
         if running is None:
             return None
         machine = running.machine
-        return GroupProgress(len(machine.roster.members), machine.offsets.committed)
+        return GroupProgress(machine.state, len(machine.roster.members), machine.offsets.committed)
 
     def delete_groups(
         self, group_ids: Iterable[str], respond: Callable[[dict[str, ErrorCode]], None]

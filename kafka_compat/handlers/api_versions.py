@@ -44,7 +44,9 @@ def api_versions(
         if not _SOFTWARE.fullmatch(name) or not _SOFTWARE.fullmatch(version):
             response.error_code = ErrorCode.INVALID_REQUEST
             return response
-        ctx.connection.software = (name, version)
+        ctx.connection.told = (ctx.client_id, name, version)
+    else:
+        ctx.connection.told = (ctx.client_id, "unknown", "unknown")
     if ctx.connection.authentication is not None:
         ctx.connection.authentication.versions_told()
     response.api_keys = [

@@ -17,7 +17,6 @@ from kafka_compat.long_work import gathered
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
-from kafka_compat.replication.delayed_fetch import DelayedFetch
 from kafka_compat.replication.fetch_session import (
     FINAL_EPOCH,
     FetchPlan,
@@ -52,7 +51,7 @@ def fetch(
         return plan
     if ctx.authorizer is not None:
         return _fetch_allowed(ctx, request, plan)
-    return DelayedFetch(ctx, request, plan).start()
+    return ctx.services.new_fetch(ctx, request, plan).start()
 
 
 def _fetch_many(ctx: RequestContext[FetchServices], request: FetchRequest) -> Steps[FetchResponse | Pending]:
@@ -73,7 +72,7 @@ def _fetch_many(ctx: RequestContext[FetchServices], request: FetchRequest) -> St
 def _fetch_allowed(
     ctx: RequestContext[FetchServices], request: FetchRequest, plan: FetchPlan
 ) -> Steps[FetchResponse | Pending]:
-    delayed = DelayedFetch(ctx, request, plan)
+    delayed = ctx.services.new_fetch(ctx, request, plan)
     if ctx.authorizer is not None:
         yield from _take_out_denied(ctx, plan, delayed.is_follower)
     answer = delayed.start()

@@ -16,6 +16,7 @@ from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.produce_refusals import (
     ATTRIBUTES_LOW_BYTE,
@@ -417,6 +418,8 @@ def _append(
         if acks == -1:
             partition.check_min_isr()
         if isinstance(ready, StorageError):
+            if broker.counts is not None:
+                broker.counts.topic(name).not_appended(code_of(ready), len(records))
             raise ready
         info = partition.append(records, broker.clock.now_ms(), ctx.api_version, validated=ready)
     except (StorageError, KafkaError) as error:

@@ -8,7 +8,7 @@ since making that many Protocols takes 3 ms.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -26,9 +26,13 @@ if TYPE_CHECKING:
     from kafka_compat.metadata.producer_ids import ProducerIds
     from kafka_compat.network.connection import Connection
     from kafka_compat.protocol.api_keys import ApiKey
+    from kafka_compat.protocol.messages.fetch import FetchRequest
     from kafka_compat.quotas.client_quotas import ClientQuotas
     from kafka_compat.quotas.enforcement import Enforcement
-    from kafka_compat.replication.fetch_session import FetchSessionCache
+    from kafka_compat.replication.counts import Counts
+    from kafka_compat.replication.delayed_fetch import DelayedFetch
+    from kafka_compat.replication.fetch_context import FetchContext
+    from kafka_compat.replication.fetch_session import FetchPlan, FetchSessionCache
     from kafka_compat.replication.flusher import Flusher
     from kafka_compat.replication.log_mover import LogMover
     from kafka_compat.replication.replica_manager import ReplicaManager
@@ -41,6 +45,8 @@ if TYPE_CHECKING:
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
+
+    NewFetch = Callable[[FetchContext, FetchRequest, FetchPlan], DelayedFetch]
 
 
 # --- the broker itself
@@ -124,6 +130,18 @@ class HasReplicas(Protocol):
 class HasFetchSessions(Protocol):
     @property
     def fetch_sessions(self) -> FetchSessionCache: ...
+
+
+class HasNewFetch(Protocol):
+    @property
+    def new_fetch(self) -> NewFetch:
+        """Makes what answers a fetch."""
+
+
+class HasCounts(Protocol):
+    @property
+    def counts(self) -> Counts | None:
+        """What partitions count; None where nobody can ask."""
 
 
 class HasLogDirs(Protocol):
@@ -244,11 +262,13 @@ class Services(
 # --- joined for handlers that are compiled: mypyc takes no class within `if TYPE_CHECKING`
 
 
-class ProduceServices(HasClock, HasConfig, HasMetadata, HasReplicas, HasVerifications, Protocol):
+class ProduceServices(HasClock, HasConfig, HasCounts, HasMetadata, HasReplicas, HasVerifications, Protocol):
     """What Produce uses."""
 
 
-class FetchServices(HasClock, HasConfig, HasFetchSessions, HasMetadata, HasQuotas, HasReplicas, Protocol):
+class FetchServices(
+    HasClock, HasConfig, HasFetchSessions, HasMetadata, HasNewFetch, HasQuotas, HasReplicas, Protocol
+):
     """What Fetch uses."""
 
 

@@ -28,25 +28,67 @@ class Guard:
         self._host = host
         self._token = token
 
-    def refusal(self, headers: Mapping[str, str], *, for_anybody: bool = False) -> Refusal | None:
-        """Why a request with these headers is not for us; None where it is. `for_anybody`: what it asks for
-        needs no token.
+    def refusal(
+        self,
+        headers: Mapping[str, str],
+        *,
+        for_anybody: bool = False,
+        for_browsers: bool = False,
+        has_session: bool = False,
+    ) -> Refusal | None:
+        """Why a request with these headers is not for us; None where it is.
+
+        `for_anybody`: what it asks for needs no token. `for_browsers`: pages of this listener may ask for it,
+        and whoever `has_session` has shown the token before.
         """
+        if for_browsers:
+            if not _is_of_same_origin(headers):
+                return Refusal(403, "pages of other sites may not ask")
+        elif self._token is None and "Origin" in headers:
+            return Refusal(403, "pages of other sites may not ask: set kafka.compat.http.token, and send it")
         if self._token is not None:
-            if for_anybody:
-                return None
-            scheme, _, given = headers.get("Authorization", "").partition(" ")
-            if scheme.lower() == "bearer" and hmac.compare_digest(given.encode(), self._token.encode()):
+            if for_anybody or (for_browsers and has_session) or self._is_shown(headers):
                 return None
             return Refusal(401, "send the header `Authorization: Bearer` with kafka.compat.http.token")
-        if "Origin" in headers:
-            return Refusal(403, "pages of other sites may not ask: set kafka.compat.http.token, and send it")
         host = _host(headers.get("Host", ""))
         if host is None or not (host == self._host or is_loopback(host)):
             return Refusal(
                 403,
                 f"the Host {host} is no name of this listener: use 127.0.0.1, or set kafka.compat.http.token",
             )
+        return None
+
+    def _is_shown(self, headers: Mapping[str, str]) -> bool:
+        scheme, _, given = headers.get("Authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and self.is_token(given)
+
+    def is_token(self, given: str) -> bool:
+        """Whether this is the token of the listener."""
+        return self._token is not None and hmac.compare_digest(given.encode(), self._token.encode())
+
+    @property
+    def asks_for_token(self) -> bool:
+        """Whether whoever asks has to have one."""
+        return self._token is not None
+
+
+def _is_of_same_origin(headers: Mapping[str, str]) -> bool:
+    """Whether a request comes from a page of this listener, from no page, or by a link that somebody
+    followed (which shows the page, and changes nothing).
+    """
+    origin = headers.get("Origin")
+    if origin is not None and _place(origin) != headers.get("Host", ""):
+        return False
+    if headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none"):
+        return True
+    return origin is None and headers.get("Sec-Fetch-Mode") == "navigate"
+
+
+def _place(origin: str) -> str | None:
+    """Its host and port, as the header Host has them; None for an origin that has none."""
+    try:
+        return urlsplit(origin).netloc or None
+    except ValueError:
         return None
 
 

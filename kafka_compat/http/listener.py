@@ -11,26 +11,26 @@ import contextlib
 import json
 import logging
 import socket
-from collections.abc import Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+import time
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
 from kafka_compat.http.guard import Guard, is_loopback
 from kafka_compat.http.openapi import document, page
-from kafka_compat.http.routes import Answer, BadCall, Call, NotNow, Page, Route, Text
+from kafka_compat.http.routes import Answer, BadCall, Call, File, NotNow, Page, Redirect, Route, Stream
+from kafka_compat.http.sessions import Sessions
 
 if TYPE_CHECKING:
     from aiohttp import web
 
 SETTING = "kafka.compat.http.listener"
 _BODY_BYTES_MAX = 1024 * 1024
-_PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
+_FORM: Final = "application/x-www-form-urlencoded"
+_FIELDS_MAX: Final = 1000
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,13 @@ class HttpListener:
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
         """Where it listens."""
-        self._guard = Guard(host, token)
+        self.guard = Guard(host, token)
+        self.sessions = Sessions(time.monotonic)
+        """Of browsers that have shown the token."""
+        # Cookies are those of a host, whatever the port.
+        self._cookie = f"kafka-compat-{self._socket.getsockname()[1]}"
+        self._routes: dict[tuple[str, str], Route] = {}
+        """By their method and path."""
         self._runner: web.AppRunner | None = None
 
     async def serve(self, routes: Sequence[Route]) -> None:
@@ -78,13 +84,14 @@ class HttpListener:
         routes = [
             *routes,
             Route("GET", "/openapi.json", as_document, "what can be asked, for tools"),
-            Route("GET", "/", as_page, "what can be asked, for people"),
+            Route("GET", "/api", as_page, "what can be asked, for people"),
         ]
-        for_anybody = {(route.method, route.path) for route in routes if route.for_anybody}
-        guarded = self._middleware(web, for_anybody)
-        application = web.Application(client_max_size=_BODY_BYTES_MAX, middlewares=[guarded])
+        if not any(route.path == "/" for route in routes):
+            routes.append(Route("GET", "/", as_page, "the same"))
+        application = web.Application(client_max_size=_BODY_BYTES_MAX, middlewares=[self._middleware(web)])
         for route in routes:
-            application.router.add_route(route.method, route.path, _handler(web, route))
+            self._routes[route.method, route.path] = route
+            application.router.add_route(route.method, route.path, self._handler(web, route))
         self._runner = web.AppRunner(application, access_log=None)
         await self._runner.setup()
         await web.SockSite(self._runner, self._socket).start()
@@ -95,11 +102,20 @@ class HttpListener:
             await self._runner.cleanup()
         self._socket.close()
 
-    def _middleware(self, web: Any, for_anybody: Set[tuple[str, str]]) -> Any:
+    def _middleware(self, web: Any) -> Any:
         async def guarded(request: web.Request, handler: Any) -> web.StreamResponse:
-            is_for_anybody = (request.method, request.path) in for_anybody
-            refusal = self._guard.refusal(request.headers, for_anybody=is_for_anybody)
+            resource = request.match_info.route.resource
+            route = None if resource is None else self._routes.get((request.method, resource.canonical))
+            refusal = self.guard.refusal(
+                request.headers,
+                for_anybody=route is not None and route.for_anybody,
+                for_browsers=route is not None and route.for_browsers,
+                has_session=self._session(request) is not None,
+            )
             if refusal is not None:
+                if refusal.status == HTTPStatus.UNAUTHORIZED and route is not None and route.login:
+                    back = quote(request.rel_url.raw_path_qs, safe="")
+                    return _redirection(web, f"{route.login}?back={back}")
                 return _problem(web, *refusal)
             try:
                 found: web.StreamResponse = await handler(request)
@@ -114,6 +130,56 @@ class HttpListener:
 
         return web.middleware(guarded)
 
+    def _session(self, request: web.Request) -> str | None:
+        """The session of who asks, if there is one."""
+        found = request.cookies.get(self._cookie)
+        return found if found is not None and self.sessions.use(found) else None
+
+    def _handler(self, web: Any, route: Route) -> Any:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            is_form = route.for_browsers and request.content_type == _FORM
+            data = await request.read()
+            body = _fields(data) if is_form else _json_object(data)
+            _check("field", body, route.body)
+            _check("parameter", request.query, route.query)
+            session = self._session(request)
+            host = request.remote or ""
+            call = Call(request.match_info, request.query, body, is_form, host, session)
+            answer = await route.handle(call)
+            if isinstance(answer, Page):
+                headers = {
+                    "Cache-Control": "no-store",
+                    "Content-Security-Policy": answer.policy,
+                    # A form of a page without a referrer would come from no origin.
+                    "Referrer-Policy": "same-origin",
+                    "X-Content-Type-Options": "nosniff",
+                }
+                return web.Response(
+                    text=answer.html, status=answer.status, content_type="text/html", headers=headers
+                )
+            if isinstance(answer, Redirect):
+                return self._led_on(web, answer)
+            if isinstance(answer, File):
+                return _whole(web, answer)
+            if isinstance(answer, Stream):
+                return await _sent(web, request, answer)
+            headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+            if isinstance(answer, NotNow):
+                return web.json_response(answer.body, status=503, headers=headers)
+            if answer is None:
+                return web.Response(status=204)
+            return web.json_response(answer, headers=headers)
+
+        return handle
+
+    def _led_on(self, web: Any, answer: Redirect) -> Any:
+        response = _redirection(web, answer.location)
+        if answer.session:
+            response.set_cookie(self._cookie, answer.session, path="/", httponly=True, samesite="Strict")
+        elif answer.session is not None:
+            response.del_cookie(self._cookie, path="/")
+        return response
+
 
 def _import_web() -> Any:
     from aiohttp import web
@@ -121,40 +187,65 @@ def _import_web() -> Any:
     return web
 
 
-def _handler(web: Any, route: Route) -> Any:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        body: Any = {}
-        data = await request.read()
-        if data:
-            try:
-                body = json.loads(data)
-            except (ValueError, RecursionError) as error:
-                raise BadCall(f"the body is no JSON: {error}") from None
-            if not isinstance(body, dict):
-                raise BadCall(f"expected a JSON object, for example {{}}, and not {str(body)[:100]}")
-        _check("field", body, route.body)
-        _check("parameter", request.query, route.query)
-        answer = await route.handle(Call(request.match_info, request.query, body))
-        if isinstance(answer, Page):
-            return web.Response(text=answer.html, content_type="text/html", headers=_PAGE_HEADERS)
-        if isinstance(answer, Text):
-            return await _sent(web, request, answer)
-        if isinstance(answer, NotNow):
-            return web.json_response(answer.body, status=503)
-        return web.Response(status=204) if answer is None else web.json_response(answer)
-
-    return handle
+def _redirection(web: Any, location: str) -> Any:
+    headers = {"Location": location, "Cache-Control": "no-store"}
+    return web.Response(status=HTTPStatus.SEE_OTHER, headers=headers)
 
 
-async def _sent(web: Any, request: web.Request, text: Text) -> Any:
-    """Piece by piece: a client that reads slowly does not make it lie in memory twice."""
-    response = web.StreamResponse(headers={"Content-Type": text.content_type})
-    response.content_length = sum(map(len, text.pieces))
+def _fields(data: bytes) -> dict[str, str]:
+    """Of a form; of those that have the same name, the last one."""
+    try:
+        # A browser sends \r\n for each line's end.
+        return {
+            name: value.replace("\r\n", "\n")
+            for name, value in parse_qsl(
+                data.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_FIELDS_MAX
+            )
+        }
+    except ValueError as error:
+        raise BadCall(f"the form cannot be read: {error}") from None
+
+
+def _json_object(data: bytes) -> dict[str, Any]:
+    if not data:
+        return {}
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BadCall(f"the body is no JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise BadCall(f"expected a JSON object, for example {{}}, and not {str(body)[:100]}")
+    return body
+
+
+def _whole(web: Any, file: File) -> Any:
+    headers = {"Content-Type": file.content_type, "X-Content-Type-Options": "nosniff"}
+    if file.name:
+        headers["Content-Disposition"] = f'attachment; filename="{file.name}"'
+        headers["Cache-Control"] = "no-store"
+    if file.max_age_s:
+        headers["Cache-Control"] = f"max-age={file.max_age_s}"
+    return web.Response(body=file.content, headers=headers)
+
+
+async def _sent(web: Any, request: web.Request, stream: Stream) -> Any:
+    """Piece by piece: a client that reads slowly does not make it lie in memory."""
+    headers = {"Content-Type": stream.content_type, "X-Content-Type-Options": "nosniff"}
+    response = web.StreamResponse(headers=headers)
     # Whoever asked may have gone: there is nobody left to tell of it.
     with contextlib.suppress(ConnectionError):
         await response.prepare(request)
-        for piece in text.pieces:
-            await response.write(piece)
+        try:
+            async for piece in stream.pieces:
+                await response.write(piece)
+        except ConnectionError:
+            raise
+        except Exception:
+            # It has begun to be told, and must not look as if it were whole.
+            log.exception("%s %s failed", request.method, request.path)
+            if request.transport is not None:
+                request.transport.abort()
+            return response
         await response.write_eof()
     return response
 

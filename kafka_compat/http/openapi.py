@@ -19,6 +19,8 @@ def document(routes: Sequence[Route], url: str) -> dict[str, Any]:
     """The description that tools read."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
+        if not route.summary:
+            continue
         operation: dict[str, Any] = {
             "summary": route.summary,
             "parameters": [
@@ -58,7 +60,7 @@ def _described(text: str) -> dict[str, Any]:
 
 def page(routes: Sequence[Route], url: str) -> str:
     """The same as a page, which needs nothing from elsewhere."""
-    rows = "\n".join(_row(route, url) for route in routes)
+    rows = "\n".join(_row(route, url) for route in routes if route.summary)
     return f"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>kafka-compat: HTTP API</title>

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 
@@ -22,19 +22,46 @@ class Call(NamedTuple):
     """The parts of its path that a route has names for."""
     query: Mapping[str, str]
     body: Mapping[str, Any]
-    """The JSON object that came with it; empty where none came."""
+    """The JSON object that came with it, or the fields of a form; empty where none came."""
+    is_form: bool = False
+    """Whether the body came from a form in a browser: all its values are texts."""
+    host: str = ""
+    """The address of who asks."""
+    session: str | None = None
+    """The session of the browser that asks, where the listener has a token (see Sessions)."""
 
 
 class Page(NamedTuple):
-    """An answer for people."""
+    """An answer for people. `policy` is its Content-Security-Policy."""
 
     html: str
+    status: int = 200
+    policy: str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 
-class Text(NamedTuple):
-    """An answer that may be long, in pieces of UTF-8."""
+class Redirect(NamedTuple):
+    """An answer that leads a browser on. `session`: which it has from now on; "" ends the one that it has."""
 
-    pieces: Sequence[bytes]
+    location: str
+    session: str | None = None
+
+
+class File(NamedTuple):
+    """An answer that is whatever a file holds."""
+
+    content: bytes
+    content_type: str
+    """As the header has it."""
+    max_age_s: int = 0
+    """For how long a browser may keep it."""
+    name: str = ""
+    """Of the file that a browser puts it into, rather than showing it: letters that need no quotes."""
+
+
+class Stream(NamedTuple):
+    """An answer that may be long, in pieces of UTF-8, each made when the one before it has gone."""
+
+    pieces: AsyncIterator[bytes]
     content_type: str
     """As the header has it."""
 
@@ -46,7 +73,7 @@ class NotNow(NamedTuple):
 
 
 Answer = Any
-"""What json.dumps takes, a Page, a Text or NotNow; None for an answer without a body."""
+"""What json.dumps takes, a Page, Redirect, File, Stream or NotNow; None for an answer without a body."""
 
 
 class Route(NamedTuple):
@@ -56,13 +83,17 @@ class Route(NamedTuple):
     path: str
     handle: Callable[[Call], Awaitable[Answer]]
     summary: str
-    """One line, for people."""
+    """One line, for people. Empty: it is not among what can be asked."""
     body: Mapping[str, str] = {}
     """The fields of its JSON object: each with its type and meaning, as `integer: milliseconds, above 0`."""
     query: Mapping[str, str] = {}
     """The parameters of its query, likewise."""
     for_anybody: bool = False
     """Answered without the token, too: it tells nothing that is worth one."""
+    for_browsers: bool = False
+    """Pages of the listener itself may ask: a session stands for the token, and forms are read."""
+    login: str | None = None
+    """Where a browser that has neither token nor session is led."""
 
 
 def natural(text: str, name: str) -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kafka_compat.metadata.config_manager import ConfigManager
     from kafka_compat.metadata.producer_ids import ProducerIds
     from kafka_compat.metadata.topic_overrides import TopicOverrides
+    from kafka_compat.replication.counts import Counts
     from kafka_compat.replication.flusher import Flusher
     from kafka_compat.replication.leaderships import Leaderships
     from kafka_compat.replication.listeners import CallSoon
@@ -70,6 +71,8 @@ class Foundation:
     entity_changes: EntityChanges
     broker_security: Callable[[], BrokerSecurity]
     """How it dials other brokers. Raises StartupError for settings that cannot be."""
+    counts: Counts | None
+    """What its partitions count, where somebody may ask for metrics."""
 
 
 class Made(NamedTuple):

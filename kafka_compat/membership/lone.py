@@ -83,6 +83,7 @@ class LoneMembership:
             foundation.flusher,
             foundation.call_soon,
             monotonic_ms=foundation.clock.monotonic_ms,
+            counts=foundation.counts,
         )
         malformed = MalformedNodes()
         settings = TopicSettings(store, foundation.topic_overrides, metadata, replicas, malformed)
@@ -120,6 +121,11 @@ class LoneMembership:
 
     async def await_metadata(self) -> None:
         """It is known since the registration."""
+
+    @property
+    def unclean_elections(self) -> int:
+        """There is nobody else to lead."""
+        return 0
 
     def controller(self) -> Controller:
         from kafka_compat.membership.lone_controller import LoneController

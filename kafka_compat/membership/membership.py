@@ -56,6 +56,10 @@ class Membership(Protocol):
     async def await_metadata(self) -> None:
         """Wait for a while until this broker knows its cluster."""
 
+    @property
+    def unclean_elections(self) -> int:
+        """How many partitions got a leader that may miss records, as far as this broker decided it."""
+
     def controller(self) -> Controller:
         """The cluster's controller, as far as this broker is it."""
 

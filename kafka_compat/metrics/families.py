@@ -4,7 +4,7 @@ labels and helps, and a few of our own beside them.
 
 from __future__ import annotations
 
-from kafka_compat.metrics.text import Gauge
+from kafka_compat.metrics.text import Family
 
 
 class Families:
@@ -12,7 +12,7 @@ class Families:
 
     def __init__(self, *, by_partition: bool) -> None:
         """`by_partition=False`: without those that have a sample for each partition."""
-        self._all: list[Gauge] = []
+        self._all: list[Family] = []
         each, new = by_partition, self._new
         self.brokers = new("kafka_brokers", "Number of Brokers in the Kafka Cluster.")
         self.broker_info = new("kafka_broker_info", "Information about the Kafka Broker.")
@@ -85,11 +85,11 @@ class Families:
             "Age of the oldest record that a ConsumerGroup has not committed",
         )
 
-    def _new(self, name: str, help_text: str, written: bool = True) -> Gauge:
-        gauge = Gauge(name, help_text, written=written)
-        self._all.append(gauge)
-        return gauge
+    def _new(self, name: str, help_text: str, written: bool = True) -> Family:
+        family = Family(name, help_text, written=written)
+        self._all.append(family)
+        return family
 
     def pieces(self) -> list[bytes]:
         """All of them as text."""
-        return [piece for gauge in self._all for piece in gauge.pieces()]
+        return [piece for family in self._all for piece in family.pieces()]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_compat.membership.lone import LoneMembership
 
@@ -11,13 +11,51 @@ if TYPE_CHECKING:
     from kafka_compat.broker import Broker
     from kafka_compat.broker.services import BrokerServices
     from kafka_compat.cluster.remote_partitions import RemotePartitions
+    from kafka_compat.coordination.zookeeper import ZooKeeperMetadataStore
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.metadata.cache import BrokerMetadata, PartitionMetadata
+    from kafka_compat.network.request_counts import RequestCounts
+    from kafka_compat.network.server import Server
+    from kafka_compat.replication.counts import Counts
     from kafka_compat.replication.partition import Partition
+    from kafka_compat.storage.disk import Disk
 
 
 class NobodyRuns(Exception):
     """No broker of this process serves now."""
+
+
+class Counted(NamedTuple):
+    """A broker of this process, with what it has counted."""
+
+    services: BrokerServices[Any]
+    server: Server
+    requests: RequestCounts
+    partitions: Counts
+
+    @property
+    def served(self) -> Iterable[int]:
+        """The keys of the APIs that it serves."""
+        return self.services.served
+
+
+def counted(brokers: Sequence[Broker[Any]]) -> list[Counted]:
+    """Those that run and count."""
+    return [
+        Counted(each.services, each.server, each.requests, each.services.counts)
+        for each in brokers
+        if each.is_running and each.requests is not None and each.services.counts is not None
+    ]
+
+
+def zookeeper_of(services: BrokerServices[Any]) -> ZooKeeperMetadataStore | None:
+    """A broker's session of the day with a ZooKeeper; None where its metadata are elsewhere."""
+    if not services.config.str("zookeeper.connect"):
+        return None
+    from kafka_compat.coordination.zookeeper import ZooKeeperMetadataStore
+
+    session = getattr(services.store, "session", None)
+    return session if isinstance(session, ZooKeeperMetadataStore) else None
 
 
 class Sight:
@@ -25,14 +63,13 @@ class Sight:
 
     def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
         """Raises NobodyRuns."""
-        self._services: list[BrokerServices[Any]] = [each.services for each in brokers if each.is_running]
-        if not self._services:
+        self.services: list[BrokerServices[Any]] = [each.services for each in brokers if each.is_running]
+        if not self.services:
             raise NobodyRuns
-        first = self._services[0]
+        self.counted = counted(brokers)
+        first = self.services[0]
         # Whoever is the controller knows it first.
-        known = next(
-            (each for each in self._services if each.metadata.controller_id == each.broker_id), first
-        )
+        known = next((each for each in self.services if each.metadata.controller_id == each.broker_id), first)
         self.metadata = known.metadata
         self.long_work = first.long_work
         self.now_ms = first.clock.now_ms
@@ -45,19 +82,31 @@ class Sight:
 
     def remote_partitions(self) -> RemotePartitions | None:
         """What leaders in other processes tell of their partitions; None for a broker that is alone."""
-        membership = self._services[0].membership
+        membership = self.services[0].membership
         return None if isinstance(membership, LoneMembership) else membership.remote_partitions()
+
+    def disks(self) -> Iterator[Disk]:
+        """The log directories of this process that are not offline, and where others were."""
+        for services in self.services:
+            yield from services.log_dirs.disks
+
+    def zookeepers(self) -> Iterator[ZooKeeperMetadataStore]:
+        """The sessions of this process with a ZooKeeper."""
+        for services in self.services:
+            found = zookeeper_of(services)
+            if found is not None:
+                yield found
 
     def coordinators(self) -> Iterator[GroupCoordinator]:
         """Those of groups, of this process."""
-        for services in self._services:
+        for services in self.services:
             groups = services.coordinators.groups.made
             if groups is not None:
                 yield groups
 
     def led(self, topic: str, known: PartitionMetadata) -> Partition | None:
         """A partition at its leader; None where that is no broker of this process."""
-        here = (services.replicas.get(topic, known.partition) for services in self._services)
+        here = (services.replicas.get(topic, known.partition) for services in self.services)
         # A broker that was cut off may not have heard yet that another one leads by now.
         leading = [
             held
@@ -65,6 +114,15 @@ class Sight:
             if held is not None and held.is_leader and held.leader_epoch >= known.leader_epoch
         ]
         return max(leading, key=lambda held: held.leader_epoch, default=None)
+
+    def held(self, topic: str, known: PartitionMetadata) -> Partition | None:
+        """A partition as a broker of this process holds it, its leader first; None where none does."""
+        found = None
+        for services in self.services:
+            held = services.replicas.get(topic, known.partition)
+            if held is not None and (found is None or (held.is_leader and not found.is_leader)):
+                found = held
+        return found
 
 
 def newest_offset(led: Partition | None) -> int | None:

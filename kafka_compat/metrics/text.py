@@ -1,4 +1,4 @@
-"""Prometheus's text format, version 0.0.4, of gauges. Pure.
+"""Prometheus's text format, version 0.0.4. Pure.
 
 Written here, and not by prometheus-client, because of the many samples: docs/design/decisions/0015 has
 the figures.
@@ -18,15 +18,17 @@ def escaped(value: str) -> str:
     return value.translate(_ESCAPES)
 
 
-class Gauge:
-    """A family of samples, written as they come. `written=False`: of this scrape nobody wants it."""
+class Family:
+    """A family of samples, written as they come. `kind` is its type, as the format has it. `written=False`:
+    of this scrape nobody wants it.
+    """
 
     __slots__ = ("_lines", "_name", "_pieces", "_written")
 
-    def __init__(self, name: str, help_text: str, *, written: bool = True) -> None:
+    def __init__(self, name: str, help_text: str, kind: str = "gauge", *, written: bool = True) -> None:
         self._name = name
         self._written = written
-        self._lines = [f"# HELP {name} {help_text}\n# TYPE {name} gauge\n"]
+        self._lines = [f"# HELP {name} {help_text}\n# TYPE {name} {kind}\n"]
         self._pieces: list[bytes] = []
 
     def add(self, labels: str, value: float) -> None:

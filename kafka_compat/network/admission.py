@@ -38,10 +38,17 @@ _MAPPED = "::ffff:"
 class Admission:
     """The connections of a server, counted."""
 
-    def __init__(self, limits: Limits, listeners: Sequence[str], rates: Lazy[ConnectionRates]) -> None:
-        """`rates` are made when there is any."""
+    def __init__(
+        self,
+        limits: Limits,
+        listeners: Sequence[str],
+        rates: Lazy[ConnectionRates],
+        note_refusal: Callable[[str, str], None],
+    ) -> None:
+        """`rates` are made when there is any. `note_refusal` hears the address of who is refused, and why."""
         self.limits = limits
         self._rates = rates
+        self._note_refusal = note_refusal
         self.total = 0
         self._several = len(listeners) > 1
         self._per_ip: Counter[str] = Counter()
@@ -86,6 +93,7 @@ class Admission:
         if self._per_ip[host] < per_ip_max:
             return True
         log.info("refusing a connection from %s: max.connections.per.ip=%d is reached", host, per_ip_max)
+        self._note_refusal(host, f"max.connections.per.ip={per_ip_max} is reached")
         return False
 
     def enter(self, listener: str, host: str) -> None:

@@ -40,7 +40,6 @@ class Api:
         "_frame_starts",
         "answer_late",
         "first_flexible_version",
-        "function",
         "handler",
         "has_short_header",
         "has_slices",
@@ -64,8 +63,6 @@ class Api:
         self.min_version = min_version
         self.max_version = max_version
         self.handler = handler.function
-        self.function = handler.function
-        """The handler, or what stands before it (stages.py)."""
         self.first_flexible_version: int = flexible_from(key)
         """From which version on the headers of requests have tagged fields."""
         self.has_short_header = key is ApiKey.CONTROLLED_SHUTDOWN

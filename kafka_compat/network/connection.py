@@ -21,13 +21,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import sys
 from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.network.framing import FIRST_BYTES, FrameReader, InvalidFrame
 from kafka_compat.network.host import Entrance, Host
-from kafka_compat.network.output import Output, Part, Slot
+from kafka_compat.network.output import SENDFILE_BYTES_MIN, Output, Part, Slot
 from kafka_compat.network.tls import TlsSocket, Wire
 from kafka_compat.network.turns import TURN_S
 from kafka_compat.protocol.pending import Parked
@@ -67,7 +68,7 @@ class Connection:
         self.last_active_s = monotonic()
         self.frame_started_s = 0.0
         self.closed = False
-        self.software: tuple[str, str] = ("unknown", "unknown")
+        self.told: tuple[str | None, str, str] = (None, "unknown", "unknown")  # id, software, version
         self.parked: set[Parked] = set()
         """Requests that are told when the connection has ended; each takes itself out when it is answered."""
         self.in_line = False
@@ -88,12 +89,12 @@ class Connection:
         accepted.setblocking(False)
         self._socket: Wire = accepted
         self._tls: TlsSocket | None = None
-        use_sendfile = server.use_sendfile
         if entrance is not None:
             tls = entrance.enter(self, accepted)
             if tls is not None:
                 self._socket = self._tls = tls
-                use_sendfile = False
+        use_sendfile = server.use_sendfile and self._tls is None
+        self.sendfile_bytes_min = SENDFILE_BYTES_MIN if use_sendfile else sys.maxsize
         self._output = Output(
             server.loop, self._socket, server.answer_budget, use_sendfile, self.go_on, self._broke
         )

@@ -24,7 +24,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kafka_compat.error_mapping import told_as
-from kafka_compat.network.api import SIZE_BYTES, Api
+from kafka_compat.network.api import SIZE_BYTES, Api, LateAnswer
 from kafka_compat.network.codec_thread import ELEMENTS_ON_LOOP_MAX, CodecThread
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import SPARE_BYTES_MAX
@@ -60,19 +60,33 @@ class Serving(HasLongWork, Protocol):
         """The APIs that are answered, with their first and last version."""
 
 
+class Observed(Protocol):
+    """Who counts what all requests come to."""
+
+    def new_api(self, key: ApiKey, min_version: int, max_version: int, answer_late: LateAnswer) -> Api:
+        """An API whose answers are counted."""
+
+    def timed(self, served: Served) -> None:
+        """Told of requests that came by `dispatch_timed`."""
+
+
 class Dispatcher:
     """Routes frames of one broker. `dispatch` is what the server calls.
 
     `services` is what handlers find at `ctx.services`; each says by its type what it needs of it.
     """
 
-    def __init__(self, services: Serving, stages: Stages | None = None) -> None:
+    def __init__(
+        self, services: Serving, stages: Stages | None = None, observed: Observed | None = None
+    ) -> None:
         """`stages` are what requests go through beside their handlers, if anything."""
         self._services = services
         self._stages = stages
+        self._observed = observed
         self._accounts: list[Account] = []
         if stages is not None and stages.account is not None:
             self._accounts.append(stages.account)
+        self._timing = self._with_times()
         self._apis: dict[int, Api] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._codec_thread = CodecThread()
@@ -84,9 +98,8 @@ class Dispatcher:
             if versions is None:
                 return None
             low, high = versions
-            api = self._apis[key] = Api(ApiKey(key), low, high, self._answer_late)
-            if self._stages is not None:
-                api.function = self._stages.guarded(api.handler)
+            new_api = Api if self._observed is None else self._observed.new_api
+            api = self._apis[key] = new_api(ApiKey(key), low, high, self._answer_late)
         return api
 
     def set_quota(self, quota: Quota | None, sent: Sent | None = None) -> None:
@@ -113,20 +126,40 @@ class Dispatcher:
 
     def _set_stages(self, stages: Stages) -> None:
         self._stages = stages if stages.any else None
-        for api in self._apis.values():
-            api.function = api.handler if self._stages is None else self._stages.guarded(api.handler)
+        self._timing = self._with_times()
+
+    def _with_times(self) -> Stages | None:
+        """The stages of requests that the observer wants to know the times of."""
+        if self._observed is None:
+            return None
+        stages, times = self._stages or Stages(), self._observed.timed
+        account = times if stages.account is None else partial(_all_count, (stages.account, times))
+        return Stages(stages.quota, account, stages.sent, stages.faults)
 
     def dispatch(self, connection: Connection, frame: memoryview) -> bool:
         """Serve one frame; False when the connection must be closed."""
         try:
-            return self._dispatch(connection, frame)
-        except MalformedRequest as error:
-            log.info("closing the connection from %s: %s", connection.peer_host, error)
-        except Exception:
-            log.exception("closing the connection from %s: a request failed", connection.peer_host)
+            return self._dispatch(connection, frame, self._stages)
+        except Exception as error:
+            return self._failed(connection, error)
+
+    def dispatch_timed(self, connection: Connection, frame: memoryview) -> bool:
+        """The same for a request whose times the observer is told."""
+        try:
+            return self._dispatch(connection, frame, self._timing)
+        except Exception as error:
+            return self._failed(connection, error)
+
+    def _failed(self, connection: Connection, error: Exception) -> bool:
+        host = connection.peer_host
+        if isinstance(error, MalformedRequest):
+            log.info("closing the connection from %s: %s", host, error)
+            connection.server.note_refusal(host, f"it sent what is no request: {error}")
+        else:
+            log.error("closing the connection from %s: a request failed", host, exc_info=error)
         return False
 
-    def _dispatch(self, connection: Connection, frame: memoryview) -> bool:
+    def _dispatch(self, connection: Connection, frame: memoryview, stages: Stages | None) -> bool:
         if len(frame) < HEADER_BYTES:
             raise MalformedRequest(f"a header of {len(frame)} bytes")
         key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
@@ -142,18 +175,21 @@ class Dispatcher:
         if version > 0 or not api.has_short_header:
             is_flexible = version >= api.first_flexible_version
             client_id, position = decode_client_id(frame, HEADER_BYTES, client_id_length, is_flexible)
-        if self._stages is None:
+        if stages is None:
             ctx = RequestContext(self._services, connection, api, version, correlation_id, client_id)
+            function = api.handler
         else:
-            ctx = StagedContext(self._services, connection, api, version, correlation_id, client_id)
-            ctx.begin(len(frame))
+            staged = StagedContext(self._services, connection, api, version, correlation_id, client_id)
+            staged.begin(len(frame), stages)
+            ctx = staged
+            function = stages.guarded(api.handler)
         try:
             request, _ = codec.decode_at(api.request_class, version, frame, position, ELEMENTS_ON_LOOP_MAX)
         except TooLong:
             self._start_serial(ctx, self._serve_long(ctx, _kept(frame), position))
             return True
         try:
-            response = api.function(ctx, request)
+            response = function(ctx, request)
             is_usual = type(response) is api.response_class
             if not is_usual and response is not PENDING and _is_steps(response):
                 response = self._services.long_work.run(response)
@@ -163,7 +199,7 @@ class Dispatcher:
             if response is None:
                 return False
             is_usual = True
-        if is_usual and self._stages is None:
+        if is_usual and stages is None:
             # What `_answer` does where there are no stages, without the call.
             try:
                 parts = api.encode(version, correlation_id, response)
@@ -208,7 +244,7 @@ class Dispatcher:
 
     def _answer(self, ctx: RequestContext[Any], response: Any) -> None:
         """Answer the request that is being dispatched."""
-        if self._stages is not None:
+        if isinstance(ctx, StagedContext):
             if self._is_withheld(ctx, None, response):
                 return
             self._apply_quota(ctx, response)
@@ -221,11 +257,10 @@ class Dispatcher:
             self._encode_long(ctx, ctx.connection.take_slot(), response)
             return
         ctx.connection.respond(parts)
-        if self._stages is not None:
-            self._account(ctx, response, parts)
+        self._account(ctx, response, parts)
 
     def _answer_late(self, ctx: RequestContext[Any], slot: Slot, response: Any) -> None:
-        if self._stages is not None:
+        if isinstance(ctx, StagedContext):
             if self._is_withheld(ctx, slot, response):
                 return
             self._apply_quota(ctx, response)
@@ -237,7 +272,7 @@ class Dispatcher:
                 self._encode_long(ctx, slot, response)
                 return
         ctx.connection.complete(slot, parts)
-        if self._stages is not None:
+        if isinstance(ctx, StagedContext):
             self._account(ctx, response, parts)
 
     def _encode_long(self, ctx: RequestContext[Any], slot: Slot, response: Any) -> None:
@@ -255,9 +290,9 @@ class Dispatcher:
         work = self._codec_thread.run(ctx._api.encode_long, ctx.api_version, ctx.correlation_id, response)
         work.add_done_callback(encoded)
 
-    def _is_withheld(self, ctx: RequestContext[Any], slot: Slot | None, response: Any) -> bool:
+    def _is_withheld(self, ctx: StagedContext[Any], slot: Slot | None, response: Any) -> bool:
         """Whether a fault keeps this answer back, for a while or for good."""
-        if not isinstance(ctx, StagedContext) or ctx.fault is None:
+        if ctx.fault is None:
             return False
         fault, ctx.fault = ctx.fault, None
         if fault.amend is not None and response is not None:
@@ -289,24 +324,23 @@ class Dispatcher:
             asyncio.get_running_loop().call_soon(ctx.connection.close)
         self._account(ctx, response, [sent])
 
-    def _apply_quota(self, ctx: RequestContext[Any], response: Any) -> None:
-        if isinstance(ctx, StagedContext) and self._stages is not None:
-            throttle_time_ms = self._stages.ready(ctx, response)
-            if throttle_time_ms:
-                ctx.connection.mute(throttle_time_ms / 1000)
+    def _apply_quota(self, ctx: StagedContext[Any], response: Any) -> None:
+        throttle_time_ms = ctx.stages.ready(ctx, response)
+        if throttle_time_ms:
+            ctx.connection.mute(throttle_time_ms / 1000)
 
     def _account(self, ctx: RequestContext[Any], response: Any, parts: list[Part] | None) -> None:
-        if isinstance(ctx, StagedContext) and self._stages is not None:
+        if isinstance(ctx, StagedContext):
             response_bytes = codec.parts_size_bytes(parts) - SIZE_BYTES if parts else 0
-            self._stages.answered(ctx, response, response_bytes)
+            ctx.stages.answered(ctx, response, response_bytes)
 
     def _unsupported_api_versions(
         self, connection: Connection, api: Api, correlation_id: int, size_bytes: int
     ) -> bool:
         # KIP-511: a version we do not know is answered in version 0, so that the client can choose again.
         ctx: StagedContext[Any] = StagedContext(self._services, connection, api, 0, correlation_id, None)
-        ctx.begin(size_bytes)
-        self._answer(ctx, api.function(ctx, None))
+        ctx.begin(size_bytes, self._stages or Stages())
+        self._answer(ctx, api.handler(ctx, None))
         return True
 
     # --- requests that take their time, and let those behind them on the connection wait
@@ -329,6 +363,7 @@ class Dispatcher:
             raise
         except MalformedRequest as error:
             log.info("closing the connection from %s: %s", connection.peer_host, error)
+            connection.server.note_refusal(connection.peer_host, f"it sent what is no request: {error}")
             connection.abort()
         except Exception:
             log.exception("closing the connection from %s: a request failed", connection.peer_host)
@@ -358,7 +393,8 @@ class Dispatcher:
             budget.change(-len(frame))
         ctx.frame_is_kept = True
         try:
-            response = api.function(ctx, request)
+            function = ctx.stages.guarded(api.handler) if isinstance(ctx, StagedContext) else api.handler
+            response = function(ctx, request)
             if _is_steps(response):
                 response = await self._services.long_work.finish(response)
             elif isinstance(response, Coroutine):

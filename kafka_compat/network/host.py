@@ -37,6 +37,9 @@ class Host(Protocol):
     def refused(self, connection: Connection, reason: str) -> None:
         """Say in the log why a client was not let in."""
 
+    def note_refusal(self, host: str, reason: str) -> None:
+        """Keep for those who look why somebody at this address was refused something."""
+
     def forget(self, connection: Connection) -> None: ...
 
 

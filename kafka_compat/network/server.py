@@ -19,7 +19,8 @@ from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import SCRATCH_BYTES, InvalidFrame
 from kafka_compat.network.host import Entrance
 from kafka_compat.network.limits import Limits
-from kafka_compat.network.strangers import Strangers
+from kafka_compat.network.refusals import Refusals
+from kafka_compat.network.strangers import Strangers, describe
 from kafka_compat.network.turns import Turns
 
 if TYPE_CHECKING:
@@ -71,12 +72,16 @@ class Server:
         self.answer_budget = AnswerBudget(limits.answer_memory_bytes, self.loop.call_soon, self._relieve_soon)
         self.connections: set[Connection] = set()
         self.bound: dict[str, tuple[str, int]] = {}
+        self.accepted: dict[str, int] = {}
+        """How many connections came by each listener, those included that are gone."""
         self._admission: Admission
         self._doors: list[Door] = []
         self._sockets: list[tuple[Listener, socket.socket]] = []
         self._acceptors: list[Acceptor] = []
         self.descriptors = Descriptors(self.loop)
         self._strangers = Strangers()
+        self.refusals: Refusals | None = None
+        """Who was refused, and why; None: nobody wants to look."""
         self._reaper: asyncio.TimerHandle | None = None
         self._to_reap: Iterator[Connection] = iter(())
         self._relief: asyncio.TimerHandle | None = None
@@ -133,7 +138,7 @@ class Server:
         """
         self.dispatch = dispatch
         self.refusal = refusal
-        self._admission = Admission(self.limits, list(self.bound), self._rates)
+        self._admission = Admission(self.limits, list(self.bound), self._rates, self.note_refusal)
         for listener, listening in self._sockets:
             door = Door(self.loop, listener.name, self._admission, self._let_in)
             acceptor = Acceptor(self.loop, listening, self.descriptors, door.knock)
@@ -183,6 +188,7 @@ class Server:
     def _let_in(self, listener_name: str, accepted: socket.socket, peer: Any) -> None:
         connection = Connection(self, listener_name, accepted, peer, self.entrances.get(listener_name))
         self.connections.add(connection)
+        self.accepted[listener_name] = self.accepted.get(listener_name, 0) + 1
         self._admission.enter(listener_name, connection.peer_host)
         if self._admission.has_too_many():
             self._make_room()
@@ -197,6 +203,7 @@ class Server:
         if others:
             idlest = min(others, key=lambda one: one.active_s)
             log.info("closing the connection from %s: brokers need its slot", idlest.peer_host)
+            self.note_refusal(idlest.peer_host, "its slot was needed by brokers (max.connections)")
             idlest.abort()
 
     def forget(self, connection: Connection) -> None:
@@ -214,12 +221,20 @@ class Server:
     def complain(self, host: str, error: InvalidFrame) -> None:
         """Say in the log what a peer sent that is no request."""
         self._strangers.complain(host, error, self.limits.request_max_bytes, monotonic())
+        if self.refusals is not None:
+            self.refusals.note(host, describe(error, self.limits.request_max_bytes))
 
     def refused(self, connection: Connection, reason: str) -> None:
         """Say in the log why a client was not let in."""
         host = connection.peer_host
         text = f"Refused a client from {host} on the listener {connection.listener_name}: {reason}"
         self._strangers.tell(host, text, monotonic())
+        self.note_refusal(host, f"not let in on the listener {connection.listener_name}: {reason}")
+
+    def note_refusal(self, host: str, reason: str) -> None:
+        """Keep for those who look why somebody at this address was refused something."""
+        if self.refusals is not None:
+            self.refusals.note(host, reason)
 
     def _reap(self) -> None:
         now_s = monotonic()
@@ -232,12 +247,18 @@ class Server:
             quiet_s = now_s - connection.active_s
             if connection.frame_is_late(now_s, deadline_s):
                 log.info("closing the connection from %s: a frame stayed unfinished", connection.peer_host)
+                self.note_refusal(
+                    connection.peer_host, "a request stayed unfinished (kafka.compat.frame.timeout.ms)"
+                )
                 connection.abort()
             elif memory_is_short and connection.holds_up(now_s, STALLED_S):
                 log.info(
                     "closing the connection from %s: it holds memory that others wait for "
                     "(queued.max.request.bytes)",
                     connection.peer_host,
+                )
+                self.note_refusal(
+                    connection.peer_host, "it held memory that others waited for (queued.max.request.bytes)"
                 )
                 connection.abort()
             elif quiet_s > idle_max_s and connection.idle:

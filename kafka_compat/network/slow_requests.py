@@ -55,6 +55,8 @@ class SlowRequests:
             self._dispatcher.remove_account(self._look)
 
     def _look(self, served: Served) -> None:
+        if self._threshold_ms == OFF:
+            return  # of a request that came before
         took_ms = int((served.answered_s - served.began_s) * 1000)
         if took_ms < self._threshold_ms or served.api_key in _WAIT_FOR_OTHERS:
             return

@@ -1,7 +1,8 @@
 """What a request goes through beside its handler: faults → handle → quota → account.
 
 Each stage is a function that a broker may have or not; where it has none of them, requests go to their
-handlers as they are. Nothing here decides anything by itself.
+handlers as they are. A request keeps to those that there were when it came. Nothing here decides anything by
+itself.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class Served(NamedTuple):
 class Stages:
     """Those that a broker has."""
 
-    __slots__ = ("account", "faults", "quota", "sent")
+    __slots__ = ("_guarded", "account", "faults", "quota", "sent")
 
     def __init__(
         self,
@@ -109,6 +110,7 @@ class Stages:
         self.account = account
         self.sent = sent
         self.faults = faults
+        self._guarded: dict[Callable[..., Any], Callable[..., Any]] = {}
 
     @property
     def any(self) -> bool:
@@ -116,13 +118,16 @@ class Stages:
         return self.quota is not None or self.account is not None or self.faults is not None
 
     def guarded(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A handler whose request is kept for the stages after it."""
+        """A handler whose request, with a StagedContext, is kept for the stages after it."""
+        found = self._guarded.get(function)
+        if found is None:
+            found = self._guarded[function] = self._guard(function)
+        return found
+
+    def _guard(self, function: Callable[..., Any]) -> Callable[..., Any]:
         handled = function if self.quota is None else self._timed(function)
 
-        def handle(ctx: RequestContext[Any], request: Any) -> Any:
-            if not isinstance(ctx, StagedContext):
-                # A long request that came before there was a quota.
-                return function(ctx, request)
+        def handle(ctx: StagedContext[Any], request: Any) -> Any:
             ctx.request = request
             if self.faults is not None:
                 fault = ctx.fault = self.faults(ctx, request)
@@ -130,7 +135,9 @@ class Stages:
                     raise fault.error
                 if fault is not None and fault.is_dropped:
                     return None
-            return handled(ctx, request)
+            response = handled(ctx, request)
+            ctx.local_s = time.perf_counter()
+            return response
 
         return handle
 
@@ -181,21 +188,28 @@ class StagedContext(RequestContext[Services]):
         "_busy_since_s",
         "began_s",
         "fault",
+        "local_s",
+        "queued_s",
         "ready_s",
         "request",
         "request_bytes",
+        "stages",
         "throttle_time_ms",
     )
 
-    def begin(self, request_bytes: int) -> None:
+    def begin(self, request_bytes: int, stages: Stages) -> None:
         """`request_bytes` is the size of its frame, without the four bytes before it."""
+        self.stages = stages
         self.request: Any = None
         self.fault: Fault | None = None
         """What is still to come of it."""
         self.request_bytes = request_bytes
         self.throttle_time_ms = 0
-        self.began_s = self.ready_s = self._busy_since_s = time.perf_counter()
+        self.began_s = self.ready_s = self.local_s = self._busy_since_s = time.perf_counter()
+        """When it began to be served, when its response was ready, and when its handler had returned."""
         self._busy_s = 0.0
+        self.queued_s = max(time.monotonic() - self.connection.last_active_s, 0.0)
+        """For how long it lay here before it began to be served."""
 
     @property
     def busy_s(self) -> float:

@@ -47,6 +47,11 @@ class Turns:
         self._first_in_a_row = 0
         self._scheduled = False
 
+    @property
+    def waiting(self) -> int:
+        """How many connections are in line."""
+        return len(self._first) + len(self._others)
+
     def begin(self, now_s: float) -> bool:
         """Begin a new slice after `ends_s`; False while there is a line, or if this iteration had its
         slice."""

@@ -49,6 +49,10 @@ class FetchConnection(Protocol):
     def parked(self) -> set[Parked]:
         """The requests that hear of its end."""
 
+    @property
+    def sendfile_bytes_min(self) -> int:
+        """From how many bytes on slices of files do not pass through this process on their way."""
+
 
 class FetchContext(Protocol):
     """A request's context, as kafka_compat.network.request has it."""

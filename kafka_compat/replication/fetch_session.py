@@ -133,10 +133,17 @@ class FetchSessionCache:
     def __init__(self, slots: int, eviction_ms: int) -> None:
         self.slots = slots
         self.eviction_ms = eviction_ms
+        self.evictions = 0
+        """Sessions that were given up for new ones."""
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions there are in all sessions."""
+        return sum(len(session.targets) for session in self._sessions.values())
 
     def plan(
         self,
@@ -201,6 +208,7 @@ class FetchSessionCache:
             if oldest is None or now_ms - oldest.last_used_ms < self.eviction_ms:
                 return None
             del self._sessions[oldest.session_id]
+            self.evictions += 1
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
             session_id = random.randrange(1, 2**31)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode
@@ -21,6 +21,10 @@ from kafka_compat.replication.replication_quota import ReplicationQuotas
 from kafka_compat.storage.directory_worker import Done
 from kafka_compat.storage.errors import FolderInTheWay, LogDirFailure, RefusedForNow, StorageError
 from kafka_compat.storage.log_dirs import LogDirs
+
+if TYPE_CHECKING:
+    from kafka_compat.replication.counts import Counts
+    from kafka_compat.storage.log import Log
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +54,11 @@ class ReplicaManager:
         proposer: IsrProposer | None = None,
         lag_time_max_ms: int = DEFAULT_LAG_TIME_MAX_MS,
         quotas: ReplicationQuotas | None = None,
+        counts: Counts | None = None,
     ) -> None:
-        """`proposer` and `quotas` are None for a broker that is alone; `monotonic_ms` never jumps."""
+        """`proposer` and `quotas` are None for a broker that is alone; `monotonic_ms` never jumps. `counts`:
+        where partitions are to count what they take in.
+        """
         self.fetching: Fetching | None = None
         """None as long as no partition follows another broker."""
         self.quotas = quotas if quotas is not None else ReplicationQuotas(local_id)
@@ -63,6 +70,7 @@ class ReplicaManager:
         self._monotonic_ms = monotonic_ms
         self._proposer = proposer
         self._lag_time_max_ms = lag_time_max_ms
+        self._counts = counts
         self._high_watermarks: dict[tuple[str, int], int] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._moved: set[Partition] = set()
@@ -75,6 +83,11 @@ class ReplicaManager:
 
     def __len__(self) -> int:
         return len(self._partitions)
+
+    @property
+    def offline_count(self) -> int:
+        """How many partitions are not held here because of their disks."""
+        return len(self._offline)
 
     def of_topics(self, names: Iterable[str]) -> Iterator[Partition]:
         """The partitions of these topics that are held here."""
@@ -219,18 +232,36 @@ class ReplicaManager:
         self._refusals.pop(key, None)
         if log.topic_id is None:
             log.assign_topic_id(topic_id)
-        held = self._partitions[key] = Partition(
+        held = self._partitions[key] = self._new_partition(log, self._high_watermarks.pop(key, 0))
+        return held
+
+    def _new_partition(self, log: Log, high_watermark: int) -> Partition:
+        if self._counts is None:
+            return Partition(
+                log,
+                self.local_id,
+                self._flusher,
+                self._call_soon,
+                monotonic_ms=self._monotonic_ms,
+                proposer=self._proposer,
+                lag_time_max_ms=self._lag_time_max_ms,
+                high_watermark=high_watermark,
+                moved=self._moved,
+            )
+        from kafka_compat.replication.counted_partition import CountedPartition
+
+        return CountedPartition(
             log,
             self.local_id,
             self._flusher,
             self._call_soon,
+            counts=self._counts,
             monotonic_ms=self._monotonic_ms,
             proposer=self._proposer,
             lag_time_max_ms=self._lag_time_max_ms,
-            high_watermark=self._high_watermarks.pop(key, 0),
+            high_watermark=high_watermark,
             moved=self._moved,
         )
-        return held
 
     def _let_go(self, held: Partition, code: ErrorCode) -> None:
         if self.fetching is not None:

@@ -8,7 +8,7 @@ Callbacks are called exactly once, also when the shard or the broker goes away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -98,6 +98,11 @@ class TransactionCoordinator:
     def unload(self, index: int) -> None:
         """This broker no longer leads a shard."""
         self._runtime.unload(index)
+
+    @property
+    def load_times_ms(self) -> Sequence[int]:
+        """How long the last shards took to load."""
+        return self._runtime.load_times_ms
 
     # Requests of producers
 

@@ -57,3 +57,47 @@ def test_what_is_for_anybody_needs_no_token_and_yet_no_page_may() -> None:
 def test_what_is_loopback() -> None:
     assert all(map(is_loopback, ["localhost", "127.0.0.1", "127.1.2.3", "::1"]))
     assert not any(map(is_loopback, ["0.0.0.0", "::", "10.0.0.1", "example.com", ""]))
+
+
+@pytest.mark.parametrize("guard", [OPEN, CLOSED])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://example.com"},
+        {"Origin": "http://127.0.0.1:8081"},
+        {"Origin": "null"},
+        {"Origin": "http://[::1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"},
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Origin": "https://example.com"},
+    ],
+)
+def test_what_browsers_may_ask_is_not_for_other_sites(guard: Guard, headers: dict[str, str]) -> None:
+    given = {"Host": "127.0.0.1:8080", **headers}
+    refusal = guard.refusal(given, for_anybody=True, for_browsers=True, has_session=True)
+    assert refusal is not None and refusal.status == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Origin": "http://127.0.0.1:8080", "Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"},
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
+    ],
+)
+def test_the_page_itself_may_ask(headers: dict[str, str]) -> None:
+    given = {"Host": "127.0.0.1:8080", **headers}
+    assert OPEN.refusal(given, for_browsers=True) is None
+    assert CLOSED.refusal(given, for_browsers=True, has_session=True) is None
+    without = CLOSED.refusal(given, for_browsers=True)
+    assert without is not None and without.status == 401
+    # A session is not the token.
+    elsewhere = CLOSED.refusal(given, has_session=True)
+    assert elsewhere is not None and elsewhere.status == 401
+
+
+def test_a_name_that_means_this_machine_is_none_of_it() -> None:
+    refusal = OPEN.refusal({"Host": "rebound.example", "Origin": "http://rebound.example"}, for_browsers=True)
+    assert refusal is not None and refusal.status == 403

@@ -120,7 +120,7 @@ async def answering(
     for key, function in handlers.items():
         api = dispatcher.api(key)
         assert api is not None
-        api.function = function
+        api.handler = function
     limits = GENEROUS._replace(request_max_bytes=100_000_000)
     async with serving(dispatcher.dispatch, limits) as (_, port):
         with Connection(f"127.0.0.1:{port}") as connection:
@@ -244,7 +244,7 @@ async def test_the_frame_of_a_long_request_counts_until_it_is_decoded(
     dispatcher = Dispatcher(SimpleNamespace(served=SERVED))
     api = dispatcher.api(key)
     assert api is not None
-    api.function = lambda *_: response
+    api.handler = lambda *_: response
     async with serving(dispatcher.dispatch, GENEROUS) as (server, port):
         budget = server.request_budget
         with Connection(f"127.0.0.1:{port}") as connection:

@@ -41,7 +41,7 @@ async def staged(stages: Stages | None, **handlers: Callable[..., Any]) -> Async
     for name, function in handlers.items():
         api = dispatcher.api(ApiKey[name.upper()])
         assert api is not None
-        api.function = function if stages is None else stages.guarded(function)
+        api.handler = function
     async with serving(dispatcher.dispatch) as (_, port):
         with Connection(f"127.0.0.1:{port}", timeout_s=10) as connection:
             yield connection

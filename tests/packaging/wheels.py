@@ -44,7 +44,8 @@ def sources() -> set[str]:
     """The modules of the project and the texts beside them, where they are when installed."""
     rooms = {Path("kafka_compat", room): PROJECT / room for room in ("storage", "coordination")}
     package = PROJECT / "kafka_compat"
-    found = {path.relative_to(PROJECT) for kind in ("*.py", "tools/**/*.txt") for path in package.rglob(kind)}
+    kinds = ("*.py", "tools/**/*.txt", "page/templates/*")
+    found = {path.relative_to(PROJECT) for kind in kinds for path in package.rglob(kind)}
     for inside, folder in rooms.items():
         found |= {inside / path.relative_to(folder) for path in folder.rglob("*.py")}
     return {path.as_posix() for path in found}

@@ -36,6 +36,7 @@ from kafka_compat.protocol.messages.fetch import FetchResponse
 from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from kafka_compat.protocol.messages.stop_replica import StopReplicaRequest
 from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest
+from kafka_compat.replication.delayed_fetch import DelayedFetch
 from kafka_compat.replication.fetch_session import FetchSessionCache
 from kafka_compat.replication.follower import Follower, FollowerSettings
 from kafka_compat.replication.follower_requests import LIST_OFFSETS_VERSION
@@ -109,6 +110,7 @@ class Broker:
         self.replicas.restore_high_watermarks(report.high_watermarks)
         self.replicas.fetching = Fetching(self)
         self.fetch_sessions = FetchSessionCache(10, 1_000_000)
+        self.new_fetch = DelayedFetch
         self.authorizer = None
         self.quotas = None
         self.fence = Fence(lambda: self.broker_epoch)

@@ -203,12 +203,12 @@ def _log_dirs(server: Server) -> str:
 class Pair:
     """Both sides, asked the same."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str] = SETTINGS) -> None:
         servers: dict[str, Server] = {}
         for name, kind in (("ours", KafkaCompatBroker), ("genuine", GenuineKafka)):
             folder = directory / name
             log_dirs = ",".join(str(folder / f"disk-{number}") for number in (1, 2))
-            servers[name] = kind(folder, {**SETTINGS, "log.dirs": log_dirs})
+            servers[name] = kind(folder, {**settings, "log.dirs": log_dirs})
             servers[name].launch()
         for server in servers.values():
             server.wait_ready(120)

@@ -1,7 +1,7 @@
-"""What is asked of an issuer of tokens over HTTP, in a thread and with an end to it.
+"""What is asked of an issuer of tokens, or of another service, over HTTP: in a thread and with an end to it.
 
 Only http and https, and a redirect only within the scheme, as in Java. However slowly the other side sends,
-an exchange ends after `TIMEOUT_S`; its answer has `ANSWER_BYTES_MAX` at most.
+an exchange ends after `TIMEOUT_S`, or as soon as was asked; its answer has `ANSWER_BYTES_MAX` at most.
 """
 
 from __future__ import annotations
@@ -75,14 +75,20 @@ def _tls(options: Mapping[str, str]) -> ssl.SSLContext:
     return ssl.create_default_context(cadata=b"".join(one.public_bytes(Encoding.DER) for one in trusted))
 
 
-async def ask(where: Place, *, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> bytes:
+async def ask(
+    where: Place,
+    *,
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> bytes:
     """What a GET brings, or with a body a POST. Raises Unreachable."""
-    asked = _Exchange(where, body, headers or {})
+    asked = _Exchange(where, body, headers or {}, timeout_s)
     try:
-        async with asyncio.timeout(TIMEOUT_S):
+        async with asyncio.timeout(timeout_s):
             return await in_thread(asked.run)
     except TimeoutError:
-        raise Unreachable(f"no whole answer within {TIMEOUT_S:.0f} s") from None
+        raise Unreachable(f"no whole answer within {timeout_s:.0f} s") from None
     finally:
         asked.abort()
 
@@ -90,7 +96,10 @@ async def ask(where: Place, *, body: bytes | None = None, headers: Mapping[str, 
 class _Exchange:
     """One question; `abort`, from another thread, ends it."""
 
-    def __init__(self, where: Place, body: bytes | None, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, where: Place, body: bytes | None, headers: Mapping[str, str], timeout_s: float
+    ) -> None:
+        self._timeout_s = timeout_s
         self._where = where
         self._body = body
         self._headers = {"Accept": "application/json", "Cache-Control": "no-cache", **headers}
@@ -123,9 +132,9 @@ class _Exchange:
         assert parts.hostname is not None
         tls = self._where.tls
         connection = (
-            http.client.HTTPConnection(parts.hostname, parts.port, timeout=TIMEOUT_S)
+            http.client.HTTPConnection(parts.hostname, parts.port, timeout=self._timeout_s)
             if tls is None
-            else http.client.HTTPSConnection(parts.hostname, parts.port, timeout=TIMEOUT_S, context=tls)
+            else http.client.HTTPSConnection(parts.hostname, parts.port, timeout=self._timeout_s, context=tls)
         )
         try:
             connection.connect()

@@ -1,0 +1,50 @@
+"""What a broker counts where somebody may ask for its metrics, which is where it has an HTTP listener. Others
+load and do nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafka_compat.config import BrokerConfig
+    from kafka_compat.network.connection import Connection
+    from kafka_compat.network.dispatch import Dispatcher
+    from kafka_compat.network.request_counts import RequestCounts
+    from kafka_compat.replication.counts import Counts
+    from kafka_compat.replication.leaderships import Leaderships
+
+
+def _is_wanted(config: BrokerConfig) -> bool:
+    return bool(config.str("kafka.compat.http.listener"))
+
+
+def partition_counts(config: BrokerConfig, leaderships: Leaderships) -> Counts | None:
+    """For its partitions and fetches."""
+    if not _is_wanted(config):
+        return None
+    from kafka_compat.replication.counts import Counts
+
+    counts = Counts()
+    leaderships.on_deleted.append(counts.forget)
+    return counts
+
+
+def request_counts(config: BrokerConfig) -> RequestCounts | None:
+    """For its dispatcher."""
+    if not _is_wanted(config):
+        return None
+    from kafka_compat.network.request_counts import RequestCounts
+
+    return RequestCounts()
+
+
+def dispatch(
+    dispatcher: Dispatcher, requests: RequestCounts | None
+) -> Callable[[Connection, memoryview], bool]:
+    """What serves a frame."""
+    if requests is None:
+        return dispatcher.dispatch
+    requests.stand_before(dispatcher)
+    return requests.dispatch

@@ -1,0 +1,160 @@
+"""Which format a key or a value is shown in, and what it says in it. Pure."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final, NamedTuple, Protocol
+
+from kafka_compat.decoding.json_text import json_of
+from kafka_compat.decoding.plain import NUMBERS, NotSo, hex_of, is_readable, number_of, text_of
+from kafka_compat.decoding.wire_format import framed
+
+AUTO: Final = "auto"
+SCHEMA: Final = "schema"
+FORMATS: Final = (AUTO, "text", "json", "hex", "base64", *NUMBERS, SCHEMA)
+"""What can be asked for."""
+
+
+class Schema(Protocol):
+    """What a registry says of an id."""
+
+    @property
+    def kind(self) -> str:
+        """As `Decoded.format` names it."""
+
+    def read(self, content: bytes) -> str:
+        """What a value says, which stands behind its start. Raises NotSo."""
+
+
+Schemas = Mapping[int, Schema | str]
+"""By id; in the place of one that cannot be had, the reason."""
+
+
+class Decoded(NamedTuple):
+    """A key or a value as it is shown."""
+
+    format: str
+    """The format that it turned out to be in: one of FORMATS but `auto` and `schema`, or `null`, `empty`,
+    `avro`, `protobuf`, `json-schema`."""
+    text: str | None
+    """None for null."""
+    size_bytes: int
+    """Of the whole; -1 for null."""
+    schema_id: int | None = None
+    problem: str | None = None
+    """Why it is not in the format that was asked for, or that its first bytes promise."""
+    is_cut: bool = False
+    """Whether `text` is of the beginning alone."""
+
+
+NULL: Final = Decoded("null", None, -1)
+JSON_SCHEMA: Final = "json-schema"
+
+
+class JsonSchema:
+    """Values are JSON; what they should look like is for those who write them."""
+
+    kind = JSON_SCHEMA
+
+    def read(self, content: bytes) -> str:
+        return _json(content)
+
+
+def schema_ids(contents: Iterable[bytes | None]) -> set[int]:
+    """Those that keys and values may have been written with."""
+    starts = (framed(content) for content in contents if content is not None)
+    return {start.schema_id for start in starts if start is not None}
+
+
+def decoded(content: bytes | None, asked: str, schemas: Schemas, *, size_bytes: int | None = None) -> Decoded:
+    """`content` in the format that was asked for, one of FORMATS, or in one in which it can be read.
+    `size_bytes` is that of the whole, where `content` is its beginning.
+    """
+    if content is None:
+        return NULL
+    size = len(content) if size_bytes is None else size_bytes
+    is_cut = size > len(content)
+    if not content:
+        return Decoded("empty", "", 0)
+    problem: str | None = None
+    if asked in (AUTO, SCHEMA):
+        found = _by_schema(content, schemas, size, is_cut)
+        if found is not None and found.problem is None:
+            return found
+        if asked == SCHEMA:
+            no_start = "it does not begin as values of a schema registry do: 0, and a schema's id"
+            problem = no_start if found is None else found.problem
+        elif found is not None:
+            problem = found.problem
+    else:
+        try:
+            return Decoded(asked, _PLAIN[asked](content), size, is_cut=is_cut)
+        except NotSo as error:
+            problem = str(error)
+    guess, text = _guessed(content, is_cut)
+    if asked == AUTO and guess in NUMBERS:
+        # Any number of eight bytes may look as if it had a schema.
+        problem = None
+    return Decoded(guess, text, size, None, problem, is_cut)
+
+
+def _by_schema(content: bytes, schemas: Schemas, size: int, is_cut: bool) -> Decoded | None:
+    """None where nothing says that it has a schema."""
+    start = framed(content)
+    if start is None or start.schema_id not in schemas:
+        return None
+    schema = schemas[start.schema_id]
+    if isinstance(schema, str):
+        return Decoded("", None, size, start.schema_id, schema)
+    if is_cut:
+        long = f"with {size:,} bytes it is too long to be decoded in a list: look at this record alone"
+        return Decoded("", None, size, start.schema_id, long)
+    try:
+        return Decoded(schema.kind, schema.read(start.content), size, start.schema_id)
+    except NotSo as error:
+        return Decoded("", None, size, start.schema_id, str(error))
+
+
+def _guessed(content: bytes, is_cut: bool) -> tuple[str, str]:
+    """(format, text) of what is probably meant."""
+    try:
+        # The last character of what was cut may be cut itself.
+        text = _beginning_of(content) if is_cut else text_of(content)
+    except (NotSo, UnicodeDecodeError):
+        text = None
+    if text is not None and is_readable(text):
+        if not is_cut and text.lstrip()[:1] in ("{", "["):
+            try:
+                return "json", json_of(text)
+            except NotSo:
+                pass
+        return "text", text
+    # Kafka's serializers of whole numbers; those of floating ones cannot be told from others.
+    for kind in ("integer", "long"):
+        if len(content) == NUMBERS[kind].size:
+            return kind, number_of(content, kind)
+    return "hex", hex_of(content)
+
+
+def _beginning_of(content: bytes) -> str:
+    return codecs.getincrementaldecoder("utf-8")().decode(content)
+
+
+def _json(content: bytes) -> str:
+    return json_of(text_of(content))
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+_PLAIN: Final[dict[str, Callable[[bytes], str]]] = {
+    "text": text_of,
+    "json": _json,
+    "hex": hex_of,
+    "base64": _base64,
+    **{kind: partial(number_of, kind=kind) for kind in NUMBERS},
+}

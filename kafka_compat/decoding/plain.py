@@ -1,0 +1,114 @@
+"""Bytes that say all of themselves: text, hexadecimal, base64, and numbers as Kafka's serializers write them;
+both ways. Pure.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from typing import Final
+
+NUMBERS: Final = {
+    "short": struct.Struct(">h"),
+    "integer": struct.Struct(">i"),
+    "long": struct.Struct(">q"),
+    "float": struct.Struct(">f"),
+    "double": struct.Struct(">d"),
+}
+"""By the names of Kafka's serializers."""
+FORMATS: Final = ("text", "hex", "base64", *NUMBERS)
+"""What text can be made bytes by."""
+
+_SHOWN_AS_THEY_ARE: Final = "\n\r\t"
+
+
+class NotSo(ValueError):
+    """Bytes, or a text, that are not of a format; the text says why."""
+
+
+def text_of(content: bytes) -> str:
+    """UTF-8. Raises NotSo."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise NotSo(f"no UTF-8: byte {content[error.start]:#04x} at {error.start}") from None
+
+
+def is_readable(text: str) -> bool:
+    """Whether there are no characters in it but those that people write."""
+    return text.isprintable() or all(each.isprintable() or each in _SHOWN_AS_THEY_ARE for each in text)
+
+
+def number_of(content: bytes, kind: str) -> str:
+    """Raises NotSo."""
+    packed = NUMBERS[kind]
+    if len(content) != packed.size:
+        raise NotSo(f"{len(content)} bytes, and a {kind} has {packed.size}")
+    (value,) = packed.unpack(content)
+    return str(value)
+
+
+def hex_of(content: bytes) -> str:
+    """Two digits for a byte, with a blank between bytes."""
+    return content.hex(" ")
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    """`text` with what would not be seen, or would change how its neighbours are seen (controls, marks of
+    direction), as \\xNN or \\uNNNN; with `lines` line ends and tabs stay.
+    """
+    if text.isprintable():
+        return text
+    return text.translate(_WITH_LINES if lines else _IN_ONE_LINE)
+
+
+class _Visible(dict[int, str]):
+    """For `str.translate`: what each character is shown as, found out when it is first met."""
+
+    def __init__(self, kept: str) -> None:
+        super().__init__({ord(each): each for each in kept})
+
+    def __missing__(self, number: int) -> str:
+        character = chr(number)
+        shown = character if character.isprintable() else _escaped(number)
+        if len(self) < _REMEMBERED:
+            self[number] = shown
+        return shown
+
+
+def _escaped(number: int) -> str:
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+_REMEMBERED: Final = 10_000
+_IN_ONE_LINE: Final = _Visible("")
+_WITH_LINES: Final = _Visible(_SHOWN_AS_THEY_ARE)
+
+
+def bytes_of(text: str, form: str) -> bytes:
+    """What `text` stands for in one of FORMATS. Raises NotSo."""
+    if form == "text":
+        try:
+            return text.encode()
+        except UnicodeEncodeError:
+            raise NotSo("there is half a character in it") from None
+    if form == "hex":
+        try:
+            return bytes.fromhex(text)
+        except ValueError:
+            raise NotSo(f"{text[:40]!r} are no hexadecimal digits, as 00ff or 00 ff") from None
+    if form == "base64":
+        try:
+            return base64.b64decode("".join(text.split()), validate=True)
+        except binascii.Error:
+            raise NotSo(f"{text[:40]!r} is no base64") from None
+    packed = NUMBERS.get(form)
+    if packed is None:
+        raise NotSo(f"{form!r} is no format; there are {', '.join(FORMATS)}")
+    try:
+        return packed.pack(float(text) if form in ("float", "double") else int(text))
+    except (ValueError, OverflowError, struct.error):
+        raise NotSo(f"{text[:40]!r} is no {form} ({packed.size} bytes)") from None

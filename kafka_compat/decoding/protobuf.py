@@ -1,0 +1,96 @@
+"""Values of Protobuf, by the official package. Pure, but for its import."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import importlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kafka_compat.decoding.plain import NotSo
+from kafka_compat.decoding.wire_format import message_indexes
+
+_NAME: Final = "kafka_compat/the_schema.proto"
+_OWN: Final = "google/protobuf/"
+"""Where the files lie that come with Protobuf itself: a registry does not have them."""
+
+
+class ProtobufSchema:
+    """Reads values that were written with it."""
+
+    kind = "protobuf"
+
+    def __init__(self, serialized: str, references: Mapping[str, str] | None = None) -> None:
+        """A FileDescriptorProto in base64, as are the `references` that it imports, by the names under which
+        files import them, each behind those that it imports itself. Raises NotSo where this is none.
+        """
+        try:
+            from google.protobuf import descriptor_pb2, descriptor_pool
+        except ImportError:
+            raise NotSo("Protobuf needs the package protobuf: install kafka-compat[schemas]") from None
+        self._pool = descriptor_pool.DescriptorPool()
+        self._own: set[str] = set()
+        try:
+            for name, content in (*(references or {}).items(), (_NAME, serialized)):
+                file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(content, validate=True))
+                file.name = name
+                for imported in file.dependency:
+                    self._add_own(imported)
+                self._pool.Add(file)
+            self._file = self._pool.FindFileByName(_NAME)
+            # In the order of the file, which descriptors do not keep.
+            self._messages = [each.name for each in file.message_type]
+        except (binascii.Error, UnicodeError):
+            raise NotSo("the registry does not give it as a serialized descriptor") from None
+        except Exception as error:
+            raise NotSo(f"no Protobuf file: {type(error).__name__}: {error}") from None
+
+    def _add_own(self, name: str) -> None:
+        """A file of Protobuf's own."""
+        if not name.startswith(_OWN) or name in self._own:
+            return
+        from google.protobuf import descriptor_pb2
+
+        stem = name.removeprefix(_OWN).removesuffix(".proto")
+        if not stem.isidentifier():
+            return
+        module = importlib.import_module(f"google.protobuf.{stem}_pb2")
+        file = descriptor_pb2.FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb)
+        self._own.add(name)
+        for imported in file.dependency:
+            self._add_own(imported)
+        self._pool.Add(file)
+
+    def read(self, content: bytes) -> str:
+        """As Protobuf's JSON, with the names of the file. Raises NotSo."""
+        from google.protobuf import json_format, message_factory, text_format
+
+        indexes, content = message_indexes(content)
+        described = self._described(indexes)
+        try:
+            message = message_factory.GetMessageClass(described).FromString(content)
+        except Exception as error:
+            raise NotSo(f"no {described.full_name}: {type(error).__name__}: {error}") from None
+        try:
+            shown: str = json_format.MessageToJson(
+                message, preserving_proto_field_name=True, ensure_ascii=False, descriptor_pool=self._pool
+            )
+        except Exception:
+            # JSON has no form for some, as an Any of a message that nobody here knows.
+            shown = text_format.MessageToString(message, as_utf8=True)
+        return shown
+
+    def _described(self, indexes: Any) -> Any:
+        first, *rest = indexes
+        try:
+            if first < 0:
+                raise IndexError
+            found = self._file.message_types_by_name[self._messages[first]]
+            for index in rest:
+                if index < 0:
+                    raise IndexError
+                found = found.nested_types[index]
+        except IndexError:
+            raise NotSo(f"its Protobuf file has no message {'.'.join(map(str, indexes))}") from None
+        return found

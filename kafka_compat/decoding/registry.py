@@ -1,0 +1,166 @@
+"""A schema registry, asked as Confluent's is: whoever shows values waits for it `PATIENCE_S` at most.
+
+What it says of an id holds for good, and is remembered. Where it says nothing of use, the reason stands in
+the schema's place; it is asked again of that id, or at all where it could not be reached, after
+`AGAIN_AFTER_S`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+from collections.abc import Callable, Collection
+from typing import Any, Final
+from urllib.parse import quote
+
+from kafka_compat.config import BrokerConfig
+from kafka_compat.decoding.avro import AvroSchema
+from kafka_compat.decoding.formats import JsonSchema, Schema
+from kafka_compat.decoding.plain import NotSo
+from kafka_compat.decoding.protobuf import ProtobufSchema
+from kafka_compat.errors import StartupError
+from kafka_compat.security.oauth.web import Place, Unreachable, ask, place
+
+URL: Final = "kafka.compat.schema.registry.url"
+USER: Final = "kafka.compat.schema.registry.basic.auth.user.info"
+PATIENCE_S: Final = 2.0
+AGAIN_AFTER_S: Final = 10.0
+SCHEMAS_MAX: Final = 1000
+"""How many are remembered."""
+ASKED_MAX: Final = 50
+"""How many are asked for at once: records can name any number."""
+_AT_ONCE: Final = 8
+_REFERENCES_MAX: Final = 100
+_NOT_FOUND: Final = 404
+_ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json"
+
+
+class Registry:
+    """One registry, and what it said."""
+
+    def __init__(
+        self, where: Place, user_info: str | None = None, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`user_info` is user:password; `now_s` is any clock that goes on steadily."""
+        self._where = where
+        self._headers = {"Accept": _ACCEPT}
+        if user_info is not None:
+            self._headers["Authorization"] = f"Basic {base64.b64encode(user_info.encode()).decode()}"
+        self._now_s = now_s
+        self._known: dict[int, Schema] = {}
+        self._refused: dict[int, tuple[float, str]] = {}
+        self._away: tuple[float, str] | None = None
+        self._places = asyncio.Semaphore(_AT_ONCE)
+
+    async def schemas(self, ids: Collection[int]) -> dict[int, Schema | str]:
+        """What is known of ids, or the reason why it is not."""
+        asked = [each for each in sorted(ids) if each not in self._known and self._reason(each) is None]
+        tasks = [asyncio.ensure_future(self._ask(each)) for each in asked[:ASKED_MAX]]
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=PATIENCE_S)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+                self._is_away(f"no answer within {PATIENCE_S:.0f} s")
+        found: dict[int, Schema | str] = {}
+        for each in ids:
+            known = self._known.get(each)
+            reason = self._reason(each) or "its schema was not asked for, with those of so many others"
+            found[each] = reason if known is None else known
+        return found
+
+    def _reason(self, schema_id: int) -> str | None:
+        """Why an id is not asked for now."""
+        now_s = self._now_s()
+        for refused in (self._refused.get(schema_id), self._away):
+            if refused is not None and now_s < refused[0]:
+                return refused[1]
+        return None
+
+    def _is_away(self, why: str) -> None:
+        self._away = (self._now_s() + AGAIN_AFTER_S, f"the schema registry: {why}")
+
+    async def _ask(self, schema_id: int) -> None:
+        try:
+            async with self._places:
+                schema = await self._schema(schema_id)
+        except Unreachable as error:
+            if error.status is None:
+                self._is_away(str(error))
+                return
+            reason = f"the schema registry: {error}"
+            if error.status == _NOT_FOUND:
+                reason = f"the schema registry has no schema {schema_id}"
+        except (NotSo, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            reason = f"schema {schema_id}: {error}"
+        else:
+            if len(self._known) >= SCHEMAS_MAX:
+                del self._known[next(iter(self._known))]
+            self._known[schema_id] = schema
+            self._refused.pop(schema_id, None)
+            return
+        if len(self._refused) >= SCHEMAS_MAX:
+            del self._refused[next(iter(self._refused))]
+        self._refused[schema_id] = (self._now_s() + AGAIN_AFTER_S, reason)
+
+    async def _schema(self, schema_id: int) -> Schema:
+        answer = await self._get(f"/schemas/ids/{schema_id}")
+        kind, text, named = answer.get("schemaType", "AVRO"), answer["schema"], answer.get("references", [])
+        if kind == "JSON":
+            return JsonSchema()
+        if kind == "AVRO":
+            references = await self._references(named, "")
+            # What is imported first takes as long as a page may: not on the loop.
+            return await asyncio.to_thread(AvroSchema, text, list(references.values()))
+        if kind == "PROTOBUF":
+            serialized = await self._get(f"/schemas/ids/{schema_id}?format=serialized")
+            references = await self._references(named, "?format=serialized")
+            return await asyncio.to_thread(ProtobufSchema, serialized["schema"], references)
+        raise NotSo(f"its type {str(kind)[:40]!r} is not known here")
+
+    async def _references(self, named: Any, query: str) -> dict[str, str]:
+        """Schemas by the names under which others refer to them, each behind those that it refers to."""
+        found: dict[str, str] = {}
+        begun: set[str] = set()
+
+        async def add(references: Any) -> None:
+            for each in references:
+                name = str(each["name"])
+                if name in begun:
+                    continue
+                begun.add(name)
+                if len(begun) > _REFERENCES_MAX:
+                    raise NotSo(f"it refers to more than {_REFERENCES_MAX} others")
+                subject, version = quote(str(each["subject"]), safe=""), quote(str(each["version"]), safe="")
+                answer = await self._get(f"/subjects/{subject}/versions/{version}{query}")
+                await add(answer.get("references", []))
+                found[name] = str(answer["schema"])
+
+        await add(named)
+        return found
+
+    async def _get(self, path: str) -> dict[str, Any]:
+        where = self._where._replace(url=self._where.url.rstrip("/") + path)
+        content = await ask(where, headers=self._headers, timeout_s=PATIENCE_S)
+        answer = json.loads(content)
+        if not isinstance(answer, dict):
+            raise NotSo("the schema registry's answer is no JSON object")
+        return answer
+
+
+def registry_of(config: BrokerConfig) -> Registry | None:
+    """The one that the settings name; None where they name none. StartupError."""
+    url, user_info = config.str(URL), config.str(USER)
+    if not url:
+        if user_info:
+            raise StartupError(f"{USER} is set, and {URL} is not: set it to the registry's address")
+        return None
+    if user_info is not None and ":" not in user_info:
+        raise StartupError(f"{USER}: expected a user and a password, as user:password")
+    try:
+        return Registry(place(url, {}), user_info)
+    except ValueError as error:
+        raise StartupError(f"{URL}={url}: {error}; expected an address as http://127.0.0.1:8081") from None

@@ -1,0 +1,51 @@
+"""What serializers of a schema registry put before a value: a zero byte, the schema's id in four bytes, and
+for Protobuf the way to the message among those of its file. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from kafka_compat.decoding.plain import NotSo
+from kafka_compat.storage.errors import InvalidRecord
+from kafka_compat.storage.records import read_varint
+
+_MAGIC: Final = 0
+_START_BYTES: Final = 5
+_DEPTH_MAX: Final = 100
+
+
+class Framed(NamedTuple):
+    """A value behind its start."""
+
+    schema_id: int
+    content: bytes
+
+
+def framed(content: bytes) -> Framed | None:
+    """None where there is no such start. Ids begin with 1, so that most whole numbers have none."""
+    if len(content) < _START_BYTES or content[0] != _MAGIC:
+        return None
+    schema_id = int.from_bytes(content[1:_START_BYTES], "big")
+    return Framed(schema_id, content[_START_BYTES:]) if schema_id else None
+
+
+def message_indexes(content: bytes) -> tuple[Sequence[int], bytes]:
+    """Which message of a Protobuf file it is, from the outermost to the innermost, and the message itself.
+    Raises NotSo.
+    """
+    try:
+        count, position = read_varint(content, 0)
+        if count == 0:
+            # The short form of [0], by far the most frequent.
+            return [0], content[position:]
+        if not 0 < count <= _DEPTH_MAX:
+            raise NotSo(f"a message within {count} others")
+        indexes = []
+        for _ in range(count):
+            index, position = read_varint(content, position)
+            indexes.append(index)
+    except InvalidRecord:
+        raise NotSo("it ends within the message's indexes") from None
+    return indexes, content[position:]

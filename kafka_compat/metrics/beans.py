@@ -1,0 +1,99 @@
+"""What the MBeans of a broker of Kafka would tell, on its way to families of samples.
+
+Where several brokers are in one process, what they count is added up, as dashboards do with the brokers of a
+cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kafka_compat.metrics.dialects import NO_TAGS, Bean, Dialect, Series, Tags, written
+from kafka_compat.metrics.text import Family
+
+QUANTILES: Final = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
+"""Those that Kafka's distributions tell."""
+
+
+class Beans:
+    """Of one scrape."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self._families: dict[str, Family] = {}
+        self._sums: dict[tuple[Series, str, str], float] = {}
+
+    def gauge(self, bean: Bean, value: float, tags: Tags = NO_TAGS) -> None:
+        """A value that goes up and down."""
+        for series in self.dialect.gauges(bean):
+            self._add(series, bean.help, self._labels(tags), value)
+
+    def counter(self, bean: Bean, value: float, tags: Tags = NO_TAGS) -> None:
+        """How often something happened, or how much there was of it."""
+        for series in self.dialect.counters(bean):
+            self._add(series, bean.help, self._labels(tags), value)
+
+    def distribution(self, bean: Bean, count: int, ordered: Sequence[float], tags: Tags = NO_TAGS) -> None:
+        """`ordered` are values of `count`, the least first; without any all quantiles are 0, as Kafka's."""
+        self.counter(bean, count, tags)
+        family = self.family(self.dialect.quantiles(bean), bean.help)
+        named = {self.dialect.label(tag): value for tag, value in tags.items()}
+        for quantile in QUANTILES:
+            labels = written({**named, "quantile": quantile})
+            family.add(labels, quantile_of(ordered, float(quantile)))
+
+    def socket(self, attribute: str, value: float, tags: Tags) -> None:
+        """Of the connections of a listener."""
+        labels = written({self.dialect.socket_label(tag): value for tag, value in tags.items()})
+        help_text = "kafka.server:type=socket-server-metrics"
+        self._add(self.dialect.socket(attribute), help_text, labels, value)
+
+    def coordinator(self, attribute: str, value: float) -> None:
+        """Of kafka.server:type=transaction-coordinator-metrics, for who has a name for it."""
+        series = self.dialect.coordinator(attribute)
+        if series is not None:
+            help_text = "kafka.server:type=transaction-coordinator-metrics"
+            self._families.setdefault(series.name, Family(series.name, help_text, series.kind)).add("", value)
+
+    def idle(self, share: float) -> None:
+        """How idle a broker is, from 0 to 1."""
+        self._add(self.dialect.idle, "Share of the time in which requests are not worked on", "", share)
+
+    def own(self, name: str, kind: str, help_text: str, value: float, labels: Tags = NO_TAGS) -> None:
+        """What no MBean tells."""
+        self._add(Series(name, kind), help_text, written(labels), value)
+
+    def family(self, series: Series, help_text: str) -> Family:
+        """To be written to by somebody who adds nothing up."""
+        found = self._families.get(series.name)
+        if found is None:
+            found = self._families[series.name] = Family(series.name, help_text, series.kind)
+        return found
+
+    def pieces(self) -> list[bytes]:
+        """All of it as text."""
+        for (series, labels, help_text), value in self._sums.items():
+            self.family(series, help_text).add(labels, value)
+        self._sums.clear()
+        return [piece for family in self._families.values() for piece in family.pieces()]
+
+    def _add(self, series: Series, help_text: str, labels: str, value: float) -> None:
+        key = series, labels, help_text
+        self._sums[key] = self._sums.get(key, 0) + value
+
+    def _labels(self, tags: Mapping[str, str]) -> str:
+        return written({self.dialect.label(tag): value for tag, value in tags.items()})
+
+
+def quantile_of(ordered: Sequence[float], quantile: float) -> float:
+    """As Kafka's distributions interpolate; 0 where nothing was seen."""
+    if not ordered:
+        return 0.0
+    position = quantile * (len(ordered) + 1)
+    if position < 1:
+        return ordered[0]
+    if position >= len(ordered):
+        return ordered[-1]
+    lower = int(position)
+    return ordered[lower - 1] + (position - lower) * (ordered[lower] - ordered[lower - 1])

@@ -1,0 +1,237 @@
+"""What Kafka tells of a broker: its replicas, what it is to the cluster, connections, disks and groups."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_compat.groups.model import GroupState
+from kafka_compat.long_work import Steps, batched
+from kafka_compat.metrics.beans import Beans
+from kafka_compat.metrics.dialects import Bean, Tags
+from kafka_compat.replication.counted_partition import CountedPartition
+from kafka_compat.replication.delayed_fetch import DelayedFetch
+from kafka_compat.replication.delayed_produce import DelayedProduce
+
+if TYPE_CHECKING:
+    from kafka_compat.broker.services import BrokerServices
+    from kafka_compat.metrics.sight import Counted, Sight
+    from kafka_compat.metrics.zookeeper_sessions import ZooKeeperSessions
+    from kafka_compat.network.server import Server
+    from kafka_compat.replication.partition import Partition
+
+_RUNNING: Final = 3
+"""The state of a broker that serves, as Kafka numbers them."""
+PROCESSOR: Final[Tags] = {"networkProcessor": "0"}
+"""There is one loop."""
+_REPLICA: Final[Tags] = {"clientId": "Replica"}
+
+
+def broker(counted: Counted, beans: Beans) -> Steps[None]:
+    """Of one broker."""
+    yield from _replicas(counted, beans)
+    yield from _controller(counted.services, beans)
+    yield from _connections(counted.server, beans)
+    _network(counted.server, beans)
+    _disks(counted.services, beans)
+    _transactions(counted.services, beans)
+    sessions = counted.services.fetch_sessions
+    beans.gauge(_fetch_sessions("NumIncrementalFetchSessions"), len(sessions))
+    beans.gauge(_fetch_sessions("NumIncrementalFetchPartitionsCached"), sessions.partition_count)
+    beans.counter(_fetch_sessions("IncrementalFetchSessionEvictionsPerSec"), sessions.evictions)
+    beans.gauge(Bean("server", "KafkaServer", "BrokerState"), _RUNNING)
+
+
+def _replicas(counted: Counted, beans: Beans) -> Steps[None]:
+    services = counted.services
+    metadata = services.metadata
+    seen: Counter[str] = Counter()
+    producers = 0
+    for some in batched(services.replicas, 100):
+        for held in some:
+            seen["PartitionCount"] += 1
+            producers += len(held.log.producers.entries)
+            if held.is_leader:
+                known = metadata.partition(held.topic, held.partition)
+                _led(held, 0 if known is None else len(known.replicas), seen)
+        yield None
+    for name in (
+        "PartitionCount",
+        "LeaderCount",
+        "UnderReplicatedPartitions",
+        "UnderMinIsrPartitionCount",
+        "AtMinIsrPartitionCount",
+    ):
+        beans.gauge(_replica_manager(name), seen[name])
+    beans.gauge(_replica_manager("OfflineReplicaCount"), services.replicas.offline_count)
+    beans.gauge(_replica_manager("ProducerIdCount"), producers)
+    beans.counter(_replica_manager("IsrShrinksPerSec"), counted.partitions.isr_shrinks)
+    beans.counter(_replica_manager("IsrExpandsPerSec"), counted.partitions.isr_expands)
+
+
+def _led(held: Partition, replicas: int, seen: Counter[str]) -> None:
+    synced, least = len(held.isr), held.min_insync_replicas
+    seen["LeaderCount"] += 1
+    seen["UnderReplicatedPartitions"] += synced < replicas
+    seen["UnderMinIsrPartitionCount"] += synced < least
+    seen["AtMinIsrPartitionCount"] += synced == least
+
+
+def _controller(services: BrokerServices[Any], beans: Beans) -> Steps[None]:
+    """What the controller alone knows is 0 elsewhere, as with Kafka's."""
+    metadata = services.metadata
+    is_controller = metadata.controller_id == services.broker_id
+    partitions = offline = not_preferred = 0
+    if is_controller:
+        for topic in list(metadata.topics.values()):
+            for some in batched(topic.partitions):
+                for known in some:
+                    leader = metadata.reachable_leader(known)
+                    partitions += 1
+                    offline += leader is None
+                    not_preferred += leader != known.replicas[0]
+                yield None
+    for name, value in (
+        ("ActiveControllerCount", int(is_controller)),
+        ("GlobalTopicCount", len(metadata.topics) if is_controller else 0),
+        ("GlobalPartitionCount", partitions),
+        ("OfflinePartitionsCount", offline),
+        ("PreferredReplicaImbalanceCount", not_preferred),
+        ("ActiveBrokerCount", len(metadata.brokers) if is_controller else 0),
+        ("FencedBrokerCount", 0),
+    ):
+        beans.gauge(Bean("controller", "KafkaController", name), value)
+    unclean = Bean("controller", "ControllerStats", "UncleanLeaderElectionsPerSec")
+    beans.counter(unclean, services.membership.unclean_elections)
+
+
+def _connections(server: Server, beans: Beans) -> Steps[None]:
+    """Who is there, by listener and by what the client says it is; and what waits."""
+    by_listener: Counter[str] = Counter(dict.fromkeys(server.bound, 0))
+    by_software: Counter[tuple[str, str, str]] = Counter()
+    fetches = produces = unsent = 0
+    for some in batched(list(server.connections), 200):
+        for one in some:
+            by_listener[one.listener_name] += 1
+            by_software[one.listener_name, one.told[1], one.told[2]] += 1
+            unsent += one.answer_bytes > 0
+            for parked in one.parked:
+                fetches += isinstance(parked, DelayedFetch)
+                produces += isinstance(parked, DelayedProduce)
+        yield None
+    for listener, count in by_listener.items():
+        tags = {"listener": listener, **PROCESSOR}
+        beans.socket("connection_count", count, tags)
+        beans.socket("connection_creation_total", server.accepted.get(listener, 0), tags)
+        beans.socket("connection_close_total", server.accepted.get(listener, 0) - count, tags)
+        beans.counter(Bean("network", "Acceptor", "AcceptorBlockedPercent"), 0, {"listener": listener})
+    for (listener, name, version), count in by_software.items():
+        software = {"clientSoftwareName": name, "clientSoftwareVersion": version}
+        beans.socket("connections_software", count, {"listener": listener, **PROCESSOR, **software})
+    for operation, count in (("Fetch", fetches), ("Produce", produces)):
+        tags = {"delayedOperation": operation}
+        beans.gauge(Bean("server", "DelayedOperationPurgatory", "PurgatorySize"), count, tags)
+        beans.gauge(Bean("server", "DelayedOperationPurgatory", "NumDelayedOperations"), count, tags)
+    queue = Bean("network", "RequestChannel", "ResponseQueueSize")
+    beans.gauge(queue, unsent)
+    beans.gauge(queue, unsent, {"processor": "0"})
+
+
+def _network(server: Server, beans: Beans) -> None:
+    beans.gauge(Bean("network", "RequestChannel", "RequestQueueSize"), server.turns.waiting)
+    budget = server.request_budget
+    beans.gauge(Bean("network", "SocketServer", "MemoryPoolUsed"), budget.used_bytes)
+    available = max(budget.limit_bytes - budget.used_bytes, 0)
+    beans.gauge(Bean("network", "SocketServer", "MemoryPoolAvailable"), available)
+
+
+def _disks(services: BrokerServices[Any], beans: Beans) -> None:
+    offline = services.log_dirs.offline
+    beans.gauge(Bean("log", "LogManager", "OfflineLogDirectoryCount"), len(offline))
+    for path in services.log_dirs.directories:
+        # Between quotes, as Kafka has it.
+        tags = {"logDirectory": f'"{path}"'}
+        beans.gauge(Bean("log", "LogManager", "LogDirectoryOffline"), int(path in offline), tags)
+
+
+def flushes(sight: Sight, beans: Beans) -> None:
+    """How long it took to make logs durable."""
+    disks = list(sight.disks())
+    ordered = sorted(took_ms for disk in disks for took_ms in list(disk.flush_times_ms))
+    bean = Bean("log", "LogFlushStats", "LogFlushRateAndTimeMs")
+    beans.distribution(bean, sum(disk.flushes for disk in disks), ordered)
+
+
+def _transactions(services: BrokerServices[Any], beans: Beans) -> None:
+    coordinator = services.coordinators.transactions.made
+    times_ms = [] if coordinator is None else list(coordinator.load_times_ms)
+    beans.coordinator("partition_load_time_avg", sum(times_ms) / len(times_ms) if times_ms else math.nan)
+    beans.coordinator("partition_load_time_max", max(times_ms, default=math.nan))
+
+
+def zookeeper(sight: Sight, sessions: ZooKeeperSessions, beans: Beans) -> None:
+    """Of the sessions with a ZooKeeper; nothing where there is none."""
+    if not sessions.are_any:
+        return
+    for name, count in sessions.counts.items():
+        beans.counter(Bean("server", "SessionExpireListener", f"ZooKeeper{name}PerSec"), count)
+    stores = list(sight.zookeepers())
+    ordered = sorted(took_ms for store in stores for took_ms in store.request_times_ms)
+    bean = Bean("server", "ZooKeeperClientMetrics", "ZooKeeperRequestLatencyMs")
+    beans.distribution(bean, sessions.requests + sum(store.requests for store in stores), ordered)
+
+
+def groups(sight: Sight, beans: Beans) -> Steps[None]:
+    """Of the groups that this process coordinates."""
+    states: Counter[GroupState] = Counter()
+    offsets = 0
+    for coordinator in sight.coordinators():
+        for some in batched(coordinator.group_ids(), 200):
+            for group_id in some:
+                progress = coordinator.progress(group_id)
+                if progress is not None:
+                    states[progress.state] += 1
+                    offsets += len(progress.committed)
+            yield None
+    beans.gauge(_group_manager("NumGroups"), states.total())
+    beans.gauge(_group_manager("NumOffsets"), offsets)
+    for state in GroupState:
+        beans.gauge(_group_manager(f"NumGroups{state}"), states[state])
+
+
+def idleness(beans: Beans, share: float, idle_s: float) -> None:
+    """Of the loop, which is the network processor and the request handler. `share` is that of late."""
+    beans.idle(share)
+    beans.gauge(Bean("network", "SocketServer", "NetworkProcessorAvgIdlePercent"), share)
+    beans.gauge(Bean("network", "Processor", "IdlePercent"), share, PROCESSOR)
+    handlers = Bean("server", "KafkaRequestHandlerPool", "RequestHandlerAvgIdlePercent")
+    beans.counter(handlers, int(idle_s * 1e9))
+
+
+def fetchers(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
+    """How far brokers of this process are behind the leaders that they follow."""
+    max_lag = followed = 0
+    for each in counted:
+        for some in batched(each.services.replicas, 200):
+            for held in some:
+                if not held.is_leader and held.leader_id >= 0:
+                    followed += 1
+                    max_lag = max(max_lag, held.lag if isinstance(held, CountedPartition) else 0)
+            yield None
+    beans.gauge(Bean("server", "ReplicaFetcherManager", "MaxLag"), max_lag, _REPLICA)
+    if not followed:
+        beans.gauge(Bean("server", "ReplicaFetcherManager", "MinFetchRate"), 0, _REPLICA)
+
+
+def _replica_manager(name: str) -> Bean:
+    return Bean("server", "ReplicaManager", name)
+
+
+def _fetch_sessions(name: str) -> Bean:
+    return Bean("server", "FetchSessionCache", name)
+
+
+def _group_manager(name: str) -> Bean:
+    return Bean("coordinator.group", "GroupMetadataManager", name)

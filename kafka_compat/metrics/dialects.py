@@ -1,0 +1,172 @@
+"""How the JMX exporter's rules name what Kafka's brokers tell. Pure.
+
+Kafka has MBeans; what Prometheus sees of them is up to the rules that somebody gave the exporter. Two sets of
+rules circulate, and dashboards and alerts are made for the one or the other:
+
+jmx-exporter  the exporter's own example, kafka-2_0_0.yml, which Strimzi's rules extend:
+              kafka_server_brokertopicmetrics_messagesin_total
+confluent     that of Confluent's jmx-monitoring-stacks, whose names Grafana Cloud has, too:
+              kafka_server_brokertopicmetrics_messagesinpersec
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from kafka_compat.metrics.text import escaped
+
+SETTING: Final = "kafka.compat.metrics.dialect"
+
+GAUGE: Final = "gauge"
+COUNTER: Final = "counter"
+UNTYPED: Final = "untyped"
+
+Tags = Mapping[str, str]
+"""The properties of an MBean beside its type and name."""
+NO_TAGS: Final[Tags] = {}
+
+
+class Bean(NamedTuple):
+    """An MBean of Kafka, as `kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec`."""
+
+    domain: str
+    """Behind `kafka.`."""
+    type: str
+    name: str
+
+    @property
+    def help(self) -> str:
+        return f"kafka.{self.domain}:type={self.type},name={self.name}"
+
+
+class Series(NamedTuple):
+    """A family that a sample belongs to."""
+
+    name: str
+    kind: str
+
+
+class Dialect(ABC):
+    """Names, types and labels."""
+
+    @abstractmethod
+    def gauges(self, bean: Bean) -> tuple[Series, ...]:
+        """Of a value that goes up and down; of a partition's where `bean` has one."""
+
+    @abstractmethod
+    def counters(self, bean: Bean) -> tuple[Series, ...]:
+        """Of how often something happened, or how much of it there was."""
+
+    @abstractmethod
+    def quantiles(self, bean: Bean) -> Series:
+        """Of a distribution, whose samples are told apart by the label `quantile`."""
+
+    @abstractmethod
+    def socket(self, attribute: str) -> Series:
+        """Of an attribute of kafka.server:type=socket-server-metrics, of a listener."""
+
+    def coordinator(self, attribute: str) -> Series | None:
+        """Of an attribute of kafka.server:type=transaction-coordinator-metrics; None where there is none."""
+        return None
+
+    @abstractmethod
+    def label(self, tag: str) -> str:
+        """The name of a label."""
+
+    def socket_label(self, tag: str) -> str:
+        """The name of a label of such an attribute."""
+        return self.label(tag)
+
+    @property
+    @abstractmethod
+    def idle(self) -> Series:
+        """How idle request handlers are, from 0 to 1, of late."""
+
+
+def written(labels: Mapping[str, str]) -> str:
+    """Labels as samples have them, in the order of their names."""
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{escaped(value)}"' for name, value in sorted(labels.items())) + "}"
+
+
+def _plain(bean: Bean) -> str:
+    domain = bean.domain.replace(".", "_")
+    return f"kafka_{domain}_{bean.type}_{bean.name}".lower().replace("-", "_")
+
+
+class JmxExporter(Dialect):
+    """The exporter's own example, as its versions from 1.0 on obey it: all counters end with _total. There
+    are also the names that Strimzi's rules have for percentages.
+    """
+
+    def gauges(self, bean: Bean) -> tuple[Series, ...]:
+        name = _plain(bean)
+        if bean.name.endswith("Percent"):
+            return Series(name, GAUGE), Series(name.removesuffix("percent") + "_percent", GAUGE)
+        return (Series(name, GAUGE),)
+
+    def counters(self, bean: Bean) -> tuple[Series, ...]:
+        name = _plain(bean)
+        if name.endswith("persec"):
+            return (Series(name.removesuffix("persec") + "_total", COUNTER),)
+        return (Series(f"{name}_count_total", COUNTER),)
+
+    def quantiles(self, bean: Bean) -> Series:
+        return Series(_plain(bean), GAUGE)
+
+    def socket(self, attribute: str) -> Series:
+        return Series(f"kafka_server_socket_server_metrics_{attribute}", GAUGE)
+
+    def label(self, tag: str) -> str:
+        return tag.replace("-", "_")
+
+    @property
+    def idle(self) -> Series:
+        return Series("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", GAUGE)
+
+
+_SOCKET_LABELS: Final = {
+    "networkProcessor": "network_processor",
+    "clientSoftwareName": "client_software_name",
+    "clientSoftwareVersion": "client_software_version",
+}
+
+
+class Confluent(Dialect):
+    """That of jmx-monitoring-stacks: names as Kafka has them, in small letters, and no types but for
+    partitions'.
+    """
+
+    def gauges(self, bean: Bean) -> tuple[Series, ...]:
+        of_partition = bean.domain == "cluster" or (bean.domain, bean.type) == ("log", "Log")
+        return (Series(_plain(bean), GAUGE if of_partition else UNTYPED),)
+
+    def counters(self, bean: Bean) -> tuple[Series, ...]:
+        return (Series(_plain(bean), UNTYPED),)
+
+    def quantiles(self, bean: Bean) -> Series:
+        return Series(_plain(bean), UNTYPED)
+
+    def socket(self, attribute: str) -> Series:
+        name = "connections" if attribute == "connections_software" else attribute
+        return Series(f"kafka_server_socketservermetrics_{name.removesuffix('_total')}", GAUGE)
+
+    def coordinator(self, attribute: str) -> Series:
+        return Series(f"kafka_server_transaction_coordinator_metrics_{attribute}", GAUGE)
+
+    def label(self, tag: str) -> str:
+        return tag.replace("-", "_").lower()
+
+    def socket_label(self, tag: str) -> str:
+        return _SOCKET_LABELS.get(tag, tag)
+
+    @property
+    def idle(self) -> Series:
+        name = "kafka_server_kafkarequesthandlerpool_requesthandleravgidlepercent_oneminuterate"
+        return Series(name, GAUGE)
+
+
+DIALECTS: Final[Mapping[str, Dialect]] = {"jmx-exporter": JmxExporter(), "confluent": Confluent()}

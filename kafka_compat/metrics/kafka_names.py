@@ -1,0 +1,60 @@
+"""All that the JMX exporter would tell of the brokers of this process, in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafka_compat.long_work import Steps
+from kafka_compat.metrics import broker_beans, own_beans, request_beans
+from kafka_compat.metrics.beans import Beans
+from kafka_compat.metrics.dialects import Dialect
+
+if TYPE_CHECKING:
+    from kafka_compat.metrics.loop_watch import LoopWatch
+    from kafka_compat.metrics.sight import Counted, Sight
+    from kafka_compat.metrics.zookeeper_sessions import ZooKeeperSessions
+
+
+class Watches(NamedTuple):
+    """What is looked at between scrapes."""
+
+    loop: LoopWatch
+    sessions: ZooKeeperSessions
+
+
+def by_kafkas_names(sight: Sight, watches: Watches, dialect: Dialect, *, by_partition: bool) -> Steps[Beans]:
+    """See the module; without what single partitions have. `by_partition=False`: of few APIs."""
+    beans, watch = Beans(dialect), watches.loop
+    yield from request_beans.topics(sight.counted, beans)
+    yield from request_beans.requests(sight.counted, beans, all_apis=by_partition)
+    for counted in sight.counted:
+        yield from broker_beans.broker(counted, beans)
+    yield from broker_beans.fetchers(sight.counted, beans)
+    yield from broker_beans.groups(sight, beans)
+    broker_beans.flushes(sight, beans)
+    broker_beans.zookeeper(sight, watches.sessions, beans)
+    broker_beans.idleness(beans, watch.idle(), watch.idle_s)
+    for (listener, attribute), rate in zip(connection_kinds(sight.counted), watch.rates(), strict=True):
+        beans.socket(f"{attribute}_rate", rate, {"listener": listener, **broker_beans.PROCESSOR})
+    own_beans.loop(watch, beans)
+    own_beans.requests(sight.counted, beans)
+    yield from own_beans.process(beans)
+    return beans
+
+
+def connection_kinds(counted: Iterable[Counted]) -> list[tuple[str, str]]:
+    """What `connection_counts` counts: listeners, and what becomes of their connections."""
+    listeners = sorted({listener for each in counted for listener in each.server.bound})
+    attributes = ("connection_creation", "connection_close")
+    return [(listener, attribute) for listener in listeners for attribute in attributes]
+
+
+def connection_counts(counted: list[Counted]) -> list[int]:
+    """How many connections came, and went, by listener."""
+    counts = []
+    for listener in sorted({listener for each in counted for listener in each.server.bound}):
+        came = sum(each.server.accepted.get(listener, 0) for each in counted)
+        here = sum(one.listener_name == listener for each in counted for one in each.server.connections)
+        counts += [came, came - here]
+    return counts

@@ -1,0 +1,113 @@
+"""What Kafka has no word for, and what exporters tell of their process."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafka_compat.long_work import Steps
+from kafka_compat.metrics.beans import Beans
+from kafka_compat.metrics.dialects import COUNTER, GAUGE, Bean
+
+if TYPE_CHECKING:
+    from kafka_compat.metrics.loop_watch import LoopWatch
+    from kafka_compat.metrics.sight import Counted
+
+_PROC: Final = Path("/proc/self")
+_BOOTED: Final = Path("/proc/stat")
+
+
+def loop(watch: LoopWatch, beans: Beans) -> None:
+    """How the event loop gets on."""
+    beans.own("kafka_compat_loop_stalls_total", COUNTER, "How often the event loop stood still", watch.stalls)
+    beans.own(
+        "kafka_compat_loop_stall_seconds_total",
+        COUNTER,
+        "For how long the event loop stood still, all stalls together",
+        watch.stalled_s,
+    )
+    beans.own(
+        "kafka_compat_loop_busy_seconds_total",
+        COUNTER,
+        "CPU time of the thread of the event loop",
+        watch.busy_s,
+    )
+
+
+def requests(counted: Sequence[Counted], beans: Beans) -> None:
+    """What waits here, and how records leave."""
+    parked = sum(len(one.parked) for each in counted for one in each.server.connections)
+    beans.own("kafka_compat_parked_requests", GAUGE, "Requests that wait for records or replicas", parked)
+    copied = sum(each.partitions.fetched_copied_bytes for each in counted)
+    by_kernel = sum(each.partitions.fetched_sendfile_bytes for each in counted)
+    for way, value in (("copied", copied), ("sendfile", by_kernel)):
+        beans.own(
+            "kafka_compat_fetched_bytes_total",
+            COUNTER,
+            "Bytes of records in answers, by the way from the file to the socket",
+            value,
+            {"way": way},
+        )
+
+
+class _Proc(NamedTuple):
+    """What Linux tells of this process."""
+
+    open_fds: int
+    started_s: float
+    virtual_bytes: int
+    resident_bytes: int
+    read_bytes: int
+    written_bytes: int
+
+
+def _proc() -> _Proc | None:
+    """In another thread, since a directory of very many descriptors takes long; None on other systems."""
+    try:
+        open_fds = len(os.listdir(_PROC / "fd"))
+        fields = (_PROC / "stat").read_text().rpartition(")")[2].split()
+        lines = _BOOTED.read_text().splitlines()
+        io = dict(line.split(": ") for line in (_PROC / "io").read_text().splitlines())
+    except OSError:
+        return None
+    booted_s = next((int(line.split()[1]) for line in lines if line.startswith("btime")), 0)
+    return _Proc(
+        open_fds,
+        booted_s + int(fields[19]) / os.sysconf("SC_CLK_TCK"),
+        int(fields[20]),
+        int(fields[21]) * os.sysconf("SC_PAGE_SIZE"),
+        int(io["read_bytes"]),
+        int(io["write_bytes"]),
+    )
+
+
+def process(beans: Beans) -> Steps[None]:
+    """As Prometheus's clients tell of their processes; what this system does not say is left out."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    beans.own(
+        "process_cpu_seconds_total",
+        COUNTER,
+        "Total user and system CPU time spent in seconds.",
+        used.ru_utime + used.ru_stime,
+    )
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    beans.own("process_max_fds", GAUGE, "Maximum number of open file descriptors.", limit)
+    proc: _Proc | None = yield _proc
+    if proc is None:
+        return
+    for name, help_text, value in (
+        ("open_fds", "Number of open file descriptors.", proc.open_fds),
+        (
+            "start_time_seconds",
+            "Start time of the process since unix epoch in seconds.",
+            proc.started_s,
+        ),
+        ("virtual_memory_bytes", "Virtual memory size in bytes.", proc.virtual_bytes),
+        ("resident_memory_bytes", "Resident memory size in bytes.", proc.resident_bytes),
+    ):
+        beans.own(f"process_{name}", GAUGE, help_text, value)
+    beans.gauge(Bean("server", "KafkaServer", "linux-disk-read-bytes"), proc.read_bytes)
+    beans.gauge(Bean("server", "KafkaServer", "linux-disk-write-bytes"), proc.written_bytes)

@@ -1,0 +1,91 @@
+"""The error codes of an answer, wherever in it they stand. Pure.
+
+Of the two that hold up every client, by hand; of others by the fields of their classes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kafka_compat.protocol.messages.fetch import FetchResponse
+from kafka_compat.protocol.messages.produce import ProduceResponse
+from kafka_compat.protocol.schema import ArrayOf, fields_of
+
+_FIELD: Final = "error_code"
+_NO_CODES: Final = (False, ())
+
+
+class Codes:
+    """How often each code was answered, of one API."""
+
+    __slots__ = ("errors", "good")
+
+    def __init__(self) -> None:
+        self.good = 0
+        """How often it was 0."""
+        self.errors: dict[int, int] = {}
+
+    def count(self, response: Any) -> None:
+        """Add those of a response."""
+        kind = type(response)
+        if kind is ProduceResponse:
+            good = 0
+            for topic in response.responses:
+                for produced in topic.partition_responses:
+                    code = produced.error_code
+                    if code == 0:
+                        good += 1
+                    else:
+                        self.add(code)
+            self.good += good
+        elif kind is FetchResponse:
+            self.add(response.error_code)
+            good = 0
+            for topic in response.responses:
+                for fetched in topic.partitions:
+                    code = fetched.error_code
+                    if code == 0:
+                        good += 1
+                    else:
+                        self.add(code)
+            self.good += good
+        else:
+            self._walk(response, _plan_of(kind))
+
+    def add(self, code: int) -> None:
+        """One."""
+        if code == 0:
+            self.good += 1
+        else:
+            self.errors[code] = self.errors.get(code, 0) + 1
+
+    def _walk(self, message: Any, plan: tuple[bool, tuple[Any, ...]]) -> None:
+        has_code, within = plan
+        if has_code:
+            self.add(message.error_code)
+        for name, inner in within:
+            for each in getattr(message, name) or ():
+                self._walk(each, inner)
+
+
+_plans: Final[dict[Any, tuple[bool, tuple[Any, ...]]]] = {}
+
+
+def _plan_of(kind: Any) -> tuple[bool, tuple[Any, ...]]:
+    """Whether a message has a code of its own, and the lists in it whose messages have some: each with its
+    name and their plan.
+    """
+    known = _plans.get(kind)
+    if known is not None:
+        return known
+    has_code = False
+    within = []
+    for spec in fields_of(kind):
+        if spec.name == _FIELD:
+            has_code = True
+        elif isinstance(spec.type, ArrayOf) and isinstance(spec.type.element, type):
+            inner = _plan_of(spec.type.element)
+            if inner != _NO_CODES:
+                within.append((spec.name, inner))
+    plan = _plans[kind] = has_code, tuple(within)
+    return plan

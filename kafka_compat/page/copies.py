@@ -1,0 +1,77 @@
+"""Copies of topics that this process makes, and how far they are."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from kafka_compat.http.routes import BadCall
+from kafka_compat.metrics.sight import NobodyRuns
+from kafka_compat.search.source import Unreadable
+from kafka_compat.storage.errors import StorageError
+
+log = logging.getLogger(__name__)
+
+_REMEMBERED: Final = 20
+
+
+class Copy:
+    """One, under way or done."""
+
+    def __init__(self, source: str, target: str) -> None:
+        self.source = source
+        self.target = target
+        self.records = 0
+        self.done = 0
+        """Offsets of the source that are behind it."""
+        self.total = 0
+        self.state = "under way"
+        """Or `done`, `failed`."""
+        self.problem: str | None = None
+
+    def told(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+class Copies:
+    """Of this process. Their end is the broker's at the latest."""
+
+    def __init__(self) -> None:
+        self.all: deque[Copy] = deque(maxlen=_REMEMBERED)
+        """The newest first."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self, source: str, target: str, work: Callable[[Copy], Awaitable[None]]) -> Copy:
+        """Begin a copy, which `work` makes, telling how far it is."""
+        copy = Copy(source, target)
+        self.all.appendleft(copy)
+        task = asyncio.ensure_future(self._run(copy, work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return copy
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _run(self, copy: Copy, work: Callable[[Copy], Awaitable[None]]) -> None:
+        try:
+            await work(copy)
+        except asyncio.CancelledError:
+            copy.state, copy.problem = "failed", "the broker stopped"
+            raise
+        except NobodyRuns:
+            copy.state, copy.problem = "failed", "the broker stopped"
+        except (BadCall, Unreadable, StorageError, OSError) as error:
+            copy.state, copy.problem = "failed", str(error)
+            log.warning("the copy of %s to %s failed: %s", copy.source, copy.target, error)
+        except Exception as error:
+            copy.state, copy.problem = "failed", repr(error)
+            log.exception("the copy of %s to %s failed", copy.source, copy.target)
+        else:
+            copy.state = "done"

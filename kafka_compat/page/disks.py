@@ -1,0 +1,49 @@
+"""Log directories of all brokers, as DescribeLogDirs tells them (KIP-827)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from kafka_compat.errors import known_code
+from kafka_compat.http.routes import BadCall
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.status.snapshot import LogDir
+
+if TYPE_CHECKING:
+    from kafka_compat.page.visit import Visit
+
+_VERSION: Final = 4
+_PATIENCE_S: Final = 3.0
+
+
+async def log_dirs(visit: Visit, *, with_replicas: bool) -> tuple[list[LogDir], list[str]]:
+    """Of brokers that tell, and what is to be said of the others. Whoever asks may describe the cluster."""
+    untold: list[str] = []
+    asked = [_of(visit, one, untold, with_replicas) for one in sorted(visit.sight.metadata.brokers)]
+    return [each for found in await asyncio.gather(*asked) for each in found], untold
+
+
+async def _of(visit: Visit, broker_id: int, untold: list[str], with_replicas: bool) -> list[LogDir]:
+    from kafka_compat.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+
+    request = DescribeLogDirsRequest(topics=None if with_replicas else [])
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            answer = await visit.ask(ApiKey.DESCRIBE_LOG_DIRS, request, version=_VERSION, broker_id=broker_id)
+    except (BadCall, TimeoutError, MalformedRequest):
+        untold.append(f"broker {broker_id} does not tell of its disks")
+        return []
+    return [
+        LogDir(
+            broker_id,
+            one.log_dir,
+            sum(len(topic.partitions) for topic in one.topics),
+            sum(each.partition_size for topic in one.topics for each in topic.partitions),
+            one.total_bytes if one.total_bytes >= 0 else None,
+            one.usable_bytes if one.usable_bytes >= 0 else None,
+            known_code(one.error_code).name if one.error_code else None,
+        )
+        for one in answer.results
+    ]

@@ -1,0 +1,76 @@
+"""What the page remembers of the brokers between two visits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kafka_compat.metrics.record_times import RecordTimes
+from kafka_compat.metrics.sight import NobodyRuns, Sight
+from kafka_compat.network.refusals import Refusals
+from kafka_compat.page.copies import Copies
+from kafka_compat.page.far import FarSight
+from kafka_compat.page.log_lines import LogLines
+from kafka_compat.page.rates import EVERY_S, Rates, record_counts
+
+if TYPE_CHECKING:
+    from kafka_compat.broker import Broker
+    from kafka_compat.decoding.registry import Registry
+    from kafka_compat.network.server import Server
+
+log = logging.getLogger(__name__)
+
+
+class Observed:
+    """Of the brokers of this process."""
+
+    def __init__(self, brokers: Sequence[Broker[Any]], registry: Registry | None) -> None:
+        """On their event loop, while they run."""
+        self._brokers = brokers
+        self.registry = registry
+        """What it told of schemas; None where no schema registry is set."""
+        self.far = FarSight()
+        """What other processes' leaders tell."""
+        self.copies = Copies()
+        """Of topics, record by record."""
+        self.rates = Rates()
+        """Of topics."""
+        self.times = RecordTimes()
+        """Since when records wait for groups."""
+        self.refusals = Refusals(brokers[0].services.clock.now_ms)
+        """Who was refused, and why."""
+        self.log = LogLines(self.refusals.note)
+        """The last lines of the log."""
+
+    def servers(self) -> list[tuple[int, Server]]:
+        """Of the brokers that run, with their ids."""
+        return [(broker.broker_id, broker.server) for broker in self._brokers if broker.is_running]
+
+    def sight(self) -> Sight:
+        """What the brokers know now. Raises NobodyRuns."""
+        return Sight(self._brokers)
+
+    async def watch(self) -> None:
+        """Look at the brokers every EVERY_S, until it is cancelled."""
+        loop = asyncio.get_running_loop()
+        logging.root.addHandler(self.log)
+        try:
+            while True:
+                # A broker that starts anew has a new server.
+                for _, server in self.servers():
+                    server.refusals = self.refusals
+                try:
+                    sight = Sight(self._brokers)
+                    counts = await sight.long_work.finish(record_counts(sight))
+                    self.rates.add(loop.time(), counts)
+                except NobodyRuns:
+                    # It stops, or starts anew.
+                    self.rates.forget()
+                except Exception:
+                    log.exception("looking at the brokers failed")
+                await asyncio.sleep(EVERY_S)
+        finally:
+            logging.root.removeHandler(self.log)
+            await self.copies.close()

@@ -1,0 +1,86 @@
+"""Records as pages show them: read where they are, and decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_compat.decoding.formats import AUTO, SCHEMA, Decoded, Schemas, decoded, schema_ids
+from kafka_compat.search.source import Leader, Source
+from kafka_compat.storage.kinds import TimestampType
+
+if TYPE_CHECKING:
+    from kafka_compat.metadata.cache import TopicMetadata
+    from kafka_compat.page.visit import Visit
+    from kafka_compat.search.scan import Found
+
+_NO_REGISTRY: Final = "no schema registry is set: set kafka.compat.schema.registry.url to its address"
+
+
+def source_of(visit: Visit, topic: TopicMetadata, *, committed: bool) -> Source:
+    """Where its partitions are read."""
+    sight = visit.sight
+    known = {each.partition: each for each in topic.partitions}
+
+    def leader_of(partition: int) -> Leader | None:
+        leader_id = sight.metadata.reachable_leader(known[partition])
+        return None if leader_id is None else Leader(leader_id, known[partition].leader_epoch)
+
+    return Source(
+        topic.name,
+        {partition: leader_of(partition) for partition in known},
+        lambda partition: sight.led(topic.name, known[partition]),
+        sight.remote_partitions(),
+        sight.long_work,
+        committed=committed,
+    )
+
+
+async def told(
+    visit: Visit, records: Sequence[Found], show_key: str, show_value: str
+) -> list[dict[str, Any]]:
+    """What is told of records, with keys and values in these formats."""
+    contents: list[bytes | None] = []
+    if show_key in (AUTO, SCHEMA):
+        contents += [each.key for each in records]
+    if show_value in (AUTO, SCHEMA):
+        contents += [each.value for each in records]
+    ids = schema_ids(contents)
+    registry = visit.observed.registry
+    schemas: Schemas = {}
+    if registry is not None:
+        schemas = await registry.schemas(ids)
+    elif SCHEMA in (show_key, show_value):
+        schemas = dict.fromkeys(ids, _NO_REGISTRY)
+    return await visit.sight.long_work.in_thread(partial(_told, records, show_key, show_value, schemas))
+
+
+def _told(records: Iterable[Found], show_key: str, show_value: str, schemas: Schemas) -> list[dict[str, Any]]:
+    # Who chose `schema` for both may well have keys of another kind: what has no such beginning says so.
+    return [
+        {
+            "partition": each.partition,
+            "offset": each.offset,
+            "timestamp_ms": each.timestamp_ms,
+            "timestamp_type": _timestamp_type(each),
+            "key": _content(decoded(each.key, show_key, schemas, size_bytes=each.key_bytes)),
+            "value": _content(decoded(each.value, show_value, schemas, size_bytes=each.value_bytes)),
+            "headers": [
+                {"name": name, **_content(decoded(content, AUTO, {}))} for name, content in each.headers
+            ],
+        }
+        for each in records
+    ]
+
+
+def _content(found: Decoded) -> dict[str, Any]:
+    return found._asdict()
+
+
+def _timestamp_type(found: Found) -> str | None:
+    """As message.timestamp.type names it; None for records of the oldest format, which have no time."""
+    if not found.batch.magic:
+        return None
+    is_create = found.batch.timestamp_type is TimestampType.CREATE_TIME
+    return "CreateTime" if is_create else "LogAppendTime"

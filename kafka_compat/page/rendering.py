@@ -1,0 +1,57 @@
+"""Templates to HTML, in steps: a long table is put together between the requests of clients."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_compat.long_work import Steps, batched
+from kafka_compat.page import formats
+from kafka_compat.page.tabs import MENU, tabs_of
+from kafka_compat.page.visit import ROOT, link
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+POLICY: Final = (
+    "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+STYLE: Final = f"{ROOT}/style.css"
+_FOLDER: Final = Path(__file__).parent / "templates"
+_PIECES_AT_ONCE: Final = 100
+"""Of a template, some 200 µs."""
+
+
+class Templates:
+    """All templates of the page, compiled. To be made in a thread: it takes as long as a broker's start."""
+
+    def __init__(self) -> None:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+        self._environment: Environment = Environment(
+            loader=FileSystemLoader(_FOLDER),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self.style = (_FOLDER / "style.css").read_bytes()
+        version = hashlib.sha256(self.style).hexdigest()[:12]
+        self._environment.filters.update(formats.FILTERS)
+        self._environment.globals.update(
+            link=link, menu=MENU, tabs_of=tabs_of, root=ROOT, style=f"{STYLE}?v={version}"
+        )
+        for name in self._environment.list_templates(extensions=["html"]):
+            self._environment.get_template(name)
+
+    def render(self, template: str, context: Mapping[str, Any]) -> Steps[str]:
+        """A page."""
+        whole: list[str] = []
+        for pieces in batched(self._environment.get_template(template).generate(context), _PIECES_AT_ONCE):
+            whole += pieces
+            yield None
+        return "".join(whole)

@@ -1,0 +1,255 @@
+"""The page as routes of the HTTP listener: each view as HTML and as JSON, actions, and the login."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_compat.http.routes import Answer, BadCall, Call, File, Page, Redirect, Route
+from kafka_compat.lazy import Lazy
+from kafka_compat.metrics.sight import NobodyRuns, Sight
+from kafka_compat.network.strangers import Strangers
+from kafka_compat.page.forms import FIELD, Forms
+from kafka_compat.page.observed import Observed
+from kafka_compat.page.rendering import POLICY, STYLE, Templates
+from kafka_compat.page.rights import Rights
+from kafka_compat.page.view import Action, Done, Download, View
+from kafka_compat.page.views import ACTIONS, DOWNLOADS, VIEWS
+from kafka_compat.page.visit import ROOT, Visit
+
+if TYPE_CHECKING:
+    from kafka_compat.broker import Broker
+    from kafka_compat.decoding.registry import Registry
+    from kafka_compat.http.listener import HttpListener
+    from kafka_compat.security.principal import Principal
+
+_LOGIN: Final = f"{ROOT}/login"
+_FIRST: Final = f"{ROOT}/overview"
+_UNAUTHORIZED: Final = 401
+_FORBIDDEN: Final = 403
+_NOT_FOUND: Final = 404
+_UNAVAILABLE: Final = 503
+_YEAR_S: Final = 31_536_000
+
+
+class Site:
+    """Of the brokers of this process. `may_write`: actions are served."""
+
+    def __init__(
+        self,
+        brokers: Sequence[Broker[Any]],
+        listener: HttpListener,
+        principal: Principal,
+        registry: Registry | None,
+        *,
+        may_write: bool,
+    ) -> None:
+        self._brokers = brokers
+        self._listener = listener
+        self._principal = principal
+        self._may_write = may_write
+        self._forms = Forms()
+        self._observed = Observed(brokers, registry)
+        self._strangers = Strangers()
+        self._templates: Lazy[asyncio.Future[Templates]] = Lazy(
+            lambda: asyncio.ensure_future(asyncio.to_thread(Templates))
+        )
+
+    def routes(self) -> list[Route]:
+        """What is served."""
+        routes = [
+            self._route("GET", "/", self._to_first),
+            self._route("GET", ROOT, self._to_first),
+            Route("GET", STYLE, self._style, "", query={"v": "string: its version"}, for_anybody=True),
+            Route(
+                "GET",
+                _LOGIN,
+                self._login,
+                "",
+                query={"back": "string: the page that was asked for"},
+                for_anybody=True,
+                for_browsers=True,
+            ),
+            Route(
+                "POST",
+                _LOGIN,
+                self._log_in,
+                "",
+                body={"token": "string: kafka.compat.http.token", "back": "string: as above"},
+                for_anybody=True,
+                for_browsers=True,
+            ),
+            Route(
+                "POST", f"{ROOT}/logout", self._log_out, "", {FIELD: "string: see Forms"}, for_browsers=True
+            ),
+        ]
+        for view in VIEWS:
+            routes += self._of_view(view)
+        for action in ACTIONS:
+            routes.append(self._of_action(action))
+        for download in DOWNLOADS:
+            routes.append(self._of_download(download))
+        routes.append(self._route("GET", ROOT + "/{unknown}", self._not_found))
+        return routes
+
+    async def watch(self) -> None:
+        """Have the templates ready, and look at the brokers from time to time, until it is cancelled."""
+        self._templates.get()
+        await self._observed.watch()
+
+    def _route(self, method: str, path: str, handle: Any, query: Mapping[str, str] | None = None) -> Route:
+        return Route(method, path, handle, "", query=query or {}, for_browsers=True, login=_LOGIN)
+
+    # --- views
+
+    def _of_view(self, view: View) -> list[Route]:
+        async def as_page(call: Call) -> Answer:
+            try:
+                data = await view.see(self._visit(call))
+            except BadCall as error:
+                return await self._problem(call, error)
+            return await self._page(
+                call, view.template, data, view.title, view.menu, json_path=f"{view.path}.json"
+            )
+
+        async def as_data(call: Call) -> Answer:
+            return await view.see(self._visit(call))
+
+        path = ROOT + view.path
+        return [
+            self._route("GET", path, as_page, view.query),
+            Route("GET", f"{path}.json", as_data, view.summary, query=view.query, for_browsers=True),
+        ]
+
+    def _of_download(self, download: Download) -> Route:
+        async def handle(call: Call) -> Answer:
+            return await download.give(self._visit(call))
+
+        path = ROOT + download.path
+        return Route("GET", path, handle, download.summary, query=download.query, for_browsers=True)
+
+    def _of_action(self, action: Action) -> Route:
+        async def handle(call: Call) -> Answer:
+            try:
+                done = await action.act(self._acting_visit(call))
+            except BadCall as error:
+                if call.is_form:
+                    return await self._problem(call, error)
+                raise
+            if not call.is_form:
+                return done.data
+            if isinstance(done, Done):
+                return Redirect(ROOT + done.path)
+            return await self._page(call, done.template, done.data, done.title, done.menu)
+
+        body = {**action.body, FIELD: "string: of the form that is sent; JSON needs none"}
+        return Route("POST", ROOT + action.path, handle, action.summary, body, for_browsers=True)
+
+    def _visit(self, call: Call) -> Visit:
+        try:
+            sight = Sight(self._brokers)
+        except NobodyRuns:
+            raise BadCall("the broker stops, or starts anew", _UNAVAILABLE) from None
+        rights = Rights(sight.services[0].authorizer, self._principal, call.host)
+        return Visit(sight, rights, self._observed, call.query, call.body, may_write=self._may_write)
+
+    def _acting_visit(self, call: Call) -> Visit:
+        if not self._may_write:
+            text = "nothing may be changed here: set kafka.compat.http.page.write.enable=true to allow it"
+            raise BadCall(text, _FORBIDDEN)
+        if call.is_form:
+            call = call._replace(body=self._forms.check(call.body, call.session))
+        return self._visit(call)
+
+    async def _page(
+        self,
+        call: Call,
+        template: str,
+        data: Any,
+        title: str,
+        menu: str,
+        status: int = 200,
+        *,
+        json_path: str | None = None,
+    ) -> Answer:
+        templates = await asyncio.shield(self._templates.get())
+        from markupsafe import Markup
+
+        token = self._forms.token(call.session)
+        running = [each for each in self._brokers if each.is_running]
+        context = {
+            "it": data,
+            "title": title,
+            "current": menu,
+            "query": dict(call.query),
+            "json_path": json_path,
+            "writes": self._may_write,
+            "principal": str(self._principal),
+            "can_log_out": call.session is not None,
+            "form_token": lambda: Markup('<input type="hidden" name="{}" value="{}">').format(FIELD, token),
+        }
+        steps = templates.render(template, context)
+        if running:
+            html = await running[0].services.long_work.finish(steps)
+        else:
+            html = await _finish_at_once(steps)
+        return Page(html, status, POLICY)
+
+    async def _problem(self, call: Call, error: BadCall) -> Answer:
+        data = {"status": error.status, "detail": str(error)}
+        return await self._page(call, "problem.html", data, "That did not work", "", error.status)
+
+    async def _not_found(self, call: Call) -> Answer:
+        problem = BadCall(f"there is no page {ROOT}/{call.path['unknown']}", _NOT_FOUND)
+        if call.path["unknown"].endswith(".json"):
+            raise problem
+        return await self._problem(call, problem)
+
+    async def _to_first(self, call: Call) -> Answer:
+        return Redirect(_FIRST)
+
+    async def _style(self, call: Call) -> Answer:
+        templates = await asyncio.shield(self._templates.get())
+        return File(templates.style, "text/css; charset=utf-8", _YEAR_S)
+
+    # --- who looks
+
+    async def _login(self, call: Call) -> Answer:
+        back = _own(call.query.get("back", ""))
+        if not self._listener.guard.asks_for_token or call.session is not None:
+            return Redirect(back)
+        return await self._page(call, "login.html", {"back": back, "is_wrong": False}, "Log in", "")
+
+    async def _log_in(self, call: Call) -> Answer:
+        back = _own(str(call.body.get("back", "")))
+        if self._listener.guard.is_token(str(call.body.get("token", ""))):
+            return Redirect(back, self._listener.sessions.open())
+        text = f"Refused a browser at {call.host}: the token that it gave is not kafka.compat.http.token"
+        self._strangers.tell(call.host, text, time.monotonic())
+        self._observed.refusals.note(call.host, "the token for the page is not kafka.compat.http.token")
+        return await self._page(
+            call, "login.html", {"back": back, "is_wrong": True}, "Log in", "", _UNAUTHORIZED
+        )
+
+    async def _log_out(self, call: Call) -> Answer:
+        self._forms.check(call.body, call.session)
+        if call.session is not None:
+            self._listener.sessions.end(call.session)
+        return Redirect(_LOGIN, "")
+
+
+def _own(path: str) -> str:
+    """The path where it is one of ours, else the first page: nobody is led elsewhere."""
+    return path if path.startswith(f"{ROOT}/") and path.isprintable() and "\\" not in path else _FIRST
+
+
+async def _finish_at_once(steps: Any) -> str:
+    try:
+        while True:
+            next(steps)
+            await asyncio.sleep(0)
+    except StopIteration as stop:
+        html: str = stop.value
+        return html

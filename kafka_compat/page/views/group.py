@@ -1,0 +1,126 @@
+"""One group: its members, what they read, and how far it has come."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_compat.client.groups import assigned
+from kafka_compat.http.routes import BadCall
+from kafka_compat.long_work import Steps
+from kafka_compat.page.group_rows import Ages, GroupSeen, all_groups, end_of
+from kafka_compat.page.listing import Row, listed
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.security.authorizer import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from kafka_compat.page.far import Far
+    from kafka_compat.page.view import Data
+    from kafka_compat.page.visit import Visit
+
+_DESCRIBE_VERSION: Final = 5
+_CONSUMER: Final = "consumer"
+_COLUMNS: Final = {"partition": "name", "lag": "lag", "seconds": "lag_seconds"}
+
+Owners = dict[tuple[str, int], str]
+"""Partition -> member id."""
+
+
+async def known_group(visit: Visit) -> GroupSeen:
+    """The group of the parameter `name`. BadCall where there is none, or it may not be seen."""
+    name = visit.given("name")
+    visit.rights.require(Operation.DESCRIBE, ResourceType.GROUP, name)
+    groups = await all_groups(visit)
+    found = next((group for group in groups.found if group.name == name), None)
+    if found is None:
+        raise BadCall(f"there is no group {name}{''.join(f'; {text}' for text in groups.untold)}", 404)
+    return found
+
+
+async def see(visit: Visit) -> Data:
+    """As its coordinator and the leaders of its partitions know it."""
+    group, far, ages = await asyncio.gather(
+        known_group(visit), visit.observed.far.look(visit.sight), Ages.of(visit)
+    )
+    members, owners = await _members(visit, group)
+    rows = await visit.finish(_positions(visit, far, group, owners, ages))
+    # What it reads and has not committed yet has no lag, as kafka-consumer-groups counts.
+    lags = [row["lag"] for row in rows if row["committed_offset"] is not None]
+    waits = [row["lag_seconds"] for row in rows if row["committed_offset"] is not None]
+    return {
+        "name": group.name,
+        "state": group.state,
+        "protocol_type": group.protocol_type,
+        "coordinator": group.coordinator,
+        "members": members,
+        "lag": None if None in lags or not lags else sum(lags),
+        "lag_seconds": None if None in waits or not waits else max(waits),
+        "list": listed(rows, visit.query, _COLUMNS, "partition"),
+        "untold": far.untold,
+    }
+
+
+async def _members(visit: Visit, group: GroupSeen) -> tuple[list[dict[str, Any]], Owners]:
+    from kafka_compat.protocol.messages.describe_groups import DescribeGroupsRequest
+
+    answer = await visit.ask(
+        ApiKey.DESCRIBE_GROUPS,
+        DescribeGroupsRequest(groups=[group.name]),
+        version=_DESCRIBE_VERSION,
+        broker_id=group.coordinator,
+    )
+    (described,) = answer.groups
+    members, owners = [], {}
+    for member in described.members:
+        places: tuple[tuple[str, int], ...] = ()
+        if group.protocol_type == _CONSUMER:
+            try:
+                places = assigned(bytes(member.member_assignment))
+            except MalformedRequest:
+                # Members may put there what they like.
+                places = ()
+        owners.update(dict.fromkeys(places, member.member_id))
+        by_topic: dict[str, list[int]] = {}
+        for topic, partition in sorted(places):
+            by_topic.setdefault(topic, []).append(partition)
+        members.append(
+            {
+                "member_id": member.member_id,
+                "instance_id": member.group_instance_id,
+                "client_id": member.client_id,
+                "host": member.client_host,
+                "partitions": [
+                    {"topic": topic, "partitions": numbers}
+                    for topic, numbers in by_topic.items()
+                    if visit.rights.may_see_topic(topic)
+                ],
+            }
+        )
+    return members, owners
+
+
+def _positions(visit: Visit, far: Far, group: GroupSeen, owners: Owners, ages: Ages) -> Steps[list[Row]]:
+    """Of each partition that it has committed, or reads."""
+    found = []
+    for place in sorted({*group.committed, *owners}):
+        if not visit.rights.may_see_topic(place[0]):
+            continue
+        committed, end = group.committed.get(place), end_of(visit, far, place)
+        seconds = None
+        if committed is not None:
+            seconds = yield from ages.age_s(group.name, place, committed)
+        found.append(
+            {
+                "name": f"{place[0]}-{place[1]:06}",
+                "topic": place[0],
+                "partition": place[1],
+                "committed_offset": committed,
+                "end_offset": end,
+                "lag": None if committed is None or end is None else end - committed,
+                "lag_seconds": seconds,
+                "member_id": owners.get(place),
+            }
+        )
+        yield None
+    return found

@@ -1,0 +1,195 @@
+"""The offsets of a group: what a change would do first, then the change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_compat.http.routes import BadCall
+from kafka_compat.page import fields
+from kafka_compat.page.group_offsets import Positions, commit, positions_of
+from kafka_compat.page.offset_plan import EARLIEST, OFFSET, SCENARIOS, SHIFT, TIME, Extent, Step, plan
+from kafka_compat.page.records import source_of
+from kafka_compat.page.view import Done, Shown
+from kafka_compat.page.views.topic import named_topic
+from kafka_compat.page.visit import path_of
+from kafka_compat.search.query import BadQuery, partitions_in, time_ms_of
+from kafka_compat.search.source import Unreadable
+
+if TYPE_CHECKING:
+    from kafka_compat.page.view import Data
+    from kafka_compat.page.visit import Visit
+
+TopicPartition = tuple[str, int]
+
+PLAN_BODY: Final = {
+    "name": "string: of which group",
+    "topic": "string: where; in all topics where it has committed something when it is empty",
+    "partitions": "string: of that topic, as 0,3-5; all of them where it is empty",
+    "to": f"string: whereto: {', '.join(SCENARIOS)}",
+    "value": "string: the offset; the time, as 2026-01-31T12:00:00Z or in milliseconds; or by how many",
+}
+COMMIT_BODY: Final = {
+    "name": "string: of which group",
+    "offsets": "an array of objects, each with topic, partition and offset",
+}
+
+
+async def see(visit: Visit) -> Data:
+    """Where it stands."""
+    group_id = visit.given("name")
+    positions = await positions_of(visit, group_id)
+    extents = await _extents(visit, positions.committed)
+    steps = [
+        Step(topic, partition, old, None, *_ends(extents[topic, partition]))
+        for (topic, partition), old in sorted(positions.committed.items())
+    ]
+    return {**_told(group_id, positions, steps), "moved": visit.query.get("moved")}
+
+
+async def propose(visit: Visit) -> Shown:
+    """What a change would do."""
+    group_id = fields.needed(visit.body, "name")
+    positions = await positions_of(visit, group_id)
+    scenario = fields.text(visit.body, "to") or EARLIEST
+    if scenario not in SCENARIOS:
+        raise BadCall(f"to={scenario[:40]}: expected one of {', '.join(SCENARIOS)}")
+    number, time_ms = 0, 0
+    if scenario in (OFFSET, SHIFT):
+        given = fields.whole_number(visit.body, "value", least=0 if scenario == OFFSET else -(10**18))
+        if given is None:
+            raise BadCall(
+                "value is missing: the offset, or by how many offsets it is moved (-10: back by ten)"
+            )
+        number = given
+    partitions = _meant(visit, positions)
+    if scenario == TIME:
+        try:
+            time_ms = time_ms_of(fields.needed(visit.body, "value"), "value")
+        except BadQuery as error:
+            raise BadCall(str(error)) from None
+    extents = await _extents(visit, partitions)
+    at_time = await _at_time(visit, partitions, time_ms) if scenario == TIME else {}
+    extents.update({place: found for place, found in at_time.items() if isinstance(found, str)})
+    offsets = {place: found for place, found in at_time.items() if not isinstance(found, str)}
+    steps = plan(partitions, scenario, number, positions.committed, extents, offsets)
+    data = _told(group_id, positions, steps)
+    data["offsets"] = [
+        {"topic": each.topic, "partition": each.partition, "offset": each.new}
+        for each in steps
+        if each.new is not None
+    ]
+    return Shown(data, "offsets_plan.html", "Change offsets", "/groups")
+
+
+async def act(visit: Visit) -> Done:
+    """Commit what was shown."""
+    group_id = fields.needed(visit.body, "name")
+    offsets: dict[TopicPartition, int] = {}
+    for each in fields.array(visit.body, "offsets"):
+        if not isinstance(each, dict):
+            raise BadCall(f"offsets: {str(each)[:60]} is no object with topic, partition and offset")
+        topic = named_topic(visit, fields.needed(each, "topic"))
+        partition, offset = fields.whole_number(each, "partition"), fields.whole_number(each, "offset")
+        if partition is None or offset is None:
+            raise BadCall(f"offsets: {str(each)[:60]} has no partition, or no offset")
+        offsets[topic.name, partition] = offset
+    if not offsets:
+        raise BadCall("offsets: there is none to be changed")
+    await commit(visit, group_id, offsets)
+    return Done(
+        {"name": group_id, "changed": len(offsets)}, path_of("/offsets", name=group_id, moved=len(offsets))
+    )
+
+
+def _meant(visit: Visit, positions: Positions) -> list[TopicPartition]:
+    name, given = fields.text(visit.body, "topic"), fields.text(visit.body, "partitions")
+    if not name:
+        if given:
+            raise BadCall("partitions are given without a topic")
+        if not positions.committed:
+            raise BadCall("the group has committed nothing yet: say in which topic")
+        return sorted(positions.committed)
+    topic = named_topic(visit, name)
+    there = {each.partition for each in topic.partitions}
+    if not given:
+        return [(name, partition) for partition in sorted(there)]
+    try:
+        numbers = partitions_in(given)
+    except BadQuery as error:
+        raise BadCall(str(error)) from None
+    missing = sorted(set(numbers) - there)
+    if missing:
+        raise BadCall(f"partitions: {name} has no partition {missing[0]}")
+    return [(name, partition) for partition in numbers]
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in partitions:
+        found[topic].append(partition)
+    return found
+
+
+async def _extents(visit: Visit, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Extent | str]:
+    found: dict[TopicPartition, Extent | str] = {}
+    for name, numbers in _by_topic(partitions).items():
+        topic = visit.sight.metadata.topics.get(name)
+        there = set() if topic is None else {each.partition for each in topic.partitions}
+        found.update(
+            ((name, number), "it is not there any more") for number in numbers if number not in there
+        )
+        if topic is not None:
+            source = source_of(visit, topic, committed=False)
+            bounds = await source.bounds([number for number in numbers if number in there])
+            for number, each in bounds.items():
+                found[name, number] = str(each) if isinstance(each, Unreadable) else Extent(*each)
+    return found
+
+
+async def _at_time(
+    visit: Visit, partitions: Iterable[TopicPartition], time_ms: int
+) -> dict[TopicPartition, int | str | None]:
+    """The first offset of that time or later; or the reason why nobody tells."""
+    found: dict[TopicPartition, int | str | None] = {}
+
+    async def look(source: Any, name: str, number: int) -> None:
+        try:
+            found[name, number] = await source.offset_at(number, time_ms)
+        except Unreadable as error:
+            found[name, number] = str(error)
+
+    for name, numbers in _by_topic(partitions).items():
+        topic = visit.sight.metadata.topics.get(name)
+        if topic is not None:
+            source = source_of(visit, topic, committed=False)
+            await asyncio.gather(*(look(source, name, number) for number in numbers))
+    return found
+
+
+def _ends(extent: Extent | str) -> tuple[int | None, int | None, str]:
+    return (None, None, extent) if isinstance(extent, str) else (*extent, "")
+
+
+def _told(group_id: str, positions: Positions, steps: Iterable[Step]) -> dict[str, Any]:
+    return {
+        "name": group_id,
+        "state": positions.state,
+        "members": positions.members,
+        "partitions": [
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "old_offset": each.old,
+                "new_offset": each.new,
+                "start_offset": each.start,
+                "end_offset": each.end,
+                "old_lag": each.old_lag,
+                "new_lag": each.new_lag,
+                "note": each.note,
+            }
+            for each in steps
+        ],
+    }

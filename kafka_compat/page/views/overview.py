@@ -1,0 +1,169 @@
+"""Is the cluster well, and why not; what happens now."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_compat.long_work import Steps
+from kafka_compat.metrics.health import reasons_against
+from kafka_compat.page.disks import log_dirs
+from kafka_compat.page.group_rows import Ages, add_seconds, all_groups, group_rows
+from kafka_compat.page.topic_rows import topic_rows
+from kafka_compat.status import snapshot
+from kafka_compat.status.rules import problems
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafka_compat.metadata.cache import TopicMetadata
+    from kafka_compat.page.listing import Row
+    from kafka_compat.page.view import Data
+    from kafka_compat.page.visit import Visit
+
+_SHOWN: Final = 5
+
+
+async def see(visit: Visit) -> Data:
+    """Of all that may be seen."""
+    sight = visit.sight
+    # At a time: a broker that does not answer is waited for once.
+    far, groups, ages, (dirs, untold) = await asyncio.gather(
+        visit.observed.far.look(sight), all_groups(visit), Ages.of(visit), _log_dirs(visit)
+    )
+    topics = await visit.finish(topic_rows(visit, far))
+    of_groups = await visit.finish(group_rows(visit, far, groups.found))
+    behind = [row for row in of_groups if (row["lag"] or 0) > 0]
+    behind.sort(key=lambda row: (-row["lag"], row["name"]))
+    worst = behind[:_SHOWN]
+    await visit.finish(add_seconds(ages, worst, groups.found))
+    not_ready = []
+    for services in sight.services:
+        reasons = await visit.finish(reasons_against(services))
+        not_ready += [f"broker {services.broker_id}: {reason}" for reason in reasons]
+    troubled = await visit.finish(_snapshot(visit, topics, dirs, of_groups))
+    found = [{"kind": one.kind, "text": one.text, "subjects": one.subjects} for one in problems(troubled)]
+    rates = [row["records_per_second"] for row in topics]
+    return {
+        "is_well": not (found or not_ready),
+        "problems": found,
+        "not_ready": not_ready,
+        "untold": sorted({*far.untold, *groups.untold, *untold}),
+        "cluster_id": sight.metadata.cluster_id,
+        "controller": sight.metadata.controller_id if sight.metadata.controller_id >= 0 else None,
+        "brokers": len(sight.metadata.brokers),
+        "topics": len(topics),
+        "partitions": sum(row["partitions"] for row in topics),
+        "groups": len(groups.found),
+        "groups_behind": len(behind),
+        "records_per_second": _sum(rates),
+        "size_bytes": _sum([row["size_bytes"] for row in topics]),
+        "connections": sum(len(server.connections) for _, server in visit.observed.servers()),
+        "disks": [_disk(one) for one in dirs],
+        "busiest_topics": _busiest(topics),
+        "groups_most_behind": worst,
+        "time_ms": sight.now_ms(),
+    }
+
+
+async def _log_dirs(visit: Visit) -> tuple[list[snapshot.LogDir], list[str]]:
+    """None for who may not see them."""
+    if not visit.rights.may_see_cluster:
+        return [], []
+    return await log_dirs(visit, with_replicas=False)
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """Of what is known; None where nothing is."""
+    told = [value for value in values if value is not None]
+    return sum(told) if told or not values else None
+
+
+def _busiest(topics: list[Row]) -> list[Row]:
+    busy = [row for row in topics if row["records_per_second"]]
+    return sorted(busy, key=lambda row: (-row["records_per_second"], row["name"]))[:_SHOWN]
+
+
+def _disk(one: snapshot.LogDir) -> dict[str, Any]:
+    share = None
+    if one.total_bytes and one.usable_bytes is not None:
+        share = one.usable_bytes / one.total_bytes
+    return {
+        "broker": one.broker_id,
+        "path": one.path,
+        "error": one.error,
+        "total_bytes": one.total_bytes,
+        "usable_bytes": one.usable_bytes,
+        "usable_share": share,
+    }
+
+
+def _snapshot(
+    visit: Visit, topics: list[Row], dirs: list[snapshot.LogDir], groups: list[Row]
+) -> Steps[snapshot.Snapshot]:
+    """What the rules judge: of topics and groups only those that may be wrong, since the rules take all that
+    they are given at one go.
+    """
+    metadata = visit.sight.metadata
+    brokers = {
+        each.broker_id: snapshot.Broker(each.broker_id, *(visit.sight.address(each) or (None, None)))
+        for each in metadata.brokers.values()
+    }
+    troubled = []
+    for row in topics:
+        yield None
+        topic = metadata.topics.get(row["name"])
+        if topic is None or not (row["leaderless_partitions"] or row["under_replicated_partitions"]):
+            continue
+        for each in topic.partitions:
+            for replica in each.replicas:
+                if replica not in brokers:
+                    brokers[replica] = snapshot.Broker(replica, fault="it is not in the cluster")
+        troubled.append(
+            snapshot.Topic(
+                topic.name,
+                topic.is_internal,
+                _min_isr(visit, topic),
+                tuple(
+                    snapshot.Partition(
+                        each.partition, metadata.reachable_leader(each), each.replicas, each.isr
+                    )
+                    for each in topic.partitions
+                ),
+            )
+        )
+    return snapshot.Snapshot(
+        time_ms=visit.sight.now_ms(),
+        taken_at_s=time.monotonic(),
+        cluster_id=metadata.cluster_id,
+        is_kraft=False,
+        controller_id=metadata.controller_id if metadata.controller_id >= 0 else None,
+        brokers=tuple(brokers[key] for key in sorted(brokers)),
+        topics=tuple(troubled),
+        groups=tuple(_group(row) for row in groups if row["beyond_end"]),
+        log_dirs=tuple(dirs),
+    )
+
+
+def _min_isr(visit: Visit, topic: TopicMetadata) -> int | None:
+    """As leaders of this process obey it; None where there is none."""
+    for known in topic.partitions:
+        led = visit.sight.led(topic.name, known)
+        if led is not None:
+            return led.min_insync_replicas
+    return None
+
+
+def _group(row: Row) -> snapshot.Group:
+    """With the positions that are wrong."""
+    places = (place.rpartition("-") for place in row["beyond_end"])
+    positions = (snapshot.Position(topic, int(number), 1, 0) for topic, _, number in places)
+    return snapshot.Group(
+        row["name"],
+        row["state"],
+        "classic",
+        row["protocol_type"],
+        row["coordinator"],
+        positions=tuple(positions),
+    )

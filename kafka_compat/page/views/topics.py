@@ -1,0 +1,27 @@
+"""All topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kafka_compat.page.listing import listed
+from kafka_compat.page.topic_rows import topic_rows
+
+if TYPE_CHECKING:
+    from kafka_compat.page.view import Data
+    from kafka_compat.page.visit import Visit
+
+_COLUMNS: Final = {
+    "name": "name",
+    "partitions": "partitions",
+    "records": "records",
+    "rate": "records_per_second",
+    "size": "size_bytes",
+}
+
+
+async def see(visit: Visit) -> Data:
+    """The topics that may be seen, a part at a time."""
+    far = await visit.observed.far.look(visit.sight)
+    rows = await visit.finish(topic_rows(visit, far))
+    return {"topics": listed(rows, visit.query, _COLUMNS, "name"), "untold": far.untold}

@@ -1,0 +1,87 @@
+"""Transactional ids, and the transactions that are open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_compat.http.routes import BadCall
+from kafka_compat.page.listing import listed
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.security.authorizer import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from kafka_compat.page.view import Data
+    from kafka_compat.page.visit import Visit
+
+_COLUMNS: Final = {"name": "name", "state": "state", "producer": "producer_id", "broker": "coordinator"}
+_VERSION: Final = 0
+
+
+async def see(visit: Visit) -> Data:
+    """As their coordinators tell them."""
+    from kafka_compat.protocol.messages.list_transactions import ListTransactionsRequest
+
+    rows: list[dict[str, Any]] = []
+    untold = []
+    for broker_id in sorted(visit.sight.metadata.brokers):
+        if not _has_coordinator(visit, broker_id):
+            continue
+        try:
+            answer = await visit.ask(
+                ApiKey.LIST_TRANSACTIONS, ListTransactionsRequest(), version=_VERSION, broker_id=broker_id
+            )
+        except (BadCall, MalformedRequest):
+            untold.append(f"broker {broker_id} does not tell of the transactions that it coordinates")
+            continue
+        rows += [
+            {
+                "name": one.transactional_id,
+                "state": one.transaction_state,
+                "producer_id": one.producer_id,
+                "coordinator": broker_id,
+            }
+            for one in answer.transaction_states
+            if visit.rights.may(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, one.transactional_id)
+        ]
+    found = listed(rows, visit.query, _COLUMNS, "name")
+    await _describe(visit, found["rows"])
+    return {"transactions": found, "untold": untold}
+
+
+def _has_coordinator(visit: Visit, broker_id: int) -> bool:
+    """A broker that has had nothing to do with transactions does not begin to because somebody looks."""
+    services = next((one for one in visit.sight.services if one.broker_id == broker_id), None)
+    return services is None or services.coordinators.transactions.made is not None
+
+
+async def _describe(visit: Visit, rows: list[dict[str, Any]]) -> None:
+    """Add to the rows that are shown since when, and where."""
+    from kafka_compat.protocol.messages.describe_transactions import DescribeTransactionsRequest
+
+    now_ms = visit.sight.now_ms()
+    for broker_id in {row["coordinator"] for row in rows}:
+        theirs = {row["name"]: row for row in rows if row["coordinator"] == broker_id}
+        for row in theirs.values():
+            row.update(epoch=None, timeout_ms=None, seconds=None, partitions=[])
+        request = DescribeTransactionsRequest(transactional_ids=list(theirs))
+        try:
+            answer = await visit.ask(
+                ApiKey.DESCRIBE_TRANSACTIONS, request, version=_VERSION, broker_id=broker_id
+            )
+        except (BadCall, MalformedRequest):
+            continue
+        for one in answer.transaction_states:
+            if one.error_code:
+                continue
+            begun_ms = one.transaction_start_time_ms
+            theirs[one.transactional_id].update(
+                epoch=one.producer_epoch,
+                timeout_ms=one.transaction_timeout_ms,
+                seconds=max(0, now_ms - begun_ms) / 1000 if begun_ms >= 0 and one.topics else None,
+                partitions=[
+                    {"topic": topic.topic, "partitions": list(topic.partitions)}
+                    for topic in one.topics
+                    if visit.rights.may_see_topic(topic.topic)
+                ],
+            )

@@ -1,0 +1,141 @@
+"""What the partitions of a broker have taken in and given out since it started, by topic. Pure.
+
+There is one of these in a broker whose metrics somebody may ask for, and none in others. The names and
+meanings are those of Kafka's BrokerTopicMetrics.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_compat.errors import ErrorCode
+
+_NO_FAILED_PRODUCE: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Kafka tells of these elsewhere."""
+
+
+class TopicCounts:
+    """Of one topic, or of several added up."""
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "bytes_rejected",
+        "converted_in",
+        "converted_out",
+        "failed_fetches",
+        "failed_produces",
+        "fetches",
+        "produces",
+        "records_in",
+        "replicated_bytes_in",
+        "replicated_bytes_out",
+    )
+
+    def __init__(self) -> None:
+        self.records_in = 0
+        """Offsets that were given to what clients and coordinators wrote."""
+        self.bytes_in = 0
+        """Their batches as they came."""
+        self.bytes_out = 0
+        """Batches in answers to consumers."""
+        self.bytes_rejected = 0
+        """Batches that were too large."""
+        self.converted_in = 0
+        """Records of clients that write old formats."""
+        self.converted_out = 0
+        """Records, or sets of records that are compressed, for clients that read old formats."""
+        self.produces = 0
+        """How often something was to be appended to a partition."""
+        self.failed_produces = 0
+        self.fetches = 0
+        """How often a partition was read for an answer."""
+        self.failed_fetches = 0
+        self.replicated_bytes_in = 0
+        self.replicated_bytes_out = 0
+
+    def refused(self, code: ErrorCode, size_bytes: int) -> None:
+        """A batch was not taken."""
+        if code == ErrorCode.MESSAGE_TOO_LARGE:
+            self.bytes_rejected += size_bytes
+        if code not in _NO_FAILED_PRODUCE:
+            self.failed_produces += 1
+
+    def not_appended(self, code: ErrorCode, size_bytes: int) -> None:
+        """A batch was not even asked to be appended."""
+        self.produces += 1
+        self.refused(code, size_bytes)
+
+    def add(self, other: TopicCounts) -> None:
+        """Count what `other` has counted, too."""
+        self.records_in += other.records_in
+        self.bytes_in += other.bytes_in
+        self.bytes_out += other.bytes_out
+        self.bytes_rejected += other.bytes_rejected
+        self.converted_in += other.converted_in
+        self.converted_out += other.converted_out
+        self.produces += other.produces
+        self.failed_produces += other.failed_produces
+        self.fetches += other.fetches
+        self.failed_fetches += other.failed_fetches
+        self.replicated_bytes_in += other.replicated_bytes_in
+        self.replicated_bytes_out += other.replicated_bytes_out
+
+
+class Counts:
+    """Of all topics of one broker."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicCounts] = {}
+        self.follower_fetches: dict[int, int] = {}
+        """Fetch requests of other brokers, by version."""
+        self.fetched_copied_bytes = 0
+        """Of records in answers: how many pass through this process, and how many do not."""
+        self.fetched_sendfile_bytes = 0
+        self.isr_shrinks = 0
+        self.isr_expands = 0
+        self._gone = TopicCounts()
+        self._by_id: dict[int, TopicCounts] = {}
+        """The same by the numbers of the topics' ids."""
+
+    def topic(self, name: str) -> TopicCounts:
+        """Those of a topic, to be counted in."""
+        found = self.topics.get(name)
+        if found is None:
+            found = self.topics[name] = TopicCounts()
+        return found
+
+    def known_by_id(self, topic_id: int) -> TopicCounts | None:
+        """None until somebody has said which topic that is."""
+        return self._by_id.get(topic_id)
+
+    def say_id(self, topic_id: int, name: str) -> TopicCounts | None:
+        """A topic has this id; None where nothing is held of it."""
+        found = self.topics.get(name)
+        if found is not None:
+            self._by_id[topic_id] = found
+        return found
+
+    def forget(self, name: str, _partitions: list[int]) -> None:
+        """A topic is gone: what it counted stays in the total."""
+        self._by_id.clear()
+        counted = self.topics.pop(name, None)
+        if counted is not None:
+            self._gone.add(counted)
+
+    def total(self) -> TopicCounts:
+        """Of all topics, those included that are gone."""
+        total = TopicCounts()
+        total.add(self._gone)
+        for counted in self.topics.values():
+            total.add(counted)
+        return total

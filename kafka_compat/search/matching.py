@@ -1,0 +1,83 @@
+"""Which records are meant. Pure.
+
+What is looked for is bytes, so that nothing has to be decoded to find out that a record is not meant, and a
+batch in which they do not occur anywhere is passed over as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from kafka_compat.storage.records import Record
+
+CONTAINS: Final = "contains"
+IS: Final = "is"
+STARTS: Final = "starts"
+NULL: Final = "null"
+HOW: Final = (CONTAINS, IS, STARTS, NULL)
+
+
+class Needle(NamedTuple):
+    """What a key, a value or a header has to be: one of HOW, and the bytes (of no use for NULL)."""
+
+    how: str
+    content: bytes = b""
+
+    def fits(self, content: bytes | None) -> bool:
+        if content is None or self.how == NULL:
+            return content is None and self.how == NULL
+        if self.how == IS:
+            return content == self.content
+        return content.startswith(self.content) if self.how == STARTS else self.content in content
+
+
+class Match(NamedTuple):
+    """All of it has to be so; what is None may be anything. The times are in [from_ms, to_ms)."""
+
+    key: Needle | None = None
+    value: Needle | None = None
+    header: str | None = None
+    """The name of a header that is there."""
+    header_value: Needle | None = None
+    """What a header of that name, or else any header, says."""
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether every record is meant."""
+        return self == _ALL
+
+    def rare(self) -> list[bytes]:
+        """What occurs in the bytes of every batch that has such a record."""
+        needles = (self.key, self.value, self.header_value)
+        rare = [each.content for each in needles if each is not None and each.content]
+        return [*rare, self.header.encode(errors="replace")] if self.header else rare
+
+    def test(self) -> Callable[[Record], bool]:
+        """Whether a record is meant."""
+        key, value, header, header_value, from_ms, to_ms = self
+
+        def fits(record: Record) -> bool:
+            return (
+                (from_ms is None or record.timestamp >= from_ms)
+                and (to_ms is None or record.timestamp < to_ms)
+                and (key is None or key.fits(record.key))
+                and (value is None or value.fits(record.value))
+                and (
+                    (header is None and header_value is None)
+                    or any(
+                        (header is None or name == header)
+                        and (header_value is None or header_value.fits(content))
+                        for name, content in record.headers
+                    )
+                )
+            )
+
+        return fits
+
+
+_ALL: Final = Match()
+EVERY: Final = _ALL
+"""Every record."""

@@ -1,0 +1,195 @@
+"""What somebody looks for, as the parameters of a link say it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from kafka_compat.decoding.formats import AUTO, FORMATS
+from kafka_compat.decoding.plain import FORMATS as NEEDLE_FORMATS
+from kafka_compat.decoding.plain import NotSo, bytes_of
+from kafka_compat.search.cursor import BadCursor, Cursor, cursor_of
+from kafka_compat.search.matching import CONTAINS, HOW, NULL, Match, Needle
+
+LIMIT: Final = 50
+LIMIT_MAX: Final = 500
+PARTITIONS_MAX: Final = 256
+"""Of one search: what is left of each stands in its links."""
+NEWEST: Final = "newest"
+OLDEST: Final = "oldest"
+COMMITTED: Final = "read_committed"
+UNCOMMITTED: Final = "read_uncommitted"
+_OFFSET_MAX: Final = (1 << 63) - 1
+_RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_TIMES: Final = (
+    re.compile(r"-?\d{1,15}"),
+    re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?(Z|[+-]\d\d:?\d\d)?"),
+)
+
+PARAMETERS: Final = {
+    "partitions": "string: of which partitions, as 0,3-5; all of them where it is empty",
+    "order": "string: newest or oldest first",
+    "limit": f"integer: how many records at most, up to {LIMIT_MAX}",
+    "from_offset": "integer: the first offset that is meant, in each partition",
+    "to_offset": "integer: the first offset that is not meant any more",
+    "from": "string: the first time that is meant, as 2026-01-31T12:00:00Z (UTC unless it says otherwise) "
+    "or in milliseconds since 1970",
+    "to": "string: the first time that is not meant any more",
+    "key": "string: what the key has to be",
+    "key_how": "string: contains, is, starts (with it), or null",
+    "key_as": f"string: what `key` is written as: {', '.join(NEEDLE_FORMATS)}",
+    "value": "string: what the value has to be",
+    "value_how": "string: as key_how",
+    "value_as": "string: as key_as",
+    "header": "string: the name of a header that has to be there",
+    "header_value": "string: what that header, or any, has to say",
+    "header_how": "string: as key_how",
+    "header_as": "string: as key_as",
+    "isolation": "string: read_committed, or read_uncommitted: with records of transactions that are open or "
+    "were aborted",
+    "show_key": f"string: in which format keys are shown: {', '.join(FORMATS)}",
+    "show_value": "string: the same of values",
+    "cursor": "string: where the search goes on, as the last answer says; all else must be as it was",
+}
+"""What may be said, each with its type and meaning."""
+
+
+class BadQuery(ValueError):
+    """A parameter is wrong: the text says which, and what would be right."""
+
+
+class Query(NamedTuple):
+    """See PARAMETERS. `partitions` None: all. Offsets and times are None where nothing was said."""
+
+    given: Mapping[str, str]
+    """The parameters that say something, but the cursor."""
+    partitions: tuple[int, ...] | None
+    newest: bool
+    limit: int
+    first: int | None
+    end: int | None
+    match: Match
+    committed: bool
+    show_key: str
+    show_value: str
+    cursor: Cursor | None
+
+
+def query_of(parameters: Mapping[str, str]) -> Query:
+    """Raises BadQuery."""
+    given = {name: value for name, value in parameters.items() if value and name in PARAMETERS}
+    order = _one_of(given, "order", (NEWEST, OLDEST), NEWEST)
+    limit = _natural(given, "limit")
+    if limit is not None and not 1 <= limit <= LIMIT_MAX:
+        raise BadQuery(f"limit={limit}: expected a whole number from 1 to {LIMIT_MAX}")
+    match = Match(
+        _needle(given, "key", "key"),
+        _needle(given, "value", "value"),
+        given.get("header"),
+        _needle(given, "header_value", "header"),
+        _time_ms(given, "from"),
+        _time_ms(given, "to"),
+    )
+    cursor = None
+    if "cursor" in given:
+        try:
+            cursor = cursor_of(given.pop("cursor"))
+        except BadCursor as error:
+            raise BadQuery(str(error)) from None
+    return Query(
+        given,
+        partitions_in(given["partitions"]) if "partitions" in given else None,
+        order == NEWEST,
+        LIMIT if limit is None else limit,
+        _natural(given, "from_offset"),
+        _natural(given, "to_offset"),
+        match,
+        _one_of(given, "isolation", (COMMITTED, UNCOMMITTED), COMMITTED) == COMMITTED,
+        _one_of(given, "show_key", FORMATS, AUTO),
+        _one_of(given, "show_value", FORMATS, AUTO),
+        cursor,
+    )
+
+
+def partitions_in(text: str) -> tuple[int, ...]:
+    """Of 0,3-5. Raises BadQuery."""
+    found: set[int] = set()
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        matched = _RANGE.fullmatch(part)
+        if matched is None:
+            raise BadQuery(f"partitions={text[:100]}: {part[:20]!r} is no number or range, as in 0,3-5")
+        first, last = int(matched[1]), int(matched[2] or matched[1])
+        if last - first >= PARTITIONS_MAX:
+            raise BadQuery(f"partitions={text[:100]}: at most {PARTITIONS_MAX} can be searched at once")
+        found.update(range(first, last + 1))
+        if len(found) > PARTITIONS_MAX:
+            raise BadQuery(f"partitions={text[:100]}: at most {PARTITIONS_MAX} can be searched at once")
+    return tuple(sorted(found))
+
+
+def chosen(query: Query, known: Iterable[int]) -> list[int]:
+    """The partitions of a search in a topic that has those `known`. Raises BadQuery."""
+    there = sorted(known)
+    if query.partitions is None:
+        if len(there) > PARTITIONS_MAX:
+            raise BadQuery(
+                f"the topic has {len(there):,} partitions, and at most {PARTITIONS_MAX} can be searched at "
+                f"once: say which, as partitions=0-{PARTITIONS_MAX - 1}"
+            )
+        return there
+    missing = sorted(set(query.partitions) - set(there))
+    if missing:
+        raise BadQuery(f"partitions: the topic has no partition {missing[0]}; they are 0 to {there[-1]}")
+    return list(query.partitions)
+
+
+def time_ms_of(text: str, name: str) -> int:
+    """Milliseconds since 1970. Raises BadQuery."""
+    number, moment = _TIMES
+    if number.fullmatch(text):
+        return int(text)
+    if moment.fullmatch(text):
+        try:
+            found = datetime.fromisoformat(text)
+            known = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+            return int(known.timestamp()) * 1000 + known.microsecond // 1000
+        except ValueError:
+            pass
+    raise BadQuery(
+        f"{name}={text[:40]}: expected a time, as 2026-01-31T12:00:00Z, or milliseconds since 1970"
+    )
+
+
+def _time_ms(given: Mapping[str, str], name: str) -> int | None:
+    return time_ms_of(given[name], name) if name in given else None
+
+
+def _natural(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal()) or len(text) > 19 or int(text) > _OFFSET_MAX:
+        raise BadQuery(f"{name}={text[:40]}: expected a whole number of at least 0")
+    return int(text)
+
+
+def _one_of(given: Mapping[str, str], name: str, known: tuple[str, ...], default: str) -> str:
+    value = given.get(name, default)
+    if value not in known:
+        raise BadQuery(f"{name}={value[:40]}: expected one of {', '.join(known)}")
+    return value
+
+
+def _needle(given: Mapping[str, str], name: str, prefix: str) -> Needle | None:
+    how = _one_of(given, f"{prefix}_how", HOW, CONTAINS)
+    form = _one_of(given, f"{prefix}_as", NEEDLE_FORMATS, NEEDLE_FORMATS[0])
+    if how == NULL:
+        return Needle(NULL)
+    if name not in given:
+        return None
+    try:
+        return Needle(how, bytes_of(given[name], form))
+    except NotSo as error:
+        raise BadQuery(f"{name}={given[name][:40]}: {error}") from None

@@ -1,0 +1,150 @@
+"""One request's part of a search, from its query to what is told of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafka_compat.search.matching import Match
+from kafka_compat.search.query import BadQuery, Query, chosen
+from kafka_compat.search.scan import WHOLE, Found, Problem, Scanned, Wanted, scanned
+from kafka_compat.search.search import Bounds, Search
+from kafka_compat.search.source import Content, Source, Unreadable
+
+if TYPE_CHECKING:
+    from kafka_compat.long_work import LongWork
+
+KEPT_BYTES_MAX: Final = 16 * 1024
+KEPT_BYTES_MIN: Final = 1024
+"""Of each key, value and header that stands in a list."""
+_ALL_KEPT_BYTES: Final = 1024 * 1024
+"""Of all of them, about: what is told in one answer keeps the loop busy."""
+
+
+_BREATH_S: Final = 0.00005
+"""As long as another thread needs to wake up."""
+
+
+class Outcome(NamedTuple):
+    """What was found, and where to go on (None: all was seen)."""
+
+    records: Sequence[Found]
+    problems: Sequence[Problem]
+    cursor: str | None
+    done: float
+    """How far the whole search is, from 0 to 1."""
+    bytes_read: int
+    records_seen: int
+
+
+async def run_query(
+    query: Query,
+    source: Source,
+    known: Iterable[int],
+    long_work: LongWork,
+    bounds: Bounds | None = None,
+) -> Outcome:
+    """Search in a topic with the partitions `known`. Raises BadQuery."""
+    partitions = chosen(query, known)
+    left, problems = await _left(query, source, partitions)
+    search = Search(
+        left,
+        query.match,
+        newest=query.newest,
+        limit=query.limit,
+        total=None if query.cursor is None else query.cursor.total,
+        bounds=bounds,
+        kept_bytes=max(KEPT_BYTES_MIN, min(KEPT_BYTES_MAX, _ALL_KEPT_BYTES // query.limit)),
+    )
+    await carry_out(search, source, long_work)
+    cursor = search.cursor
+    return Outcome(
+        search.found,
+        [*problems, *search.problems],
+        None if cursor is None else cursor.text(),
+        1.0 if cursor is None else cursor.done,
+        search.bytes_read,
+        search.records_seen,
+    )
+
+
+async def one_record(source: Source, partition: int, offset: int, long_work: LongWork) -> Found | None:
+    """The whole record at an offset; None where there is none. Raises Unreadable."""
+    search = Search({partition: (offset, offset + 1)}, Match(), newest=False, limit=1, kept_bytes=WHOLE)
+    await carry_out(search, source, long_work)
+    if search.problems:
+        raise Unreadable(search.problems[0].reason)
+    return search.found[0] if search.found else None
+
+
+async def carry_out(search: Search, source: Source, long_work: LongWork) -> None:
+    """Read until the search is done."""
+    while (read := search.next()) is not None:
+        wanted = read.wanted
+        try:
+            content = await source.content(wanted.partition, read.offset, wanted.end, read.max_bytes)
+            if content is None:
+                search.nothing(read)
+                continue
+            found = await long_work.in_thread(partial(_scanned, content, wanted))
+        except (Unreadable, OSError) as error:
+            search.unreadable(read, str(error))
+        else:
+            search.feed(read, found)
+
+
+def _scanned(content: Content, wanted: Wanted) -> Scanned:
+    return scanned(content.load(), wanted, content.aborted, breathe)
+
+
+def breathe() -> None:
+    """Let the event loop work. It would otherwise wait for Python's switch interval, 5 ms, whenever it comes
+    back from the kernel: several times for one request of a client.
+    """
+    time.sleep(_BREATH_S)
+
+
+async def _left(
+    query: Query, source: Source, partitions: Sequence[int]
+) -> tuple[dict[int, tuple[int, int]], list[Problem]]:
+    """What is to be seen of each partition, and why some cannot be."""
+    left: dict[int, tuple[int, int]] = {}
+    problems: list[Problem] = []
+    goes_on = query.cursor.left if query.cursor is not None else None
+    if goes_on is not None and not goes_on.keys() <= set(partitions):
+        raise BadQuery("cursor: it is of a search through other partitions")
+    bounds = await source.bounds(partitions if goes_on is None else goes_on)
+    for partition, found in bounds.items():
+        if isinstance(found, Unreadable):
+            problems.append(Problem(partition, -1, str(found)))
+            continue
+        try:
+            first, end = found if goes_on is not None else await _asked(query, source, partition, found)
+        except Unreadable as error:
+            problems.append(Problem(partition, -1, str(error)))
+            continue
+        if goes_on is not None:
+            first, end = max(first, goes_on[partition][0]), min(end, goes_on[partition][1])
+        if first < end:
+            left[partition] = (first, end)
+    return left, problems
+
+
+async def _asked(query: Query, source: Source, partition: int, bounds: tuple[int, int]) -> tuple[int, int]:
+    """The offsets that are meant in a partition with these bounds."""
+    first, end = bounds
+    if query.first is not None:
+        first = max(first, query.first)
+    if query.end is not None:
+        end = min(end, query.end)
+    match = query.match
+    if match.from_ms is not None and first < end:
+        offset = await source.offset_at(partition, match.from_ms)
+        first = end if offset is None else max(first, offset)
+    if match.to_ms is not None and first < end:
+        offset = await source.offset_at(partition, match.to_ms)
+        if offset is not None:
+            end = min(end, offset)
+    return first, end

@@ -1,0 +1,245 @@
+"""The records that are meant in some bytes of a partition, as far as they are within bounds. Pure.
+
+Another thread does this: decompression and walks over records take long. Markers of transactions are no
+records; where read_committed was asked for, neither are those of aborted transactions.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafka_compat.client.consumed import whole_batches
+from kafka_compat.search.matching import Match
+from kafka_compat.storage.batch import BatchHeader, crc_ok
+from kafka_compat.storage.errors import CorruptRecord, StorageError
+from kafka_compat.storage.kinds import ControlRecordType
+from kafka_compat.storage.legacy import records_of
+from kafka_compat.storage.records import Header, Record, control_record_type, iter_body, records_body
+
+if TYPE_CHECKING:
+    from kafka_compat.protocol.buffers import Buffer
+
+WHOLE: Final = 1 << 62
+"""To be kept of each record: all of it."""
+
+
+RECORDS_AT_ONCE: Final = 256
+
+
+class Found(NamedTuple):
+    """A record, and the header of its batch. Of key and value no more may be kept than a beginning: the sizes
+    (bytes, -1 for null) are those of the whole.
+    """
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[Header]
+    key_bytes: int
+    value_bytes: int
+    batch: BatchHeader
+
+
+class Wanted(NamedTuple):
+    """What of a partition is meant: records with offsets in [first, end), at most `limit` of them; the last
+    ones with `newest`. Of their keys and values `kept_bytes` are kept.
+    """
+
+    partition: int
+    first: int
+    end: int
+    limit: int
+    newest: bool
+    match: Match
+    kept_bytes: int
+
+
+class Problem(NamedTuple):
+    """A batch that cannot be read, and was passed over."""
+
+    partition: int
+    offset: int
+    reason: str
+
+
+class Scanned(NamedTuple):
+    """What was found: the records in the order of their offsets. All up to `next_offset` was looked at."""
+
+    records: Sequence[Found]
+    first: int | None
+    """Where the first batch begins, or with `newest` the first record for which there was room; None where
+    nothing was in bounds."""
+    next_offset: int
+    was_cut: bool
+    """Whether there was more than room for."""
+    edge_ms: int
+    """The time of what was looked at last: what lies beyond is probably not older, or with `newest` not
+    newer."""
+    batch_bytes: int
+    """Of the batches, uncompressed as far as that was needed."""
+    record_count: int
+    problems: Sequence[Problem]
+
+
+def scanned(
+    content: Buffer,
+    wanted: Wanted,
+    aborted: Iterable[tuple[int, int]] | None,
+    breathe: Callable[[], object] = lambda: None,
+) -> Scanned:
+    """What is in the batches of `content`, of which the last may be cut off. `aborted` are (producer id,
+    first offset) of transactions whose records do not count; None where all do. `breathe` is called after
+    each RECORDS_AT_ONCE.
+    """
+    scan = _Scan(wanted, breathe)
+    waiting = sorted(aborted or (), key=lambda one: one[1], reverse=True)
+    out: set[int] = set()
+    for header, batch in whole_batches(content):
+        if header.base_offset >= wanted.end and header.magic == 2:
+            scan.next_offset = wanted.end
+            break
+        while waiting and waiting[-1][1] <= header.last_offset:
+            out.add(waiting.pop()[0])
+        if header.is_control:
+            if _ends_aborted(batch, header):
+                out.discard(header.producer_id)
+            scan.pass_over(header)
+        elif header.is_transactional and header.producer_id in out:
+            scan.pass_over(header)
+        else:
+            scan.look_into(header, batch)
+            if scan.is_full:
+                break
+    return scan.result()
+
+
+def _ends_aborted(batch: memoryview, header: BatchHeader) -> bool:
+    try:
+        record = next(iter_body(header, records_body(batch, header)), None)
+        return record is not None and control_record_type(record) is ControlRecordType.ABORT
+    except StorageError:
+        return False
+
+
+class _Scan:
+    """One pass over some bytes."""
+
+    def __init__(self, wanted: Wanted, breathe: Callable[[], object]) -> None:
+        self._wanted = wanted
+        self._breathe = breathe
+        self._fits = None if wanted.match.is_all else wanted.match.test()
+        self._rare = wanted.match.rare()
+        self._found: deque[Found] = deque()
+        self._first: int | None = None
+        """Where the first batch begins."""
+        self.next_offset = wanted.first
+        self._edge_ms = -1
+        self._bytes = 0
+        self._count = 0
+        self._problems: list[Problem] = []
+        self.is_full = False
+        """Whether one more would be too many."""
+        self._was_cut = False
+
+    def pass_over(self, header: BatchHeader, size_bytes: int = 0) -> None:
+        """A batch without a record that is meant."""
+        self._begin(header)
+        self._bytes += size_bytes or header.size_bytes
+        self._count += header.record_count
+        self.next_offset = max(self.next_offset, min(header.next_offset, self._wanted.end))
+
+    def _begin(self, header: BatchHeader) -> None:
+        if self._first is None:
+            self._first = header.base_offset
+            if self._wanted.newest:
+                self._edge_ms = header.max_timestamp
+        if not self._wanted.newest:
+            self._edge_ms = header.max_timestamp
+
+    def look_into(self, header: BatchHeader, batch: memoryview) -> None:
+        match = self._wanted.match
+        if header.magic == 2 and match.from_ms is not None and header.max_timestamp < match.from_ms:
+            self.pass_over(header)
+            return
+        try:
+            if header.magic == 2:
+                if not crc_ok(batch, 0, header):
+                    raise CorruptRecord("its CRC is wrong")
+                body = records_body(batch, header)
+                if any(each not in body for each in self._rare):
+                    self.pass_over(header, len(body))
+                    return
+                records: Iterable[Record] = iter_body(header, body)
+                size_bytes = len(body)
+            else:
+                records, size_bytes = list(records_of(batch)), len(batch)
+                if records:
+                    header = header._replace(base_offset=records[0].offset, last_offset_delta=0)
+                    header = header._replace(last_offset_delta=records[-1].offset - header.base_offset)
+            self._begin(header)
+            self._bytes += size_bytes
+            self._gather(header, records)
+        except (StorageError, ValueError) as error:
+            self._problems.append(Problem(self._wanted.partition, header.base_offset, str(error)))
+            self._begin(header)
+            self.next_offset = max(self.next_offset, min(header.next_offset, self._wanted.end))
+
+    def _gather(self, header: BatchHeader, records: Iterable[Record]) -> None:
+        wanted, fits, found = self._wanted, self._fits, self._found
+        for record in records:
+            self._count += 1
+            if not self._count % RECORDS_AT_ONCE:
+                self._breathe()
+            offset = record.offset
+            if offset < wanted.first:
+                continue
+            if offset >= wanted.end:
+                break
+            if fits is not None and not fits(record):
+                continue
+            found.append(_kept(wanted, header, record))
+            if len(found) > wanted.limit:
+                self._was_cut = True
+                if wanted.newest:
+                    found.popleft()
+                    self._first = found[0].offset
+                    self._edge_ms = found[0].timestamp_ms
+                else:
+                    over = found.pop()
+                    self.next_offset, self._edge_ms = over.offset, over.timestamp_ms
+                    self.is_full = True
+                    return
+        self.next_offset = max(self.next_offset, min(header.next_offset, wanted.end))
+
+    def result(self) -> Scanned:
+        wanted = self._wanted
+        first = None if self._first is None else max(wanted.first, self._first)
+        return Scanned(
+            list(self._found),
+            first,
+            self.next_offset,
+            self._was_cut,
+            self._edge_ms,
+            self._bytes,
+            self._count,
+            self._problems,
+        )
+
+
+def _kept(wanted: Wanted, header: BatchHeader, record: Record) -> Found:
+    key, value, least = record.key, record.value, wanted.kept_bytes
+    return Found(
+        wanted.partition,
+        record.offset,
+        record.timestamp,
+        key if key is None else key[:least],
+        value if value is None else value[:least],
+        [(name, content and content[:least]) for name, content in record.headers],
+        -1 if key is None else len(key),
+        -1 if value is None else len(value),
+        header,
+    )

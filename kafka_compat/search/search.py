@@ -1,0 +1,227 @@
+"""A search through partitions of a topic: what is to be read next, and what was found so far. Pure.
+
+Records come oldest first or newest first: those of a partition in the order of their offsets, those of
+several by time. A search ends when it has found `limit` records, when nothing is left, or when it has done as
+much as one request may; then its cursor tells where to go on.
+
+Rules
+1. What is read next is of the partition whose edge, the time of what was seen of it last, is behind all
+   others. A record is given out when no edge is behind its time.
+2. Backwards, a window of offsets before what was seen is read forwards as a whole. It grows while batches are
+   small, and shrinks where it turns out not to fit into one read.
+3. What was read is never read again by the next request, unless `limit` was reached in the middle of it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from kafka_compat.search.cursor import Cursor
+from kafka_compat.search.matching import Match
+from kafka_compat.search.scan import Found, Problem, Scanned, Wanted
+
+READ_BYTES_MIN: Final = 32 * 1024
+READ_BYTES_MAX: Final = 256 * 1024
+"""Another thread, which others wait for too, is busy for so long with it."""
+_SPAN_MAX: Final = 1_000_000
+"""Of offsets, of one window."""
+_SPAN_MIN: Final = 64
+
+
+class Bounds(NamedTuple):
+    """How much one request may do: bytes as they are uncompressed, records looked at."""
+
+    bytes_max: int = 32 * 1024 * 1024
+    records_max: int = 250_000
+
+
+class Read(NamedTuple):
+    """What is to be read: from the batch of `offset` on, about so many bytes; and what is meant of it."""
+
+    offset: int
+    max_bytes: int
+    wanted: Wanted
+
+
+class _Stream:
+    """One partition."""
+
+    def __init__(self, partition: int, first: int, end: int) -> None:
+        self.partition = partition
+        self.first = first
+        self.end = end
+        """What is left to be seen is [first, end)."""
+        self.seen: deque[Found] = deque()
+        """What was found and not given out, in the order of giving out."""
+        self.edge_ms: int | None = None
+        self.read_bytes = READ_BYTES_MIN
+        self.span = 0
+        self.window: int | None = None
+        """Where the window begins that is to be read next, where that is not for `span` to say."""
+
+    @property
+    def is_done(self) -> bool:
+        return self.first >= self.end
+
+    def left(self, *, newest: bool) -> tuple[int, int]:
+        """What the next request has to see."""
+        if not self.seen:
+            return self.first, self.end
+        at = self.seen[0].offset
+        return (self.first, at + 1) if newest else (at, self.end)
+
+
+class Search:
+    """One request's part of a search."""
+
+    def __init__(
+        self,
+        left: Mapping[int, tuple[int, int]],
+        match: Match,
+        *,
+        newest: bool,
+        limit: int,
+        total: int | None = None,
+        bounds: Bounds | None = None,
+        kept_bytes: int,
+    ) -> None:
+        """Through the offsets [first, end) of each partition, of which there were `total` in the beginning;
+        for at most `limit` records. Of keys and values `kept_bytes` are kept.
+        """
+        self._streams = [_Stream(partition, *span) for partition, span in sorted(left.items())]
+        self._match = match
+        self._newest = newest
+        self._limit = limit
+        self._total = sum(max(end - first, 0) for first, end in left.values()) if total is None else total
+        self._bounds = bounds or Bounds()
+        self._kept_bytes = kept_bytes
+        self._has_moved = False
+        self.found: list[Found] = []
+        self.problems: list[Problem] = []
+        self.bytes_read = 0
+        self.records_seen = 0
+
+    def next(self) -> Read | None:
+        """What is to be read now; None: this request is done."""
+        self._give_out()
+        if len(self.found) >= self._limit:
+            return None
+        if self._has_moved and self._is_spent():
+            self._give_out(all_seen=True)
+            return None
+        stream = self._to_read()
+        return None if stream is None else self._read(stream)
+
+    def _is_spent(self) -> bool:
+        return self.bytes_read >= self._bounds.bytes_max or self.records_seen >= self._bounds.records_max
+
+    def _to_read(self) -> _Stream | None:
+        """The partition whose edge is behind all others, of those of which nothing is there to give out."""
+        waiting = [each for each in self._streams if not each.seen and not each.is_done]
+        if not waiting:
+            return None
+        return min(waiting, key=self._edge)
+
+    def _edge(self, stream: _Stream) -> tuple[bool, int]:
+        if stream.edge_ms is None:
+            return False, 0
+        return True, -stream.edge_ms if self._newest else stream.edge_ms
+
+    def _give_out(self, *, all_seen: bool = False) -> None:
+        """What may be given out, or all that was seen."""
+        sign = -1 if self._newest else 1
+        while len(self.found) < self._limit:
+            ready = [each for each in self._streams if each.seen]
+            if not ready:
+                return
+            stream = min(ready, key=lambda each: sign * each.seen[0].timestamp_ms)
+            at_ms = sign * stream.seen[0].timestamp_ms
+            if not all_seen and any(
+                not each.seen and not each.is_done and (each.edge_ms is None or sign * each.edge_ms < at_ms)
+                for each in self._streams
+            ):
+                return
+            self.found.append(stream.seen.popleft())
+
+    def _read(self, stream: _Stream) -> Read:
+        newest, limit = self._newest, self._limit - len(self.found)
+        offset = stream.first
+        if newest:
+            if stream.window is not None:
+                offset = stream.window
+            else:
+                if not stream.span:
+                    stream.span = limit if self._match.is_all else max(limit, _SPAN_MIN)
+                offset = max(stream.first, stream.end - stream.span)
+        wanted = Wanted(
+            stream.partition, stream.first, stream.end, limit, newest, self._match, self._kept_bytes
+        )
+        return Read(offset, stream.read_bytes, wanted)
+
+    def nothing(self, read: Read) -> None:
+        """There is nothing to be read there: neither in what was wanted, nor behind it."""
+        stream = self._stream(read)
+        self._has_moved = True
+        stream.window = None
+        if self._newest:
+            stream.end = read.offset
+            stream.span = min(2 * stream.span, _SPAN_MAX)
+        else:
+            stream.first = stream.end
+
+    def unreadable(self, read: Read, reason: str) -> None:
+        """The partition cannot be read (any more): the search goes on without it."""
+        stream = self._stream(read)
+        self._has_moved = True
+        self.problems.append(Problem(stream.partition, read.offset, reason))
+        stream.end = stream.first
+
+    def feed(self, read: Read, scanned: Scanned) -> None:
+        """What was found there."""
+        stream = self._stream(read)
+        self.bytes_read += scanned.batch_bytes
+        self.records_seen += scanned.record_count
+        self.problems += scanned.problems
+        if scanned.next_offset <= read.offset:
+            self.unreadable(read, "what is there is no batch")
+        elif self._newest:
+            self._feed_newest(stream, read, scanned)
+        else:
+            self._has_moved = True
+            stream.seen.extend(scanned.records)
+            stream.first = scanned.next_offset
+            stream.edge_ms = scanned.edge_ms
+            stream.read_bytes = min(2 * stream.read_bytes, READ_BYTES_MAX)
+
+    def _feed_newest(self, stream: _Stream, read: Read, scanned: Scanned) -> None:
+        covered = scanned.next_offset - read.offset
+        stream.read_bytes = min(2 * stream.read_bytes, READ_BYTES_MAX)
+        if scanned.next_offset < stream.end:
+            # The window is larger than what can be read at once: its end comes first.
+            stream.span = max(covered, 1)
+            stream.window = max(scanned.next_offset, stream.end - stream.span)
+            return
+        self._has_moved = True
+        stream.window = None
+        stream.seen.extend(reversed(scanned.records))
+        start = read.offset if scanned.first is None else scanned.first
+        stream.end = start if scanned.was_cut else min(start, read.offset)
+        if scanned.first is not None:
+            stream.edge_ms = scanned.edge_ms
+        if scanned.batch_bytes < READ_BYTES_MAX // 4:
+            stream.span = min(2 * stream.span, _SPAN_MAX)
+
+    def _stream(self, read: Read) -> _Stream:
+        return next(each for each in self._streams if each.partition == read.wanted.partition)
+
+    @property
+    def cursor(self) -> Cursor | None:
+        """Where to go on; None where nothing is left."""
+        left: dict[int, tuple[int, int]] = {}
+        for stream in self._streams:
+            first, end = stream.left(newest=self._newest)
+            if first < end:
+                left[stream.partition] = (first, end)
+        return Cursor(left, self._total) if left else None

@@ -1,0 +1,171 @@
+"""Where the partitions of a topic are read: here, where a broker of this process leads them, else at their
+leaders, as consumers read them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from kafka_compat.cluster.remote_partitions import RemotePartitions
+    from kafka_compat.long_work import LongWork
+    from kafka_compat.protocol.buffers import Buffer
+    from kafka_compat.replication.partition import Partition
+
+PATIENCE_S: Final = 3.0
+"""With another broker."""
+T = TypeVar("T")
+_REMOTE_READS: Final = (ConnectionError, TimeoutError, MalformedRequest)
+
+
+class Unreadable(Exception):
+    """A partition cannot be read now; the text says why."""
+
+
+class Content(NamedTuple):
+    """What is at an offset. `load` gives it, in another thread; `aborted` are (producer id, first offset) of
+    transactions whose records do not count."""
+
+    load: Callable[[], Buffer]
+    aborted: Iterable[tuple[int, int]] | None
+
+
+class Leader(NamedTuple):
+    """Who leads a partition, and since which epoch."""
+
+    broker_id: int
+    epoch: int
+
+
+class Source:
+    """The partitions of one topic."""
+
+    def __init__(
+        self,
+        topic: str,
+        leaders: Mapping[int, Leader | None],
+        led: Callable[[int], Partition | None],
+        remote: RemotePartitions | None,
+        long_work: LongWork,
+        *,
+        committed: bool,
+    ) -> None:
+        """`leaders` are those of all partitions (None: nobody), `led` gives those of this process. With
+        `committed` records of transactions that are open, or were aborted, are not there.
+        """
+        self._topic = topic
+        self._leaders = leaders
+        self._led = led
+        self._remote = remote
+        self._long_work = long_work
+        self._committed = committed
+
+    async def bounds(self, partitions: Iterable[int]) -> dict[int, tuple[int, int] | Unreadable]:
+        """The first offset of each, and the one up to which consumers may read."""
+        found: dict[int, tuple[int, int] | Unreadable] = {}
+        elsewhere: dict[int, dict[tuple[str, int], int]] = defaultdict(dict)
+        for partition in partitions:
+            led = self._led(partition)
+            if led is not None:
+                if led.epoch_start_offset > led.high_watermark:
+                    found[partition] = Unreadable("its leader does not know yet how far it is committed")
+                else:
+                    found[partition] = led.log.log_start_offset, self._end(led)
+                continue
+            try:
+                leader = self._leader(partition)
+            except Unreadable as error:
+                found[partition] = error
+                continue
+            elsewhere[leader.broker_id][self._topic, partition] = leader.epoch
+
+        async def ask(broker_id: int, epochs: Mapping[tuple[str, int], int]) -> None:
+            assert self._remote is not None
+            try:
+                bounds = await self._far(
+                    broker_id, self._remote.bounds(broker_id, epochs, committed=self._committed)
+                )
+            except Unreadable as error:
+                found.update((partition, error) for _, partition in epochs)
+                return
+            for place in epochs:
+                known = bounds.get(place)
+                unknown = Unreadable(f"broker {broker_id} does not lead it any more")
+                found[place[1]] = unknown if known is None else (known.oldest, known.newest)
+
+        await asyncio.gather(*(ask(*each) for each in elsewhere.items()))
+        return found
+
+    async def offset_at(self, partition: int, time_ms: int) -> int | None:
+        """The first offset whose record is of that time or later; None where there is none. Raises
+        Unreadable.
+        """
+        led = self._led(partition)
+        if led is not None:
+            try:
+                record = await self._long_work.finish(led.log.offset_for_timestamp(time_ms))
+            except StorageError as error:
+                raise Unreadable(str(error)) from error
+            return None if record is None else record.offset
+        leader = self._leader(partition)
+        assert self._remote is not None
+        epochs = {(self._topic, partition): leader.epoch}
+        found = await self._far(leader.broker_id, self._remote.offsets_at(leader.broker_id, epochs, time_ms))
+        offset = found.get((self._topic, partition))
+        if offset is None:
+            raise Unreadable(f"broker {leader.broker_id} does not lead it any more")
+        return offset if offset >= 0 else None
+
+    async def content(self, partition: int, offset: int, end: int, max_bytes: int) -> Content | None:
+        """Whole batches from that of `offset` on, or the next one's; None where there are none. Those of
+        aborted transactions are told up to `end`. Raises Unreadable.
+        """
+        led = self._led(partition)
+        if led is None:
+            return await self._far_content(partition, offset, max_bytes)
+        log = led.log
+        offset = max(offset, log.log_start_offset)
+        upper_bound = self._end(led)
+        if offset >= upper_bound:
+            return None
+        try:
+            batches = log.read(offset, max_bytes, upper_bound=upper_bound)
+            aborted = log.aborted_transactions(offset, end) if self._committed else None
+        except StorageError as error:
+            raise Unreadable(str(error)) from error
+        return None if batches is None else Content(batches.read, aborted)
+
+    def _end(self, led: Partition) -> int:
+        return led.last_stable_offset if self._committed else led.high_watermark
+
+    def _leader(self, partition: int) -> Leader:
+        leader = self._leaders.get(partition)
+        if leader is None or self._remote is None:
+            raise Unreadable("nobody leads it now")
+        return leader
+
+    async def _far_content(self, partition: int, offset: int, max_bytes: int) -> Content | None:
+        leader = self._leader(partition)
+        assert self._remote is not None
+        place = self._topic, partition
+        asked = self._remote.batches(
+            leader.broker_id, place, leader.epoch, offset, max_bytes, committed=self._committed
+        )
+        found = await self._far(leader.broker_id, asked)
+        if found is None:
+            raise Unreadable(f"broker {leader.broker_id} does not have offset {offset}, or leads it no more")
+        records = found.records
+        return Content(lambda: records, found.aborted) if records else None
+
+    async def _far(self, broker_id: int, asked: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return await asked
+        except _REMOTE_READS as error:
+            raise Unreadable(f"broker {broker_id}, which leads it, does not answer: {error!r}") from error

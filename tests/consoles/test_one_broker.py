@@ -1,0 +1,75 @@
+"""Monitors and consoles show of our broker what they show of genuine Kafka 3.9.1, and do the same to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.consoles.monitors import (
+    KMINION_MODES,
+    burrow_differences,
+    kafka_exporter_differences,
+    kminion_differences,
+    kminion_probe_differences,
+)
+from tests.consoles.redpanda import redpanda_console_differences
+from tests.consoles.screen import kaskade_differences
+from tests.consoles.sides import Sides
+from tests.consoles.terminal import TOOLS, terminal_differences
+from tests.consoles.world import SHOWN
+from tests.support import campaign
+from tests.tools.world import SETTINGS, Pair
+
+pytestmark = pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
+
+_ALIKE = {"offsets.topic.replication.factor": "1", "transaction.state.log.replication.factor": "1"}
+"""What the tests set for genuine Kafka alone."""
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
+    pair = Pair(tmp_path_factory.mktemp("consoles"), {**SETTINGS, **SHOWN, **_ALIKE})
+    found = Sides({side.name: (side.address, side.folder, side.tools) for side in pair.sides})
+    yield found
+    found.close()
+    pair.close()
+
+
+# Those that only look come first: what the others do leaves more in the internal topics of one side than of
+# the other, as members of groups come and go when they please.
+
+
+def test_kafka_exporter(sides: Sides, tmp_path: Path) -> None:
+    _none(kafka_exporter_differences(sides, tmp_path))
+
+
+@pytest.mark.parametrize("mode", KMINION_MODES)
+def test_kminion(sides: Sides, mode: str, tmp_path: Path) -> None:
+    _none(kminion_differences(sides, tmp_path, mode))
+
+
+def test_burrow(sides: Sides, tmp_path: Path) -> None:
+    _none(burrow_differences(sides, tmp_path))
+
+
+def test_redpanda_console(sides: Sides, tmp_path: Path) -> None:
+    _none(redpanda_console_differences(sides, tmp_path))
+
+
+def test_kaskade(sides: Sides, tmp_path: Path) -> None:
+    _none(kaskade_differences(sides, tmp_path))
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_in_a_terminal(sides: Sides, tool: str, tmp_path: Path) -> None:
+    _none(terminal_differences(sides, tmp_path, tool))
+
+
+def test_probes_of_kminion(sides: Sides, tmp_path: Path) -> None:
+    _none(kminion_probe_differences(sides, tmp_path))
+
+
+def _none(differences: list[str]) -> None:
+    assert not differences, "\n".join(differences)

@@ -1,0 +1,115 @@
+"""A schema registry that answers as Confluent's does, on this machine."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from kafka_compat.decoding.registry import Registry
+from kafka_compat.security.oauth.web import place
+
+
+class SchemaRegistry:
+    """Holds schemas by id and by subject."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, dict[str, Any]] = {}
+        self._by_subject: dict[tuple[str, int], dict[str, Any]] = {}
+        self.asked: list[str] = []
+        """Paths, in their order."""
+        self.user_info: str | None = None
+        """Who has to ask, as user:password."""
+        self.delay_s = 0.0
+        """Before each answer."""
+        self.raw: dict[str, tuple[int, bytes]] = {}
+        """Answers in the place of the right ones, by path."""
+        self.url = ""
+
+    def add(
+        self,
+        schema_id: int,
+        schema: object,
+        kind: str = "AVRO",
+        *,
+        subject: str | None = None,
+        references: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        """`schema` is JSON, or the bytes of a FileDescriptorProto; `references` are names with subjects, of
+        version 1.
+        """
+        found: dict[str, Any] = {
+            "text": schema if isinstance(schema, bytes) else json.dumps(schema),
+            "kind": kind,
+            "references": [{"name": name, "subject": of, "version": 1} for name, of in references],
+        }
+        self._by_id[schema_id] = found
+        if subject is not None:
+            self._by_subject[subject, 1] = found
+
+    def registry(self, user_info: str | None = None) -> Registry:
+        """What asks it."""
+        return Registry(place(self.url, {}), user_info)
+
+    @contextmanager
+    def serve(self) -> Iterator[SchemaRegistry]:
+        holder = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                holder.asked.append(self.path)
+                time.sleep(holder.delay_s)
+                status, body = holder._answer(self.path, self.headers.get("Authorization"))
+                self.send_response(status)
+                self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None: ...
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        self.url = f"http://127.0.0.1:{server.server_address[1]}"
+        try:
+            yield self
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+    def _answer(self, asked: str, authorization: str | None) -> tuple[int, bytes]:
+        if self.user_info is not None:
+            wanted = f"Basic {base64.b64encode(self.user_info.encode()).decode()}"
+            if authorization != wanted:
+                return 401, b'{"error_code": 40101, "message": "Unauthorized"}'
+        if asked in self.raw:
+            return self.raw[asked]
+        parts = urlsplit(asked)
+        serialized = parse_qs(parts.query).get("format") == ["serialized"]
+        match parts.path.strip("/").split("/"):
+            case ["schemas", "ids", number]:
+                found = self._by_id.get(int(number))
+            case ["subjects", subject, "versions", version]:
+                found = self._by_subject.get((unquote(subject), int(version)))
+            case _:
+                found = None
+        if found is None:
+            return 404, b'{"error_code": 40403, "message": "Schema not found"}'
+        text = found["text"]
+        if isinstance(text, bytes):
+            text = base64.b64encode(text).decode() if serialized else 'syntax = "proto3";'
+        answer = {"schema": text}
+        if found["kind"] != "AVRO":
+            answer["schemaType"] = found["kind"]
+        if found["references"]:
+            answer["references"] = found["references"]
+        return 200, json.dumps(answer).encode()

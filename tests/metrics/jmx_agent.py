@@ -1,0 +1,166 @@
+"""Genuine Kafka with the real JMX exporter in it, and the rules of the two dialects.
+
+The rules are those of metrics/dialects.py in the exporter's words: which MBeans there are, and what becomes
+of their names. The agent reads its file again when that has changed, so that one server tells in both.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.metrics.scraping import get
+from tests.support import kafka_jars
+from tests.support.ports import free_port
+from tests.support.servers import GenuineKafka
+
+VERSION = "1.0.1"
+_GROUP = "io.prometheus.jmx:jmx_prometheus_javaagent"
+
+Rule = dict[str, Any]
+
+
+def agent() -> Path:
+    """The exporter's jar, fetched by Maven on first use."""
+    folder = kafka_jars.cache_directory() / f"jmx-agent-{VERSION}"
+    jar = folder / f"jmx_prometheus_javaagent-{VERSION}.jar"
+    if not jar.is_file():
+        artifact = [f"-Dartifact={_GROUP}:{VERSION}", f"-DoutputDirectory={folder}"]
+        subprocess.run(["mvn", "--quiet", "--batch-mode", "dependency:copy", *artifact], check=True)
+    return jar
+
+
+def _tags(count: int, first: int) -> tuple[str, dict[str, str]]:
+    """The part of a pattern for so many tags, and the labels of them; `first` is its first group."""
+    pattern = "".join(r", ([\w-]+)=([^,]*)" for _ in range(count))
+    return pattern, {f"${first + 2 * each}": f"${first + 2 * each + 1}" for each in range(count)}
+
+
+def _rule(pattern: str, name: str, kind: str | None, labels: dict[str, str]) -> Rule:
+    return {"pattern": pattern, "name": name, "labels": labels} | ({"type": kind} if kind else {})
+
+
+def jmx_exporter() -> list[Rule]:
+    """As the exporter's example and Strimzi's rules."""
+    mean = r"kafka\.(\w+)<type=([^,]+), name=(\w+)Percent><>MeanRate"
+    rules = [_rule(mean, "kafka_$1_$2_$3_percent", "GAUGE", {})]
+    gauge = r"kafka\.coordinator\.(\w+)<type=([^,]+), name=([^,]+)><>Value"
+    rules.append(_rule(gauge, "kafka_coordinator_$1_$2_$3", "GAUGE", {}))
+    sockets, labels = (
+        r"kafka\.server<type=socket-server-metrics",
+        {"listener": "$1", "networkProcessor": "$2"},
+    )
+    connections = sockets + r", listener=(.+), networkProcessor=(.+)><>(connection-count|connection-.+-rate)"
+    rules.append(_rule(connections, "kafka_server_socket_server_metrics_$3", "GAUGE", labels))
+    for count in (2, 1, 0):
+        tags, labels = _tags(count, 4)
+        bean = r"kafka\.(\w+)<type=([^,]+), name=([^,]+?)"
+        after = f"${4 + 2 * count}"
+        rules += [
+            _rule(f"{bean}PerSec{tags}><>Count", "kafka_$1_$2_$3_total", "COUNTER", labels),
+            _rule(f"{bean}{tags}><>Value", "kafka_$1_$2_$3", "GAUGE", labels),
+            _rule(f"{bean}{tags}><>Count", "kafka_$1_$2_$3_count", "COUNTER", labels),
+            _rule(
+                rf"{bean}{tags}><>(\d+)thPercentile",
+                "kafka_$1_$2_$3",
+                "GAUGE",
+                labels | {"quantile": f"0.{after}"},
+            ),
+        ]
+    return rules
+
+
+def strimzi() -> list[Rule]:
+    """What Strimzi's rules have in the place of the example's."""
+    bean = r"kafka\.(\w+)<type=([^,]+), name=(\w+)Percent"
+    return [
+        _rule(f"{bean}><>(?:MeanRate|Value)", "kafka_$1_$2_$3_percent", "GAUGE", {}),
+        *jmx_exporter(),
+    ]
+
+
+def confluent() -> list[Rule]:
+    """As jmx-monitoring-stacks."""
+    idle = r"kafka\.server<type=KafkaRequestHandlerPool, name=RequestHandlerAvgIdlePercent><>OneMinuteRate"
+    name = "kafka_server_kafkarequesthandlerpool_requesthandleravgidlepercent_oneminuterate"
+    rules = [_rule(idle, name, "GAUGE", {})]
+    coordinator = r"kafka\.server<type=transaction-coordinator-metrics><>(.+):"
+    rules.append(_rule(coordinator, "kafka_server_transaction_coordinator_metrics_$1", "GAUGE", {}))
+    gauge = r"kafka\.coordinator\.(\w+)<type=([^,]+), name=([^,]+)><>(?:Count|Value)"
+    rules.append(_rule(gauge, "kafka_coordinator_$1_$2_$3", None, {}))
+    sockets = r"kafka\.server<type=socket-server-metrics"
+    labels = {"listener": "$1", "network_processor": "$2"}
+    attributes = sockets + r", listener=(.+), networkProcessor=(.+)><>(connection-.+):"
+    rules.append(_rule(attributes, "kafka_server_socketservermetrics_$3", "GAUGE", labels))
+    software = sockets + (
+        r", clientSoftwareName=(.+), clientSoftwareVersion=(.+), listener=(.+), networkProcessor=(.+)"
+        r"><>connections"
+    )
+    labels = {
+        "client_software_name": "$1",
+        "client_software_version": "$2",
+        "listener": "$3",
+        "network_processor": "$4",
+    }
+    rules.append(_rule(software, "kafka_server_socketservermetrics_connections", "GAUGE", labels))
+    partition = r"kafka\.(\w+)<type=([^,]+), name=([^,]+), topic=(.+), partition=(.+)><>Value"
+    rules.append(_rule(partition, "kafka_$1_$2_$3", "GAUGE", {"topic": "$4", "partition": "$5"}))
+    for count in (2, 1, 0):
+        tags, labels = _tags(count, 4)
+        bean = rf"kafka\.(\w+)<type=([^,]+), name=([^,]+?){tags}"
+        after = f"${4 + 2 * count}"
+        rules += [
+            _rule(f"{bean}><>(?:Count|Value)", "kafka_$1_$2_$3", None, labels),
+            _rule(
+                rf"{bean}><>(\d+)thPercentile",
+                "kafka_$1_$2_$3",
+                "GAUGE",
+                labels | {"quantile": f"0.{after}"},
+            ),
+        ]
+    return rules
+
+
+class Agent:
+    """The exporter in a server that runs."""
+
+    def __init__(self, rules_file: Path, url: str) -> None:
+        self.url = url
+        self._file = rules_file
+
+    def told(self, rules: list[Rule], *, lowercase_labels: bool) -> str:
+        """What it tells by these rules."""
+        settings = {
+            "lowercaseOutputName": True,
+            "lowercaseOutputLabelNames": lowercase_labels,
+            "rules": rules,
+        }
+        # JSON is YAML.
+        text = json.dumps(settings)
+        if self._file.read_text() != text:
+            # It looks at the time of the change, in whole seconds on some disks.
+            time.sleep(1.1)
+            self._file.write_text(text)
+        status, body, _ = get(self.url, "/metrics")
+        assert status == 200, body
+        return body.decode()
+
+
+@contextmanager
+def kafka_with_agent(directory: Path, overrides: dict[str, str]) -> Iterator[tuple[GenuineKafka, Agent]]:
+    """Genuine Kafka 3.9.1 with its ZooKeeper and the exporter."""
+    rules_file = directory / "rules.yml"
+    rules_file.write_text("{}")
+    port = free_port()
+    option = f"-javaagent:{agent()}=127.0.0.1:{port}:{rules_file}"
+    server = GenuineKafka(directory / "kafka", overrides, jvm_options=(option,))
+    server.start(120)
+    try:
+        yield server, Agent(rules_file, f"http://127.0.0.1:{port}")
+    finally:
+        server.stop()

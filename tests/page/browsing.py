@@ -1,0 +1,60 @@
+"""A page that changes things, asked as programs and as browsers' forms do."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from typing import Any
+from urllib.parse import urlencode
+
+from tests.page.site import PAGE, Answer, Site
+
+WRITING = {**PAGE, "kafka.compat.http.page.write.enable": "true"}
+"""The settings of a broker whose page changes things."""
+
+
+class Asked(Site):
+    """See above."""
+
+    def try_data(self, view: str, **query: object) -> tuple[int, Any]:
+        """Status, and what programs are told."""
+        answer = self.ask("GET", f"/ui/{view}.json?{urlencode(query)}")
+        return answer.status, answer.data
+
+    def html(self, view: str, **query: object) -> str:
+        answer = self.get(view, **query)
+        assert answer.status == 200, answer.text
+        return answer.text
+
+    def act(self, action: str, **fields: object) -> Any:
+        """What an action tells a program."""
+        status, told = self.try_act(action, **fields)
+        assert status == 200, told
+        return told
+
+    def try_act(self, action: str, **fields: object) -> tuple[int, Any]:
+        headers = {"Content-Type": "application/json"}
+        answer = self.ask("POST", f"/ui/{action}", json.dumps(fields), headers)
+        return answer.status, answer.data
+
+    def submit(self, page: Answer, action: str, **fields: str) -> Answer:
+        """Send a form of a page as a browser does."""
+        return self.post_form(action, {"form_token": page.form_token(), **fields})
+
+    def download(self, view: str, **query: object) -> tuple[bytes, str, str]:
+        """The bytes of a file, the header that names it, and its type."""
+        with urllib.request.urlopen(f"{self.url}/ui/{view}?{urlencode(query)}") as response:
+            headers = response.headers
+            return response.read(), headers["Content-Disposition"], headers["Content-Type"]
+
+    def all_messages(self, **query: object) -> list[Any]:
+        """Of a whole search, request by request."""
+        found: list[Any] = []
+        cursor = None
+        while True:
+            told = self.data("messages", **query, **({"cursor": cursor} if cursor else {}))
+            assert told["problems"] == []
+            found += told["records"]
+            cursor = told["cursor"]
+            if cursor is None:
+                return found

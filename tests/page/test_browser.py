@@ -1,0 +1,179 @@
+"""The page in a real Chromium: each view, light and dark, on a desk and on a phone, and without a mouse."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafka_compat.testing import KafkaBroker
+from tests.metrics.groups import commit, produce, transaction
+from tests.page.browser import DESKTOP, PHONE, Watched, chromium, needs_chromium
+from tests.page.site import PAGE, Site
+from tests.page.test_login import TOKEN, started
+from tests.support import campaign
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from confluent_kafka import Producer
+    from playwright.sync_api import Browser
+
+pytestmark = needs_chromium
+
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+LONG = "x" * 240
+VIEWS = [
+    "overview",
+    "topics",
+    "topics?sort=-size&q=o",
+    "topic?name=orders",
+    "topic-settings?name=orders",
+    f"topic?name={LONG}",
+    "groups",
+    "group?name=billing",
+    "group?name=%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E%3Cscript%3Ealert%282%29%3C/script%3E",
+    "transactions",
+    "brokers",
+    "broker?id=1",
+    "disks",
+    "clients",
+    "refused",
+    "logs",
+]
+LOOKS = [("light", DESKTOP), ("dark", PHONE), ("dark", DESKTOP), ("light", PHONE)]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[KafkaBroker]:
+    with KafkaBroker(PAGE, verbose=True) as running:
+        kept = _fill(running)
+        yield running
+        kept.abort_transaction(30)
+        del kept
+        assert "Traceback" not in running.log
+
+
+def _fill(running: KafkaBroker) -> Producer:
+    """With a client that stays connected."""
+    address = running.bootstrap_servers
+    running.create_topic("orders", partitions=3)
+    running.create_topic(LONG)
+    produce(address, "orders", [running.control.now_ms() - 60_000] * 5)
+    for group in ("billing", HOSTILE, LONG):
+        commit(address, group, {("orders", 0): 1})
+    kept = transaction(address, "orders", [1], end="open")
+    for hello in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x00\xff"):
+        with socket.create_connection((running.host, running.port), 20) as stranger:
+            stranger.sendall(hello)
+            with suppress(ConnectionError):
+                stranger.recv(100)
+    return kept
+
+
+@pytest.mark.parametrize(("scheme", "size"), LOOKS, ids=[f"{scheme}-{size[0]}" for scheme, size in LOOKS])
+def test_each_view(browser: Browser, broker: KafkaBroker, scheme: str, size: tuple[int, int]) -> None:
+    """Every day each view in one of the looks, in a campaign in all."""
+    tab = Watched(browser, broker.control.url, scheme=scheme, size=size)
+    views = VIEWS if campaign.enabled() else VIEWS[LOOKS.index((scheme, size)) :: len(LOOKS)]
+    for view in views:
+        tab.go(view)
+        assert tab.violations() == [], view
+        assert not tab.is_too_wide, view
+        assert tab.page.evaluate("document.scripts.length + document.images.length") == 0, view
+    assert (tab.elsewhere, tab.complaints) == ([], [])
+    tab.close()
+
+
+def test_hostile_names_are_shown_as_text(browser: Browser, broker: KafkaBroker) -> None:
+    tab = Watched(browser, broker.control.url)
+    tab.go("groups")
+    tab.page.get_by_role("link", name=HOSTILE).click()
+    assert HOSTILE in tab.page.get_by_role("heading", level=1).inner_text()
+    tab.go("topic?name=orders")
+    assert tab.page.get_by_role("rowheader", name=HOSTILE).is_visible()
+    assert tab.complaints == []
+    tab.close()
+
+
+def test_without_a_mouse(browser: Browser, broker: KafkaBroker) -> None:
+    """From the first page to a group, through menu, filter and list, by the keyboard alone."""
+    tab = Watched(browser, broker.control.url)
+    page = tab.page
+    tab.go("overview")
+
+    def focused() -> str:
+        return str(page.evaluate("document.activeElement.innerText || document.activeElement.id"))
+
+    page.keyboard.press("Tab")
+    assert focused() == "Skip to the content" and page.get_by_text("Skip to the content").is_visible()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.reload()
+    steps = 0
+    while focused() != "Groups":
+        page.keyboard.press("Tab")
+        steps += 1
+        assert steps < 10, "each entry of the menu is one step"
+        shown = "getComputedStyle(document.activeElement).outlineStyle"
+        assert page.evaluate(shown) == "solid", "one sees where one is"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ui/groups")
+    while page.evaluate("document.activeElement.id") != "q":
+        page.keyboard.press("Tab")
+    page.keyboard.type("bill")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ui/groups?q=bill")
+    assert "1 of 3 groups" in page.inner_text("main")
+    while focused() != "billing":
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ui/group?name=billing")
+    assert page.inner_text("h1").startswith("billing")
+    tab.close()
+
+
+def test_the_login(browser: Browser, tmp_path: Path) -> None:
+    running, site = started(tmp_path, **{"kafka.compat.http.token": TOKEN})
+    try:
+        tab = Watched(browser, site.url)
+        page = tab.page
+        page.goto(f"{site.url}/ui/topics?q=x")
+        assert tab.violations() == []
+        page.keyboard.type("wrong")
+        page.keyboard.press("Enter")
+        assert page.get_by_role("alert").inner_text() == "That is not the token."
+        assert tab.violations() == []
+        page.keyboard.type(TOKEN)
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/ui/topics?q=x")
+        (cookie,) = page.context.cookies()
+        assert cookie["httpOnly"] and cookie["sameSite"] == "Strict"
+        page.get_by_role("button", name="Log out").click()
+        page.wait_for_url("**/ui/login*")
+        assert page.context.cookies() == []
+        assert tab.elsewhere == []
+        tab.close()
+    finally:
+        running.stop()
+
+
+def test_a_form_of_another_site_changes_nothing(browser: Browser, broker: KafkaBroker) -> None:
+    """A page from elsewhere posts to the listener: the browser says where it came from, and is refused."""
+    tab = Watched(browser, broker.control.url)
+    target = f"{broker.control.url}/ui/logout"
+    with tab.page.expect_response(target) as answered:
+        tab.page.set_content(f'<form method="post" action="{target}"><button>x</button></form>')
+        tab.page.get_by_role("button").click()
+    assert answered.value.status == 403
+    assert Site.of(broker).data("overview")
+    tab.close()

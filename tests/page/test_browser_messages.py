@@ -1,0 +1,189 @@
+"""Messages and changes in a real Chromium: each view, and what is typed and clicked there."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafka_compat.testing import KafkaBroker
+from tests.control.clients import producer
+from tests.control.test_fork import commit_position, committed
+from tests.page.browser import Watched, chromium, needs_chromium
+from tests.page.browsing import WRITING, Asked
+from tests.page.test_browser import LOOKS
+from tests.support import campaign
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = needs_chromium
+
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+VIEWS = [
+    "messages?name=orders",
+    "messages?name=orders&header=trace&value=sku&order=oldest&limit=5",
+    "messages?name=orders&value=nowhere",
+    "messages?name=empty",
+    "message?name=orders&partition=0&offset=1",
+    "message?name=orders&partition=0&offset=2&show_value=schema",
+    "produce?name=orders",
+    "copy?name=orders",
+    "offsets?name=billing",
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[KafkaBroker]:
+    with KafkaBroker(WRITING) as running:
+        running.create_topic("orders")
+        running.create_topic("empty")
+        client = producer(running)
+        for number in range(20):
+            value = json.dumps({"order": number, "items": [{"sku": f"A-{number}"}], "text": "x" * 300})
+            client.produce("orders", value, f"customer-{number % 3}", headers={"trace": f"{number}"})
+        client.produce("orders", struct.pack(">q", 5), struct.pack(">q", 7), headers={HOSTILE: HOSTILE})
+        client.produce("orders", HOSTILE, HOSTILE)
+        client.produce("orders", None, b"gone")
+        assert client.flush(20) == 0
+        commit_position(running, "billing", "orders", 5)
+        yield running
+        assert "Traceback" not in running.log
+
+
+@pytest.mark.parametrize(("scheme", "size"), LOOKS, ids=[f"{scheme}-{size[0]}" for scheme, size in LOOKS])
+def test_each_view(browser: Browser, broker: KafkaBroker, scheme: str, size: tuple[int, int]) -> None:
+    """Every day each view in one of the looks, in a campaign in all."""
+    tab = Watched(browser, broker.control.url, scheme=scheme, size=size)
+    views = VIEWS if campaign.enabled() else VIEWS[LOOKS.index((scheme, size)) :: len(LOOKS)]
+    for view in views:
+        tab.go(view)
+        assert tab.violations() == [], view
+        assert not tab.is_too_wide, view
+        assert tab.page.evaluate("document.scripts.length + document.images.length") == 0, view
+    assert (tab.elsewhere, tab.complaints) == ([], [])
+    tab.close()
+
+
+def test_a_search(browser: Browser, broker: KafkaBroker) -> None:
+    """From the topic to one message, with the keyboard in the form."""
+    tab = Watched(browser, broker.control.url)
+    page = tab.page
+    tab.go("topic?name=orders")
+    page.get_by_role("link", name="Messages").click()
+    page.get_by_label("Value: what", exact=True).fill("A-17")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ui/messages?*value=A-17*")
+    assert page.get_by_role("status").inner_text().startswith("1 found among 23")
+    assert page.get_by_label("Value: what", exact=True).input_value() == "A-17"
+    page.get_by_role("rowheader", name="17").get_by_role("link").click()
+    assert '"sku": "A-17"' in page.inner_text("main")
+    page.get_by_role("link", name="Older").click()
+    assert '"sku": "A-16"' in page.inner_text("main")
+    page.get_by_label("Show the value as").select_option("hex")
+    page.get_by_role("button", name="Show").click()
+    assert "7b 22 6f 72 64 65 72" in page.inner_text("main")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="The value as a file").click()
+    assert download.value.suggested_filename == "orders-0-16.value"
+    with open(download.value.path(), encoding="utf-8") as file:
+        assert json.load(file)["order"] == 16
+    assert (tab.elsewhere, tab.complaints) == ([], [])
+    tab.close()
+
+
+def test_a_search_goes_on_by_its_link(browser: Browser, broker: KafkaBroker) -> None:
+    tab = Watched(browser, broker.control.url)
+    page = tab.page
+    tab.go("messages?name=orders&order=oldest&limit=10")
+    seen = 0
+    while True:
+        seen += page.get_by_role("row").count() - 1
+        more = page.get_by_role("link", name="Newer: go on")
+        if not more.count():
+            break
+        more.click()
+    assert seen == 23
+    page.get_by_role("link", name="From the beginning").click()
+    assert page.get_by_role("rowheader").first.inner_text() == "0"
+    tab.close()
+
+
+def test_hostile_messages_are_text(browser: Browser, broker: KafkaBroker) -> None:
+    tab = Watched(browser, broker.control.url)
+    tab.go("messages?name=orders&limit=3")
+    assert tab.page.get_by_text(HOSTILE).count() == 4
+    tab.go("message?name=orders&partition=0&offset=21")
+    assert tab.page.get_by_text(HOSTILE).count() == 2
+    assert tab.complaints == []
+    tab.close()
+
+
+def test_a_record_is_produced(browser: Browser, broker: KafkaBroker) -> None:
+    tab = Watched(browser, broker.control.url)
+    page = tab.page
+    broker.create_topic("typed", 2)
+    tab.go("produce?name=typed")
+    page.get_by_label("Key", exact=True).fill("42")
+    page.get_by_label("The key is").select_option("long")
+    page.get_by_label("Value", exact=True).fill("two\nlines")
+    page.get_by_label("Headers").fill("a: 1\nb")
+    page.get_by_label("Partition").fill("1")
+    page.get_by_role("button", name="Produce").click()
+    page.wait_for_url("**/ui/message?name=typed&partition=1&offset=0")
+    shown = page.inner_text("main")
+    assert "long, 8 B" in shown and "two\nlines" in shown
+    found = Asked(broker.control.url).data("message", name="typed", partition=1, offset=0)
+    assert found["value"]["text"] == "two\nlines" and found["key"]["text"] == "42"
+    assert [(one["name"], one["text"]) for one in found["headers"]] == [("a", "1"), ("b", None)]
+    tab.go("produce?name=typed")
+    page.get_by_label("The key is").select_option("long")
+    page.get_by_label("Key", exact=True).fill("many")
+    page.get_by_role("button", name="Produce").click()
+    assert "key: 'many' is no long (8 bytes)" in page.inner_text("main")
+    tab.close()
+
+
+def test_a_topic_is_copied(browser: Browser, broker: KafkaBroker) -> None:
+    tab = Watched(browser, broker.control.url)
+    page = tab.page
+    tab.go("topic?name=orders")
+    page.get_by_role("link", name="Copy").click()
+    page.get_by_label("Name of the copy").fill("copied")
+    page.get_by_label("Give groups").check()
+    page.get_by_role("button", name="Copy").click()
+    page.wait_for_url("**/ui/topic?name=copied")
+    assert len(Asked(broker.control.url).all_messages(name="copied")) == 23
+    assert committed(broker, "billing", "copied") == committed(broker, "billing", "orders")
+    tab.close()
+
+
+def test_offsets_are_changed(browser: Browser, broker: KafkaBroker) -> None:
+    tab = Watched(browser, broker.control.url)
+    page = tab.page
+    commit_position(broker, "moved", "orders", 9)
+    tab.go("group?name=moved")
+    page.get_by_role("link", name="Change offsets").click()
+    page.get_by_label("To", exact=True).select_option("shift")
+    page.get_by_label("Offset, time or number").fill("-4")
+    page.get_by_role("button", name="Show what it would do").click()
+    assert "Nothing is changed yet." in page.inner_text("main")
+    assert tab.violations() == []
+    cells = page.get_by_role("row").nth(1).get_by_role("cell").all_inner_texts()
+    assert cells[:6] == ["0", "23", "9", "14", "5", "18"]
+    assert committed(broker, "moved", "orders") == 9
+    page.get_by_role("button", name="Change 1 offsets").click()
+    page.wait_for_url("**/ui/offsets?name=moved&moved=1")
+    assert "Changed in 1 partitions." in page.get_by_role("status").inner_text()
+    assert committed(broker, "moved", "orders") == 5
+    assert (tab.elsewhere, tab.complaints) == ([], [])
+    tab.close()

@@ -1,0 +1,26 @@
+"""Who does not have the page does not pay for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.testing import KafkaBroker
+from tests.page.site import PAGE, Site
+from tests.support.process import wait_until
+
+
+def is_imported(broker: KafkaBroker) -> bool:
+    """Whether Jinja2 is: it comes with an extension."""
+    return "markupsafe" in Path(f"/proc/{broker.pid}/maps").read_text()
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux's /proc")
+def test_jinja_is_imported_for_the_page_alone() -> None:
+    with KafkaBroker() as broker:
+        assert Site.of(broker).ask("GET", "/live").status == 200
+        assert not is_imported(broker)
+        assert Site.of(broker).ask("GET", "/ui/topics").status == 404
+    with KafkaBroker(PAGE) as broker:
+        wait_until(lambda: is_imported(broker), 30, "the templates are ready")

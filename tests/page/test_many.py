@@ -1,0 +1,89 @@
+"""The page of a broker with very many topics and groups: how soon it is painted, and how long others wait.
+
+100 of each every day, 1,000 in a campaign.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.metrics.groups import produce
+from tests.page.browser import Watched, chromium, needs_chromium
+from tests.page.site import PAGE, Site
+from tests.support import campaign
+from tests.support.bystander import Bystander
+from tests.support.ports import free_port
+from tests.support.servers import KafkaCompatBroker
+
+MANY = campaign.rounds(100, 1_000)
+# Every day other tests run beside these.
+PAINT_MS_MAX = campaign.rounds(3_000, 300)
+STALL_MS_MAX = campaign.rounds(250, 50)
+VIEWS = (
+    "overview",
+    "topics",
+    "topics?sort=-size",
+    "groups",
+    "groups?sort=-lag",
+    "topic?name=topic-7",
+    "group?name=group-7",
+)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCompatBroker, str]]:
+    url = f"http://127.0.0.1:{free_port()}"
+    broker = KafkaCompatBroker(tmp_path_factory.mktemp("many"), {**PAGE, "kafka.compat.http.listener": url})
+    broker.start()
+    admin = AdminClient({"bootstrap.servers": broker.address})
+    for made in admin.create_topics([NewTopic(f"topic-{each}", 1, 1) for each in range(MANY)]).values():
+        made.result(120)
+    produce(broker.address, "topic-7", [1_000] * 10)
+    for each in range(MANY):
+        consumer = Consumer({"bootstrap.servers": broker.address, "group.id": f"group-{each}"})
+        consumer.commit(offsets=[TopicPartition("topic-7", 0, each % 10)], asynchronous=False)
+        consumer.close()
+    told = Site(url).data("overview")
+    assert told["topics"] == MANY + 1 and told["groups"] == MANY
+    yield broker, url
+    broker.stop()
+
+
+@needs_chromium
+def test_first_paint(served: tuple[KafkaCompatBroker, str]) -> None:
+    broker, url = served
+    with chromium() as browser:
+        tab = Watched(browser, url)
+        tab.go("overview")
+        for view in VIEWS:
+            painted_ms = []
+            with Bystander(broker.port, broker.pid, interval_ms=5) as bystander:
+                for _ in range(campaign.rounds(2, 7)):
+                    tab.go(view)
+                    painted_ms.append(tab.first_paint_ms())
+            median = statistics.median(painted_ms)
+            shown = ", ".join(f"{each:.0f}" for each in painted_ms)
+            print(f"{view}: painted after {shown} ms; others waited {bystander.worst_ms:.1f} ms at most")
+            assert median < PAINT_MS_MAX, view
+            assert bystander.worst_ms < STALL_MS_MAX, view
+        assert (tab.elsewhere, tab.complaints) == ([], [])
+
+
+def test_pages_of_a_list(served: tuple[KafkaCompatBroker, str]) -> None:
+    site = Site(served[1])
+    seen: set[str] = set()
+    number = 0
+    while True:
+        number += 1
+        told = site.data("topics", page=number)["topics"]
+        assert told["total"] == MANY + 1 and len(told["rows"]) <= 100
+        seen |= {row["name"] for row in told["rows"]}
+        if number == told["pages"]:
+            break
+    assert number == MANY // 100 + 1 and len(seen) == MANY + 1
+    assert 'rel="next"' in site.get("topics").text and 'rel="prev"' in site.get("topics", page=number).text
