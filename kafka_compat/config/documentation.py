@@ -23,6 +23,7 @@ _ABOUT = {
     "group.min.session.timeout.ms": "The shortest session timeout that a member may ask for.",
     "index.interval.bytes": "After how many bytes of a log its index gets an entry.",
     "inter.broker.listener.name": "The listener that brokers use among themselves.",
+    "kafka.compat.client.metrics.series.max": "How many time series of what clients push are kept.",
     "kafka.compat.control.enable": "Whether tests may control the broker over HTTP (docs/testing.md).",
     "kafka.compat.frame.timeout.ms": "How long a client may take to finish a request that it began.",
     "kafka.compat.http.listener": "Where HTTP is served, as http://127.0.0.1:8080; unset, nowhere.",

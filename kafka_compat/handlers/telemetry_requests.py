@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def client_of(ctx: RequestContext[Any]) -> Client:
     """What is known of who asks."""
-    name, version = ctx.connection.software
+    _, name, version = ctx.connection.told
     return Client(ctx.client_id, name, version, ctx.client_host, str(ctx.connection.peer_port))
 
 

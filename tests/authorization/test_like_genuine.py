@@ -41,8 +41,10 @@ _ELSEWHERE = {
     ApiKey.CREATE_ACLS,
     ApiKey.DELETE_ACLS,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    ApiKey.LIST_CONFIG_RESOURCES,
 }
-"""The store of ACLs is another matter, and ZooKeeper mode has no DescribeTopicPartitions."""
+"""The store of ACLs is another matter, and ZooKeeper mode has neither DescribeTopicPartitions nor
+ListConfigResources."""
 _SHARES = (0.0, 1.0, 0.25, 0.5, 0.1, 0.6)
 
 

@@ -36,9 +36,6 @@ KAFKA_ONLY = {
     ApiKey.ENVELOPE: "KRaft",
     ApiKey.CONSUMER_GROUP_HEARTBEAT: "KIP-848",
     ApiKey.CONSUMER_GROUP_DESCRIBE: "KIP-848",
-    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "KIP-714",
-    ApiKey.PUSH_TELEMETRY: "KIP-714",
-    ApiKey.LIST_CONFIG_RESOURCES: "KIP-714",
 }
 """Why an API that genuine Kafka advertises is not served."""
 

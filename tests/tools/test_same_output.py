@@ -1,7 +1,8 @@
 """Kafka's own tools print the same for our broker as for genuine Kafka 3.9.1, save ids, sizes and times.
 
 Each table is a story: its commands run one after another, on both brokers at once. tests/tools/world.py makes
-what is there before.
+what is there before. Of client-metrics, which genuine Kafka refuses with ZooKeeper, tests/tools/test_client_metrics.py
+tells.
 """
 
 from __future__ import annotations
@@ -198,9 +199,6 @@ def test_settings_of_brokers(pair: Pair) -> None:
         --alter --entity-type brokers --entity-default --delete-config log.retention.ms
         --describe --entity-type brokers
         --alter --entity-type broker-loggers --entity-name 1 --add-config kafka.nonsense=DEBUG
-        --alter --entity-type client-metrics --entity-name m --add-config interval.ms=1000
-        --describe --entity-type client-metrics
-        --describe --entity-type client-metrics --entity-name m
         """,
     )
 

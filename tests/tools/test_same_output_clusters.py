@@ -1,7 +1,8 @@
 """Kafka's own tools print the same for three brokers of ours as for three of genuine Kafka 3.9.1.
 
 Save ids, sizes and times. The tests are chapters of one story on the clusters of tests/tools/clusters.py, and
-each leaves all brokers up. Everyday a few chapters are told, with --campaign all.
+each leaves all brokers up. Everyday a few chapters are told, with --campaign all. Of
+client-metrics, which genuine Kafka refuses with ZooKeeper, tests/tools/test_client_metrics.py tells.
 """
 
 from __future__ import annotations
@@ -471,7 +472,6 @@ def test_what_is_refused(clusters: Clusters) -> None:
         --alter --entity-type ips --entity-name 1.2.3.4 --add-config producer_byte_rate=1
         """,
     )
-    clusters.same("kafka-client-metrics", "--list\n--describe\n--alter --name a --metrics x --interval 1000")
     clusters.same("kafka-delegation-tokens", "--describe\n--create --max-life-time-period -1")
     clusters.same("kafka-acls", "--list\n--add --allow-principal User:a --operation Read --topic alpha")
     clusters.same(
