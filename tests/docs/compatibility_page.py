@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from importlib.metadata import requires
 
-from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED
+from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED, TELEMETRY_SERVED
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.clients.programs import CLIENTS, PROJECT, ClientKind
 from tests.docs.genuine_versions import KAFKA_3_9, KAFKA_4_1
@@ -121,7 +121,7 @@ def _here(kip: Kip) -> str:
 
 
 def _apis() -> str:
-    keys = sorted({*CLUSTER_SERVED, *(key for key in map(ApiKey, {**KAFKA_3_9, **KAFKA_4_1}))})
+    keys = sorted({*CLUSTER_SERVED, *TELEMETRY_SERVED, *(key for key in map(ApiKey, {**KAFKA_3_9, **KAFKA_4_1}))})
     rows = "".join(_api(key) for key in keys)
     return f"""\
 ## APIs and their versions
@@ -135,10 +135,12 @@ served by brokers of a cluster alone, to their controller.
 
 
 def _api(key: ApiKey) -> str:
-    here = CLUSTER_SERVED.get(key)
+    here = {**CLUSTER_SERVED, **TELEMETRY_SERVED}.get(key)
     note = ""
     if here is None:
         note = KAFKA_ONLY.get(key, "KIP-932" if "SHARE" in key.name else "")
+    elif key in TELEMETRY_SERVED:
+        note = "[where pushes are shown](monitoring.md#what-clients-push)"
     elif key not in SERVED:
         note = "in a cluster"
     name = "".join(part.title() for part in key.name.split("_"))

@@ -90,7 +90,7 @@ KIPS = (
     Kip(699, "Several coordinators in a request", "conformance/test_groups.py"),
     Kip(700, "DescribeCluster", "conformance/test_cluster.py"),
     Kip(709, "Offsets of several groups in a request", "conformance/test_groups.py"),
-    Kip(714, "Metrics of clients", api=ApiKey.GET_TELEMETRY_SUBSCRIPTIONS),
+    Kip(714, "Metrics of clients", "telemetry/test_clients.py"),
     Kip(734, "The largest timestamp", "clients/test_matrix.py"),
     Kip(768, "OAUTHBEARER with an issuer of tokens", "security/oauth/test_against_kafka.py"),
     Kip(800, "Members say why they leave", "groups/test_records.py"),

@@ -49,7 +49,6 @@ WHY_STORED: Mapping[str, str] = {
     "zookeeper.metadata.migration": "Migration to KRaft.",
     "password.encoder.": "Passwords are not changed while the broker runs.",
     "metric": "Metrics are asked for over HTTP: [monitoring.md](monitoring.md).",
-    "telemetry.": "Clients' metrics.",
     "inter.broker.protocol.version": "Brokers speak the protocol of 3.9 among themselves; genuine "
     "ones beside them need 3.9 here.",
     "compression.": "Batches that the broker compresses anew have the codec's default level.",

@@ -1,0 +1,76 @@
+"""What librdkafka and Java's clients push stands at /metrics, once a subscription asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from kafka_compat.testing import KafkaBroker
+from kafka_compat.tools import registry
+from tests.metrics.scraping import Scrape
+from tests.support.java_tools import JavaTools
+from tests.support.process import wait_until
+
+SOFTWARE = "client_software_name"
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[KafkaBroker]:
+    with KafkaBroker() as running:
+        line = ["--alter", "--name", "all", "--metrics", "org.apache.kafka.producer.", "--interval", "100"]
+        assert registry.run("client-metrics", ["--bootstrap-server", running.bootstrap_servers, *line]) == 0
+        yield running
+
+
+def _samples(broker: KafkaBroker, name: str, client_id: str) -> list[float]:
+    """Of one client."""
+    found = Scrape(broker.control.url).samples.items()
+    return [value for (each, labels), value in found if each == name and ("client_id", client_id) in labels]
+
+
+def _software(broker: KafkaBroker, client_id: str) -> str | None:
+    """By what it is named."""
+    for (name, labels), _ in Scrape(broker.control.url).samples.items():
+        if name == "kafka_client_info" and ("client_id", client_id) in labels:
+            return dict(labels)[SOFTWARE]
+    return None
+
+
+def test_librdkafka_pushes(broker: KafkaBroker) -> None:
+    broker.create_topic("pushed")
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "enable.metrics.push": True}
+    producer = Producer({**settings, "client.id": "native"})
+    name = "org_apache_kafka_producer_connection_creation_total"
+
+    def is_told() -> bool:
+        producer.produce("pushed", b"x")
+        producer.poll(0)
+        return any(value >= 1 for value in _samples(broker, name, "native"))
+
+    wait_until(is_told, 60, "what librdkafka pushes", 0.1)
+    assert _software(broker, "native") == "confluent-kafka-python"
+    # Few may see it: not of single clients.
+    assert not any("client_id" in dict(labels) for _, labels in Scrape(broker.control.url, "/public_metrics").samples)
+    assert producer.flush(30) == 0
+
+
+def test_java_pushes(broker: KafkaBroker, tmp_path: Path) -> None:
+    """The last push, at the end of the console producer, tells of every record."""
+    broker.create_topic("java")
+    (tmp_path / "producer.properties").write_text("client.id=java\n")
+    tools = JavaTools("3.9.1")
+    try:
+        done = tools.run(
+            "kafka-console-producer",
+            *("--bootstrap-server", broker.bootstrap_servers, "--topic", "java"),
+            *("--producer.config", str(tmp_path / "producer.properties"), "--producer-property", "client.id=java"),
+            stdin="".join(f"{number}\n" for number in range(7)),
+        )
+    finally:
+        tools.close()
+    told = Scrape(broker.control.url).text
+    assert _software(broker, "java") == "apache-kafka-java", (done, told)
+    assert _samples(broker, "org_apache_kafka_producer_record_send_total", "java") == [7], told
