@@ -121,7 +121,7 @@ def _here(kip: Kip) -> str:
 
 
 def _apis() -> str:
-    keys = sorted({*CLUSTER_SERVED, *TELEMETRY_SERVED, *(key for key in map(ApiKey, {**KAFKA_3_9, **KAFKA_4_1}))})
+    keys = sorted({*CLUSTER_SERVED, *TELEMETRY_SERVED, *map(ApiKey, {**KAFKA_3_9, **KAFKA_4_1})})
     rows = "".join(_api(key) for key in keys)
     return f"""\
 ## APIs and their versions

@@ -1,4 +1,4 @@
-"""Clients that push what grows, what is nothing, and under ever new ids, take bounded room and no broker down."""
+"""Clients that push what grows, what is nothing, and under ever new ids take bounded room."""
 
 from __future__ import annotations
 

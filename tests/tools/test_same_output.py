@@ -1,7 +1,7 @@
 """Kafka's own tools print the same for our broker as for genuine Kafka 3.9.1, save ids, sizes and times.
 
 Each table is a story: its commands run one after another, on both brokers at once. tests/tools/world.py makes
-what is there before. Of client-metrics, which genuine Kafka refuses with ZooKeeper, tests/tools/test_client_metrics.py
+what is there before. Of client-metrics, which genuine Kafka refuses with ZooKeeper, test_client_metrics.py
 tells.
 """
 
