@@ -461,9 +461,6 @@ def _administration(names: Names) -> Iterator[Ask]:
             yield Ask(ApiKey.ALTER_CONFIGS, {"resources": [resource], "validate_only": True})
             resource = {**resource, "configs": [{**setting, "config_operation": 0}]}
             yield Ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, {"resources": [resource], "validate_only": True})
-    metrics = {"resource_type": METRICS_CONFIG, "resource_name": "x", "configs": []}
-    for api_key in (ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS):
-        yield Ask(api_key, {"resources": [metrics], "validate_only": True}, neutral=_without_messages)
     setting = {"name": "retention.ms", "value": "5"}
     for some in ((names.topic, names.other), (names.other, names.absent)):
         several = [
@@ -501,15 +498,6 @@ def _administration(names: Names) -> Iterator[Ask]:
     yield Ask(ApiKey.DESCRIBE_DELEGATION_TOKEN, {"owners": None})
     yield Ask(ApiKey.RENEW_DELEGATION_TOKEN, {"hmac": b"1", "renew_period_ms": 1})
     yield Ask(ApiKey.EXPIRE_DELEGATION_TOKEN, {"hmac": b"1", "expiry_time_period_ms": 1})
-
-
-def _without_messages(answer: Any) -> Any:
-    """There are no such settings in ZooKeeper mode, which is said in other words to whoever may not alter
-    any.
-    """
-    for item in answer["responses"]:
-        item["error_message"] = None
-    return answer
 
 
 def _between_brokers(names: Names) -> Iterator[Ask]:

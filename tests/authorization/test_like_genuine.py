@@ -15,7 +15,7 @@ import pytest
 from kafka_compat.handlers.served import CLUSTER_SERVED
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.authorizer import Operation, ResourceType
-from tests.authorization.asking import Ask, codes_in, everything, prepare
+from tests.authorization.asking import METRICS_CONFIG, Ask, codes_in, everything, prepare
 from tests.authorization.fetching import Session
 from tests.authorization.policies import Policy, Resource
 from tests.authorization.servers import Denials, World
@@ -101,6 +101,26 @@ def _audited(ours: Denials, genuine: Denials) -> Iterator[str]:
         mine, theirs = ours.get(api, set()), genuine.get(api, set())
         if mine != theirs:
             yield f"{api}: only we tell of {sorted(mine - theirs)}, only Kafka of {sorted(theirs - mine)}"
+
+
+def test_what_clients_are_asked_for_is_the_clusters(brokers: World) -> None:
+    """As with KRaft; genuine Kafka has none of it with ZooKeeper, so there is nothing to compare."""
+    ours = brokers.guest.sides["ours"]
+    metrics = {"resource_type": METRICS_CONFIG, "resource_name": "x", "configs": []}
+    change = {"resources": [metrics], "validate_only": True}
+
+    def codes() -> list[int]:
+        altered = ours.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, change)["responses"][0]["error_code"]
+        listed = ours.ask(ApiKey.LIST_CONFIG_RESOURCES, 1, {"resource_types": []})["error_code"]
+        return [altered, listed]
+
+    cluster = Resource(ResourceType.CLUSTER, "kafka-cluster")
+    brokers.set_policy(Policy())
+    assert codes() == [31, 31]
+    brokers.set_policy(Policy({cluster: [Operation.DESCRIBE_CONFIGS]}))
+    assert codes() == [31, 0]
+    brokers.set_policy(Policy({cluster: [Operation.ALTER_CONFIGS]}))
+    assert codes() == [0, 0], "who may change may see"
 
 
 def reading(*topics: str) -> Policy:
