@@ -159,12 +159,12 @@ def _next_steps(folder: Path, made: Provision) -> list[tuple[str, str]]:
         ("start the broker", shlex.join(["kafka-compat", "serve", str(folder / server)]))
         for server in made.servers
     ]
-    talk = ["kafka-topics.sh", "--bootstrap-server", made.bootstrap, "--list"]
+    talk = ["kafka-compat", "topics", "--bootstrap-server", made.bootstrap, "--list"]
     talk += ["--command-config", str(admin / "client.properties")]
     steps.append(("talk to it", shlex.join(talk)))
     others = [user for user in made.clients if user != "admin"]
     if others:
-        allow = ["kafka-acls.sh", "--bootstrap-server", made.bootstrap]
+        allow = ["kafka-compat", "acls", "--bootstrap-server", made.bootstrap]
         allow += ["--command-config", str(admin / "client.properties"), "--add"]
         allow += ["--allow-principal", f"User:{others[0]}", "--producer", "--consumer"]
         allow += ["--topic", "TOPIC", "--group", "*"]

@@ -77,8 +77,8 @@ class CountedPartition(Partition):
         except KafkaError as error:
             counted.refused(error.code, len(data))
             raise
-        except StorageError as error:
-            counted.refused(code_of(error), len(data))
+        except StorageError as failure:
+            counted.refused(code_of(failure), len(data))
             raise
         records = info.last_offset - info.first_offset + 1
         counted.records_in += records

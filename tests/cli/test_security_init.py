@@ -136,6 +136,9 @@ def test_what_is_there_stays_unless_it_is_to_be_replaced(tmp_path: Path) -> None
 
 def test_json_tells_what_was_made_and_no_password(tmp_path: Path) -> None:
     told = json.loads(init(tmp_path, "--user", "alice", "--json"))
+    assert [step["command"].split()[:2] for step in told["next"]] == [
+        ["kafka-compat", command] for command in ("serve", "topics", "acls")
+    ]
     assert set(told["files"]) == {str(tmp_path / name) for name in contents(tmp_path)}
     assert told["clients"]["alice"] == str(tmp_path / "clients/alice")
     assert "password" not in json.dumps(told)

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -148,6 +149,8 @@ class Session:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                # As of a terminal: what runs the tests in the background has it ignored, and so would Java.
+                preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
             )
         expected = self.replaced(step.printed)
         server = self._server

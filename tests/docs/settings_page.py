@@ -95,9 +95,11 @@ what would be right:
 
 ```sh
 kafka-compat serve server.properties --override log.retention.hours=48
-kafka-configs --bootstrap-server 127.0.0.1:9092 --describe --broker 1 --all   # what counts, and why
-kafka-configs --bootstrap-server 127.0.0.1:9092 --alter --topic orders \\
-    --add-config retention.ms=3600000                                            # while it runs
+kafka-compat configs --bootstrap-server 127.0.0.1:9092 --describe --broker 1 --all   # what counts, and why
+kafka-compat configs --bootstrap-server 127.0.0.1:9092 --alter --topic orders \\
+    --add-config retention.ms=3600000                  # while it runs, for a topic
+kafka-compat configs --bootstrap-server 127.0.0.1:9092 --alter --broker-defaults \\
+    --add-config log.retention.ms=3600000              # while it runs, for all others, on all brokers
 ```
 
 What a setting does here:
@@ -111,8 +113,8 @@ What a setting does here:
 
 A name that nobody knows is ignored, and the log says so and guesses which one was meant.
 When a change counts:
-*at start* needs a restart; *running* counts at once (`kafka-configs --alter`), for all brokers or for each of
-them.
+*at start* needs a restart; *running* counts at once (`kafka-compat configs --alter`),
+for all brokers or for each of them.
 """
 
 
@@ -134,7 +136,7 @@ def page() -> str:
             _counts(kafkas.values(), broker=True),
             _table(sorted(kafkas.values()), broker=True),
             "## Brokers, while they run\n",
-            "A file may not hold these; `kafka-configs --alter --broker N` sets them.\n",
+            "A file may not hold these; `kafka-compat configs --alter --broker N` sets them.\n",
             _table(dynamic_only_keys().values(), broker=True),
             "## The authorizer\n",
             "With `authorizer.class.name` ([acls.md](acls.md)):\n",
