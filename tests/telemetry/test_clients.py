@@ -58,7 +58,7 @@ def test_librdkafka_pushes(broker: KafkaBroker) -> None:
 
 
 def test_java_pushes(broker: KafkaBroker) -> None:
-    """What it pushed last, while it sent for three seconds. (Its very last push, when it closes, may fail.)"""
+    """What it pushed last, while it sent for three seconds. (The push of its end may come to nothing.)"""
     broker.create_topic("java")
     tools = JavaTools("3.9.1")
     try:
