@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.docs.markdown import anchors, blocks, links
 from tests.support.servers import PROJECT
 
-_NOT_OURS = {".git", ".venv", "__pycache__", "build", "dist", "node_modules"}
+_NOT_OURS = {".compiled", ".git", ".venv", "__pycache__", "build", "dist", "node_modules"}
 _MADE = (".egg-info", "_cache")
 _NAMED = re.compile(r"(?<![\w./-])docs/([\w.-]+(?:/[\w.-]+)*)")
 
