@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
+
+from tests.support import campaign
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -23,6 +25,10 @@ needs_chromium = pytest.mark.skipif(
 
 DESKTOP = (1280, 800)
 PHONE = (390, 844)
+LOOKS = [("light", DESKTOP), ("dark", PHONE), ("dark", DESKTOP), ("light", PHONE)]
+in_each_look = pytest.mark.parametrize(
+    ("scheme", "size"), LOOKS, ids=[f"{scheme}-{size[0]}" for scheme, size in LOOKS]
+)
 _ARGUMENTS = [
     "--headless",
     "--no-sandbox",
@@ -106,3 +112,16 @@ class Watched:
 
     def close(self) -> None:
         self.page.context.close()
+
+
+def see_views(browser: Browser, url: str, views: Sequence[str], scheme: str, size: tuple[int, int]) -> None:
+    """Each view in this look in a campaign, every day its share of them: readable, and asking nobody else."""
+    tab = Watched(browser, url, scheme=scheme, size=size)
+    seen = views if campaign.enabled() else views[LOOKS.index((scheme, size)) :: len(LOOKS)]
+    for view in seen:
+        tab.go(view)
+        assert tab.violations() == [], view
+        assert not tab.is_too_wide, view
+        assert tab.page.evaluate("document.scripts.length + document.images.length") == 0, view
+    assert (tab.elsewhere, tab.complaints) == ([], [])
+    tab.close()

@@ -11,10 +11,9 @@ import pytest
 
 from kafka_compat.testing import KafkaBroker
 from tests.metrics.groups import commit, produce, transaction
-from tests.page.browser import DESKTOP, PHONE, Watched, chromium, needs_chromium
+from tests.page.browser import Watched, chromium, in_each_look, needs_chromium, see_views
 from tests.page.site import PAGE, Site
 from tests.page.test_login import TOKEN, started
-from tests.support import campaign
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +43,6 @@ VIEWS = [
     "refused",
     "logs",
 ]
-LOOKS = [("light", DESKTOP), ("dark", PHONE), ("dark", DESKTOP), ("light", PHONE)]
 
 
 @pytest.fixture(scope="module")
@@ -80,18 +78,10 @@ def _fill(running: KafkaBroker) -> Producer:
     return kept
 
 
-@pytest.mark.parametrize(("scheme", "size"), LOOKS, ids=[f"{scheme}-{size[0]}" for scheme, size in LOOKS])
+@in_each_look
 def test_each_view(browser: Browser, broker: KafkaBroker, scheme: str, size: tuple[int, int]) -> None:
     """Every day each view in one of the looks, in a campaign in all."""
-    tab = Watched(browser, broker.control.url, scheme=scheme, size=size)
-    views = VIEWS if campaign.enabled() else VIEWS[LOOKS.index((scheme, size)) :: len(LOOKS)]
-    for view in views:
-        tab.go(view)
-        assert tab.violations() == [], view
-        assert not tab.is_too_wide, view
-        assert tab.page.evaluate("document.scripts.length + document.images.length") == 0, view
-    assert (tab.elsewhere, tab.complaints) == ([], [])
-    tab.close()
+    see_views(browser, broker.control.url, VIEWS, scheme, size)
 
 
 def test_hostile_names_are_shown_as_text(browser: Browser, broker: KafkaBroker) -> None:

@@ -12,10 +12,8 @@ import pytest
 from kafka_compat.testing import KafkaBroker
 from tests.control.clients import producer
 from tests.control.test_fork import commit_position, committed
-from tests.page.browser import Watched, chromium, needs_chromium
+from tests.page.browser import Watched, chromium, in_each_look, needs_chromium, see_views
 from tests.page.browsing import WRITING, Asked
-from tests.page.test_browser import LOOKS
-from tests.support import campaign
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -60,18 +58,10 @@ def broker() -> Iterator[KafkaBroker]:
         assert "Traceback" not in running.log
 
 
-@pytest.mark.parametrize(("scheme", "size"), LOOKS, ids=[f"{scheme}-{size[0]}" for scheme, size in LOOKS])
+@in_each_look
 def test_each_view(browser: Browser, broker: KafkaBroker, scheme: str, size: tuple[int, int]) -> None:
     """Every day each view in one of the looks, in a campaign in all."""
-    tab = Watched(browser, broker.control.url, scheme=scheme, size=size)
-    views = VIEWS if campaign.enabled() else VIEWS[LOOKS.index((scheme, size)) :: len(LOOKS)]
-    for view in views:
-        tab.go(view)
-        assert tab.violations() == [], view
-        assert not tab.is_too_wide, view
-        assert tab.page.evaluate("document.scripts.length + document.images.length") == 0, view
-    assert (tab.elsewhere, tab.complaints) == ([], [])
-    tab.close()
+    see_views(browser, broker.control.url, VIEWS, scheme, size)
 
 
 def test_a_search(browser: Browser, broker: KafkaBroker) -> None:
