@@ -77,7 +77,7 @@ def test_transactions_are_asked_again(broker: KafkaBroker, tmp_path: Path) -> No
     answers = replay.replay(entries, broker.bootstrap_servers)
     ended = [answer for entry, answer in zip(entries, answers, strict=True) if entry["api"] == "EndTxn"]
     assert [answer["error_code"] for answer in ended] == [0, 0]
-    # The last thing that a client asked by itself may not have been answered yet: it has no answer here either.
+    # What was not answered yet, of what clients ask by themselves, has no answer here either.
     given = [answer["producer_id"] for answer in answers if answer is not None and "producer_id" in answer]
     before = [entry["response"]["producer_id"] for entry in entries if entry["api"] == "InitProducerId"]
     assert given[0] != before[0]
