@@ -33,9 +33,9 @@ _SECRET = frozenset(
 """Passwords and keys are in them."""
 
 Entry = dict[str, Any]
-"""`at_ms` (the broker's time of day), `connection` (numbered from 1), `client_id`, `api`, `version`,
-`request`, `response` (None where none was given, or not yet), and `answered_after`: how many requests had
-come by then.
+"""`number` (from 1, as they came), `at_ms` (the broker's time of day), `connection` (numbered from 1),
+`client_id`, `api`, `version`, `request`, `response` (None where none was given, or not yet), and
+`answered_after`: how many requests had come by then.
 """
 
 
@@ -57,6 +57,7 @@ class Recording:
         if not self._is_on or ctx.api_key in _SECRET or len(self._entries) == _SIZE_MAX:
             return
         entry = {
+            "number": len(self._entries) + 1,
             "at_ms": self._now_ms(),
             "connection": self._connections.setdefault(ctx.connection, len(self._connections) + 1),
             "client_id": ctx.client_id,

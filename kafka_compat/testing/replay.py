@@ -6,6 +6,7 @@ import json
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,9 @@ def load(path: str | Path) -> list[Entry]:
 
 
 def replay(entries: Sequence[Entry], bootstrap_servers: str) -> list[Any]:
-    """Ask it all again: as many connections as there were, each request when those answers have come that had
-    come before. The answers as `response` has them, None where none is given. All goes to the first of
-    `bootstrap_servers`. Raises OSError, EOFError where it hangs up.
+    """Ask it all again, or those that were picked: as many connections as there were, each request when those
+    answers have come that had come before. The answers as `response` has them, None where none was given. All
+    goes to the first of `bootstrap_servers`. Raises OSError, EOFError where it hangs up.
     """
     return _Replay(entries, bootstrap_servers.split(",")[0]).run()
 
@@ -58,12 +59,12 @@ class _Replay:
     def run(self) -> list[Any]:
         with ExitStack() as stack:
             for place, entry in enumerate(self._entries):
-                self._receive(place)
+                self._receive(entry["number"] - 1)
                 connection = self._connection(entry, stack)
                 connection.send(*self._request(entry))
                 if entry["response"] is not None:
                     self._unanswered.setdefault(entry["connection"], []).append(place)
-            self._receive(len(self._entries))
+            self._receive(inf)
         return self._answers
 
     def _connection(self, entry: Entry, stack: ExitStack) -> Connection:
@@ -76,10 +77,10 @@ class _Replay:
             self._connections[number] = opened
         return self._connections[number]
 
-    def _receive(self, place: int) -> None:
-        """The answers that had come before the request at that place."""
+    def _receive(self, requests_before: float) -> None:
+        """The answers that had come when so many requests had."""
         for number, places in self._unanswered.items():
-            while places and self._entries[places[0]]["answered_after"] <= place:
+            while places and self._entries[places[0]]["answered_after"] <= requests_before:
                 entry = self._entries[places[0]]
                 answer = self._connections[number].receive(_key(entry), entry["version"])
                 told = to_json(answer, frozenset({"records"}))
