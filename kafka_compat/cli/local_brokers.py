@@ -17,6 +17,7 @@ from kafka_compat.storage.directory_claim import DirectoryClaim
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.filesystem import RealFilesystem
 
+HTTP_LISTENER = "kafka.compat.http.listener"
 _REPLICATED = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
 _OF_ITS_OWN = ("node.id", "log.dir", "advertised.listeners")
 """Settings of the command that a broker has under another name, or with other ports."""
@@ -56,6 +57,26 @@ def broker_settings(config: BrokerConfig, number: int, count: int, first_id: int
         # Nobody will join that is not here yet.
         settings |= {name: str(min(config.int(name), count)) for name in _REPLICATED}
     return settings
+
+
+def http_listeners(config: BrokerConfig, count: int) -> list[str | None]:
+    """Where each of the brokers serves over HTTP when each is a process of its own: the first where a single
+    one would, the others on the ports after it. StartupError where there is no port for each of them.
+    """
+    given = config.str(HTTP_LISTENER)
+    if not given:
+        return [None] * count
+    from kafka_compat.http.listener import address_of
+
+    host, first = address_of(given)
+    ports = range(first, first + count) if first else ()
+    for item in config.listeners:
+        if item.port and (met := {*ports}.intersection(range(item.port, item.port + count))):
+            raise StartupError(
+                f"{HTTP_LISTENER}={given}: {count} processes need {count} ports in a row, and these meet "
+                f"those of {item.name} at {min(met)} (expected ports at least {count} apart)"
+            )
+    return [f"http://{address(host, port)}" for port in ports or [0] * count]
 
 
 def listeners_text(listeners: Iterable[tuple[str, str, int]]) -> str:

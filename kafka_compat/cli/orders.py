@@ -8,7 +8,9 @@ from kafka_compat.config import TopicToCreate
 from kafka_compat.coordination.store_wire import Message
 
 READY = "ready"
-"""["ready", [[listener, host, port], …]]: the broker serves, and where it listens."""
+"""["ready", [[listener, host, port], …], URL]: the broker serves, and where it listens; "" for the URL where
+nothing is served over HTTP.
+"""
 REFUSED = "refused"
 """["refused", why]: the broker cannot start."""
 SERVE = "serve"

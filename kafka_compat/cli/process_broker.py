@@ -14,6 +14,7 @@ import sys
 from typing import Any
 
 from kafka_compat.cli import event_loop, foreground, log_output
+from kafka_compat.cli.http_side import HttpSide, http_side
 from kafka_compat.cli.orders import EXIT_REFUSED, READY, REFUSED, SERVE, STOP, Orders
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.local_link import Link
@@ -49,28 +50,36 @@ class BrokerProcess:
         config.create_topics = orders.topics
         log_output.begin(verbose=orders.verbose, broker_id=config.broker_id)
         log_output.obey(config, verbose=orders.verbose, broker_id=config.broker_id)
-        broker = self._broker(config)
-
-        def ready() -> None:
-            listening = [[name, host, port] for name, (host, port) in broker.addresses.items()]
-            log_output.tell(config, foreground.ready_line(broker), config.broker_id)
-            self._link.send([READY, listening])
-
+        side = None
         try:
+            side = http_side(config)
+            broker = self._broker(config, side)
+
+            def ready() -> None:
+                listening = [[name, host, port] for name, (host, port) in broker.addresses.items()]
+                log_output.tell(config, foreground.ready_line(broker), config.broker_id)
+                if side is not None:
+                    log_output.tell(config, f"Broker {config.broker_id} HTTP on {side.url}", config.broker_id)
+                    side.serve([broker])
+                self._link.send([READY, listening, side.url if side else ""])
+
             # Without a ZooKeeper all brokers stop together, and nobody is left to lead.
             return await foreground.serve(broker, self._stop, ready, hands_over=self._store is None)
         except StartupError as error:
             self._link.send([REFUSED, str(error)])
             return EXIT_REFUSED
         finally:
+            if side is not None:
+                await side.close()
             self._link.close()
             await self._link.ended.wait()
 
-    def _broker(self, config: BrokerConfig) -> foreground.AnyBroker:
+    def _broker(self, config: BrokerConfig, side: HttpSide | None) -> foreground.AnyBroker:
         if config.str("zookeeper.connect"):
-            return foreground.new_broker(config)
+            return foreground.new_broker(config, side)
         self._store = StoreClient(self._link.send, config.int("zookeeper.session.timeout.ms"))
-        return cluster_broker(config, self._store.connect)
+        handed_in: Any = {} if side is None else side.handed_in
+        return cluster_broker(config, self._store.connect, **handed_in)
 
     def _receive(self, message: list[Any]) -> None:
         if message[0] == SERVE:

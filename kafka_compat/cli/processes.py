@@ -19,7 +19,7 @@ import logging
 import signal
 import socket
 
-from kafka_compat.cli.local_brokers import Tree, address, broker_configs
+from kafka_compat.cli.local_brokers import HTTP_LISTENER, Tree, address, broker_configs, http_listeners
 from kafka_compat.cli.log_output import refuse, tell
 from kafka_compat.cli.restarts import RestartWaits
 from kafka_compat.cli.supervised import End, SupervisedBroker
@@ -49,9 +49,11 @@ class Supervisor:
     def __init__(self, config: BrokerConfig, count: int, *, verbose: bool) -> None:
         """Raises StartupError."""
         configs = broker_configs(config, count, config.broker_id)
-        for each in configs:
+        for each, http_listener in zip(configs, http_listeners(config, count), strict=True):
             # Replicas are spread over machines, when several share a ZooKeeper.
             each.static.setdefault("broker.rack", socket.gethostname())
+            if http_listener is not None:
+                each.static[HTTP_LISTENER] = http_listener
         self._config = config
         self._brokers = [SupervisedBroker(each, self._served, verbose=verbose) for each in configs]
         self._tree: Tree | None = None

@@ -163,6 +163,11 @@ def _contradiction(args: argparse.Namespace, config: BrokerConfig) -> str | None
         )
     if args.json and args.processes is not None:
         return "--json is for the brokers of one process: take --brokers in the place of --processes"
+    if args.processes is not None and config.bool("kafka.compat.control.enable"):
+        return (
+            "kafka.compat.control.enable=true controls the brokers of one process: "
+            "take --brokers in the place of --processes"
+        )
     log_dirs = _given_log_dirs(config)
     if args.ephemeral and log_dirs is not None and not EphemeralFolder.is_ours(log_dirs):
         return (

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kafka_compat import own_processes
-from kafka_compat.cli.local_brokers import listeners_text
+from kafka_compat.cli.local_brokers import HTTP_LISTENER, listeners_text
 from kafka_compat.cli.orders import READY, REFUSED, STOP, Orders
 from kafka_compat.config import BrokerConfig, TopicToCreate
 from kafka_compat.coordination.embedded import EmbeddedMetadataStore
@@ -110,7 +110,7 @@ class SupervisedBroker:
 
     def _receive(self, message: list[Any]) -> None:
         match message:
-            case [str(kind), list(listening)] if kind == READY:
+            case [str(kind), list(listening), str(http_url)] if kind == READY:
                 self._ready_s = asyncio.get_running_loop().time()
                 self.listening = [(name, host, port) for name, host, port in listening]
                 # Where it listened on any free port, it will be looked for there. The hosts stay as given:
@@ -119,6 +119,8 @@ class SupervisedBroker:
                 self._settings["listeners"] = listeners_text(
                     (name, host, ports[name]) for name, host in self._hosts
                 )
+                if http_url:
+                    self._settings[HTTP_LISTENER] = http_url
                 self._on_ready()
             case [str(kind), str(why)] if kind == REFUSED:
                 self._refusal = why

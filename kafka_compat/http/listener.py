@@ -41,7 +41,7 @@ class HttpListener:
     def __init__(self, config: BrokerConfig) -> None:
         """Claim the address that the settings name. StartupError."""
         address = config.str(SETTING) or ""
-        host, port = _address(address)
+        host, port = address_of(address)
         token = config.str("kafka.compat.http.token")
         if token is None and not is_loopback(host):
             raise StartupError(
@@ -263,7 +263,8 @@ def _problem(web: Any, status: int, text: str) -> Any:
     )
 
 
-def _address(text: str) -> tuple[str, int]:
+def address_of(text: str) -> tuple[str, int]:
+    """Host and port of an address as the setting has it. StartupError."""
     parts = urlsplit(text)
     try:
         port = parts.port

@@ -1,0 +1,80 @@
+"""What each process of `serve --processes N` serves over HTTP: metrics, health and the page of all."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.metrics.scraping import Scrape, get_json
+from tests.page.site import Site
+from tests.processes.command import Command
+from tests.processes.test_command import TOPIC, create_topic, fill
+from tests.support.ports import adjacent_ports
+from tests.support.process import wait_until
+from tests.support.servers import run_kafka_compat
+
+LISTENER = "kafka.compat.http.listener"
+
+
+def urls(command: Command) -> dict[int, str]:
+    """Where each broker said last that it serves HTTP."""
+    return {int(number): url for number, url in re.findall(r"Broker (\d+) HTTP on (\S+)", command.said)}
+
+
+def test_each_process_tells_of_itself_and_comes_back_where_it_was(tmp_path: Path) -> None:
+    settings = {LISTENER: "http://127.0.0.1:0", "kafka.compat.http.page.enable": "true"}
+    with Command(tmp_path, 2, settings) as command:
+        before = urls(command)
+        assert len({urlsplit(url).port for url in before.values()}) == 2
+        create_topic(command)
+        load = fill(command)
+
+        scrapes = [Scrape(url) for url in before.values()]
+        taken = [
+            scrape.value("kafka_server_brokertopicmetrics_messagesin_total", topic=TOPIC) or 0
+            for scrape in scrapes
+        ]
+        assert sum(taken) == len(load.acknowledged)
+        assert all(taken)
+        for site in map(Site, before.values()):
+            assert TOPIC in site.get("topics").shown
+            assert {row["id"] for row in site.data("brokers")["brokers"]} == {1, 2}
+
+        command.kill(2)
+        command.wait_for(r"Broker 2 ready", times=2)
+        command.wait_for(r"Broker 2 HTTP on", times=2)
+        assert urls(command) == before
+        wait_until(lambda: get_json(before[2], "/ready") == (200, {"ready": True}), 30, "broker 2 is ready")
+        assert get_json(before[1], "/ready") == (200, {"ready": True})
+        assert command.stop() == 0
+
+
+def test_ports_follow_each_other(tmp_path: Path) -> None:
+    port = adjacent_ports(2)
+    with Command(tmp_path, 2, {LISTENER: f"http://127.0.0.1:{port}"}) as command:
+        assert urls(command) == {1: f"http://127.0.0.1:{port}", 2: f"http://127.0.0.1:{port + 1}"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (
+            ["listeners=PLAINTEXT://127.0.0.1:9092", f"{LISTENER}=http://127.0.0.1:9093"],
+            "2 processes need 2 ports in a row, and these meet those of PLAINTEXT at 9093",
+        ),
+        ([f"{LISTENER}=127.0.0.1:9093"], "expected an address as http://127.0.0.1:8080"),
+        (
+            [f"{LISTENER}=http://127.0.0.1:0", "kafka.compat.control.enable=true"],
+            "take --brokers in the place of --processes",
+        ),
+        (["kafka.compat.http.page.enable=true"], "needs a listener to be asked at"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, settings: list[str], told: str) -> None:
+    given = [f"--override={each}" for each in [f"log.dirs={tmp_path}", *settings]]
+    found = run_kafka_compat("serve", "--processes", "2", *given)
+    assert found.returncode == 2
+    assert told in found.stderr
