@@ -134,15 +134,24 @@ class Examination:
             raise _of_certificate(host, error) from None
         except (OSError, EOFError) as error:
             if self._speaks_plainly(host, port):
-                plain = self._way.security_protocol.replace("SSL", "PLAINTEXT")
+                plain = self._advice("SSL", "PLAINTEXT")
                 raise _Failed(
                     "the listener speaks plain text",
                     "client",
-                    f"set security.protocol={plain}, or use its port with TLS",
+                    f"set {plain}; or use its port with TLS",
                 ) from None
             raise _Failed(f"the handshake failed: {_reason(error)}", "broker", _SEE_LOG) from None
         self._dial = Connection(self._connection, _CLIENT_ID)
         return f"{self._connection.version()}, the certificate is trusted and names {host}"
+
+    def _advice(self, instead_of: str, layer: str) -> str:
+        """The protocol with another layer below. Who did not mean to log in cannot know by that layer alone
+        whether the listener asks for it.
+        """
+        protocol = self._way.security_protocol.replace(instead_of, layer)
+        if protocol == layer:
+            return f"security.protocol={layer}, or SASL_{layer} where clients log in"
+        return f"security.protocol={protocol}"
 
     def _versions(self, host: str, port: int) -> str:
         assert self._dial is not None
@@ -152,11 +161,11 @@ class Examination:
             raise _of_alert(error) from None
         except (OSError, EOFError, ValueError) as error:
             if self._way.tls is None and self._speaks_tls(host, port):
-                with_tls = self._way.security_protocol.replace("PLAINTEXT", "SSL")
+                with_tls = self._advice("PLAINTEXT", "SSL")
                 raise _Failed(
                     "the listener speaks TLS",
                     "client",
-                    f"set security.protocol={with_tls}, and ssl.truststore.location",
+                    f"set {with_tls}; and ssl.truststore.location",
                 ) from None
             raise _Failed(f"{error}", "broker", "is that port a Kafka broker's?") from None
         return f"a Kafka broker, which serves {len(answer.api_keys)} APIs"
