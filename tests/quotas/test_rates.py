@@ -64,7 +64,9 @@ record_steps = st.tuples(
 def test_throttle_times_are_kafkas(
     oracle: QuotaOracle, kind: bytes, samples: int, window_s: int, default: float, script: list[Any]
 ) -> None:
-    """All clients with a client id have some quota from the beginning: Kafka would measure others, too."""
+    """All clients with a client id have some quota from the beginning, and others as long as nobody gives
+    them one are not asked about: Kafka would measure these, too.
+    """
     oracle.begin(kind, samples, window_s)
     ours = ClientRates(Windows(samples, 1000 * window_s), 1000 * window_s if kind == REQUEST else None)
     oracle.put("", "<default>", default)
@@ -75,6 +77,8 @@ def test_throttle_times_are_kafkas(
         if what == "quota":
             oracle.put(in_kafka(user), in_kafka(client), value)
             ours.quotas.put(user, client, value)
+        elif ours.quotas.rate(ours.quotas.owner(user, client)) is None:
+            assert ours.record(user, client, value, now_ms) == 0
         elif what == "record":
             assert ours.record(user, client, value, now_ms) == oracle.record(user, client, value, now_ms)
             if client:
