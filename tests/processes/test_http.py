@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,6 +24,11 @@ LISTENER = "kafka.compat.http.listener"
 def urls(command: Command) -> dict[int, str]:
     """Where each broker said last that it serves HTTP."""
     return {int(number): url for number, url in re.findall(r"Broker (\d+) HTTP on (\S+)", command.said)}
+
+
+def is_ready(url: str) -> bool:
+    """Whether the broker there says so."""
+    return get_json(url, "/ready") == (200, {"ready": True})
 
 
 def test_each_process_tells_of_itself_and_comes_back_where_it_was(tmp_path: Path) -> None:
@@ -47,9 +54,37 @@ def test_each_process_tells_of_itself_and_comes_back_where_it_was(tmp_path: Path
         command.wait_for(r"Broker 2 ready", times=2)
         command.wait_for(r"Broker 2 HTTP on", times=2)
         assert urls(command) == before
-        wait_until(lambda: get_json(before[2], "/ready") == (200, {"ready": True}), 30, "broker 2 is ready")
-        assert get_json(before[1], "/ready") == (200, {"ready": True})
+        wait_until(lambda: is_ready(before[2]), 30, "broker 2 is ready")
+        assert is_ready(before[1])
         assert command.stop() == 0
+
+
+def test_the_page_of_one_says_that_another_is_down(tmp_path: Path) -> None:
+    """One that stands still is down until it is killed: one that dies is back before anybody has looked."""
+    settings = {
+        LISTENER: "http://127.0.0.1:0",
+        "kafka.compat.http.page.enable": "true",
+        "zookeeper.session.timeout.ms": "2000",
+    }
+    with Command(tmp_path, 3, settings) as command:
+        command.wait_registered({1, 2, 3})
+        create_topic(command)
+        at = urls(command)
+        page = Site(at[1])
+
+        def up() -> set[int]:
+            return {row["id"] for row in page.data("brokers")["brokers"] if row["is_up"]}
+
+        assert up() == {1, 2, 3}
+        stopped = command.pid_of(2)
+        os.kill(stopped, signal.SIGSTOP)
+        wait_until(lambda: up() == {1, 3}, 60, "the page knows that broker 2 is down")
+        wait_until(lambda: is_ready(at[1]) and is_ready(at[3]), 60, "brokers 1 and 3 are ready without it")
+        os.kill(stopped, signal.SIGKILL)
+        command.wait_for(r"Broker 2 HTTP on", times=2)
+        assert urls(command) == at
+        wait_until(lambda: up() == {1, 2, 3}, 60, "the page knows that broker 2 is up")
+        wait_until(lambda: is_ready(at[2]), 60, "broker 2 is ready")
 
 
 def test_ports_follow_each_other(tmp_path: Path) -> None:

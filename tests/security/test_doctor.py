@@ -124,6 +124,32 @@ def test_the_step_that_fails_is_the_last(
     assert text in last["text"] and last["remedy"]
 
 
+@pytest.mark.parametrize(
+    ("listener", "protocol", "advised"),
+    [
+        ("SSL", "PLAINTEXT", "security.protocol=SSL, or SASL_SSL where clients log in"),
+        ("PLAINTEXT", "SSL", "security.protocol=PLAINTEXT, or SASL_PLAINTEXT where clients log in"),
+    ],
+)
+def test_who_gave_no_login_is_told_of_the_way_with_one(
+    ours: Secured, tmp_path: Path, trusting: dict[str, str], listener: str, protocol: str, advised: str
+) -> None:
+    settings = {"bootstrap.servers": ours.addresses[listener], **trusting, "security.protocol": protocol}
+    _, findings = _examined(tmp_path, settings)
+    assert advised in findings[-1]["remedy"]
+
+
+def test_who_gave_a_login_keeps_it(ours: Secured, tmp_path: Path, trusting: dict[str, str]) -> None:
+    everything = {
+        "bootstrap.servers": ours.addresses["SAFE"],
+        **trusting,
+        "security.protocol": "SASL_PLAINTEXT",
+        **_login("PLAIN"),
+    }
+    _, findings = _examined(tmp_path, everything)
+    assert "set security.protocol=SASL_SSL;" in findings[-1]["remedy"]
+
+
 def test_an_authority_that_the_client_does_not_know(ours: Secured, tmp_path: Path) -> None:
     other = Authority(tmp_path / "other", "Other CA").file
     settings = {
