@@ -9,8 +9,9 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from kafka_compat.cli.http_side import handed_in_by
 from kafka_compat.cli.log_output import tell
 from kafka_compat.config import BrokerConfig
 
@@ -113,7 +114,7 @@ def uncollected() -> Iterator[None]:
 
 def new_broker(config: BrokerConfig, side: HttpSide | None = None) -> AnyBroker:
     """A broker that is alone, or with zookeeper.connect one of a cluster."""
-    handed_in: Any = {} if side is None else side.handed_in
+    handed_in = handed_in_by(side)
     if not config.str("zookeeper.connect"):
         from kafka_compat.broker import lone_broker
 

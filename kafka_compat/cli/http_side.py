@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_LISTENER = "kafka.compat.http.listener"
+LISTENER = "kafka.compat.http.listener"
 _CONTROL = "kafka.compat.control.enable"
 _PAGE = "kafka.compat.http.page.enable"
 _PRINCIPAL = "kafka.compat.http.page.principal"
@@ -36,7 +36,7 @@ _REGISTRY_USER = "kafka.compat.schema.registry.basic.auth.user.info"
 
 def http_side(config: BrokerConfig) -> HttpSide | None:
     """None where the settings name no listener. StartupError. On the event loop of the brokers."""
-    if config.str(_LISTENER):
+    if config.str(LISTENER):
         from kafka_compat.http.listener import HttpListener
 
         principal = page_principal(config)
@@ -44,10 +44,15 @@ def http_side(config: BrokerConfig) -> HttpSide | None:
     for setting in (_CONTROL, _PAGE):
         if config.bool(setting):
             raise StartupError(
-                f"{setting}=true needs a listener to be asked at: set {_LISTENER}=http://127.0.0.1:8080 "
+                f"{setting}=true needs a listener to be asked at: set {LISTENER}=http://127.0.0.1:8080 "
                 "(port 0: any that is free)"
             )
     return None
+
+
+def handed_in_by(side: HttpSide | None) -> dict[str, Any]:
+    """What brokers are to be made with, beside their settings, where there may be no side."""
+    return {} if side is None else side.handed_in
 
 
 def page_principal(config: BrokerConfig) -> Principal | None:

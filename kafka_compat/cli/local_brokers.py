@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
+from kafka_compat.cli.http_side import LISTENER
 from kafka_compat.config import BrokerConfig, ConfigError, Listener
 from kafka_compat.coordination.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.journal import JOURNAL_NAME, CorruptJournal
@@ -17,7 +18,6 @@ from kafka_compat.storage.directory_claim import DirectoryClaim
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.filesystem import RealFilesystem
 
-HTTP_LISTENER = "kafka.compat.http.listener"
 _REPLICATED = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
 _OF_ITS_OWN = ("node.id", "log.dir", "advertised.listeners")
 """Settings of the command that a broker has under another name, or with other ports."""
@@ -63,20 +63,20 @@ def http_listeners(config: BrokerConfig, count: int) -> list[str | None]:
     """Where each of the brokers serves over HTTP when each is a process of its own: the first where a single
     one would, the others on the ports after it. StartupError where there is no port for each of them.
     """
-    given = config.str(HTTP_LISTENER)
+    given = config.str(LISTENER)
     if not given:
         return [None] * count
     from kafka_compat.http.listener import address_of
 
     host, first = address_of(given)
-    ports = range(first, first + count) if first else ()
-    for item in config.listeners:
-        if item.port and (met := {*ports}.intersection(range(item.port, item.port + count))):
-            raise StartupError(
-                f"{HTTP_LISTENER}={given}: {count} processes need {count} ports in a row, and these meet "
-                f"those of {item.name} at {min(met)} (expected ports at least {count} apart)"
-            )
-    return [f"http://{address(host, port)}" for port in ports or [0] * count]
+    met = _first_meeting([*((item.name, item.port) for item in config.listeners), (LISTENER, first)], count)
+    if met is not None:
+        _, other, port = met
+        raise StartupError(
+            f"{LISTENER}={given}: {count} processes need {count} ports in a row, and these meet "
+            f"those of {other} at {port} (expected ports at least {count} apart)"
+        )
+    return [f"http://{address(host, first + number if first else 0)}" for number in range(count)]
 
 
 def listeners_text(listeners: Iterable[tuple[str, str, int]]) -> str:
@@ -90,18 +90,29 @@ def address(host: str, port: int) -> str:
 
 
 def _check_ports(listeners: Sequence[Listener], count: int) -> None:
+    met = _first_meeting([(item.name, item.port) for item in listeners], count)
+    if met is not None:
+        name, other, port = met
+        raise ConfigError(
+            "listeners",
+            listeners_text((each.name, each.host, each.port) for each in listeners),
+            f"{count} brokers need {count} ports in a row for each listener, and those of "
+            f"{name} and {other} meet at {port}",
+            f"expected ports at least {count} apart",
+        )
+
+
+def _first_meeting(first_ports: Iterable[tuple[str, int]], count: int) -> tuple[str, str, int] | None:
+    """Of listeners with the first of their `count` ports in a row (0: any that are free): the first one that
+    has a port of another one before it, that other one, and the port; None where each has its own.
+    """
     taken: dict[int, str] = {}
-    for item in listeners:
-        for port in range(item.port, item.port + count) if item.port else ():
-            other = taken.setdefault(port, item.name)
-            if other != item.name:
-                raise ConfigError(
-                    "listeners",
-                    listeners_text((each.name, each.host, each.port) for each in listeners),
-                    f"{count} brokers need {count} ports in a row for each listener, and those of "
-                    f"{item.name} and {other} meet at {port}",
-                    f"expected ports at least {count} apart",
-                )
+    for name, first in first_ports:
+        for port in range(first, first + count) if first else ():
+            other = taken.setdefault(port, name)
+            if other != name:
+                return name, other, port
+    return None
 
 
 class Tree:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kafka_compat.broker import Broker, StartupError, cluster_broker
 from kafka_compat.cli.foreground import STOP_TIMEOUT_S, tell_ready
-from kafka_compat.cli.http_side import HttpSide, http_side
+from kafka_compat.cli.http_side import HttpSide, handed_in_by, http_side
 from kafka_compat.cli.local_brokers import Tree, broker_configs
 from kafka_compat.cli.log_output import refuse
 from kafka_compat.config import BrokerConfig
@@ -24,7 +24,7 @@ class LocalCluster:
 
     def __init__(self, config: BrokerConfig, count: int, side: HttpSide | None = None) -> None:
         """Raises StartupError."""
-        handed_in: Any = {} if side is None else side.handed_in
+        handed_in = handed_in_by(side)
         configs = broker_configs(config, count)
         self._tree = Tree(config)
         self.brokers = [

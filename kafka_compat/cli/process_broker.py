@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from kafka_compat.cli import event_loop, foreground, log_output
-from kafka_compat.cli.http_side import HttpSide, http_side
+from kafka_compat.cli.http_side import HttpSide, handed_in_by, http_side
 from kafka_compat.cli.orders import EXIT_REFUSED, READY, REFUSED, SERVE, STOP, Orders
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.local_link import Link
@@ -78,8 +78,7 @@ class BrokerProcess:
         if config.str("zookeeper.connect"):
             return foreground.new_broker(config, side)
         self._store = StoreClient(self._link.send, config.int("zookeeper.session.timeout.ms"))
-        handed_in: Any = {} if side is None else side.handed_in
-        return cluster_broker(config, self._store.connect, **handed_in)
+        return cluster_broker(config, self._store.connect, **handed_in_by(side))
 
     def _receive(self, message: list[Any]) -> None:
         if message[0] == SERVE:

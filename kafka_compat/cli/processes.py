@@ -19,7 +19,8 @@ import logging
 import signal
 import socket
 
-from kafka_compat.cli.local_brokers import HTTP_LISTENER, Tree, address, broker_configs, http_listeners
+from kafka_compat.cli.http_side import LISTENER
+from kafka_compat.cli.local_brokers import Tree, address, broker_configs, http_listeners
 from kafka_compat.cli.log_output import refuse, tell
 from kafka_compat.cli.restarts import RestartWaits
 from kafka_compat.cli.supervised import End, SupervisedBroker
@@ -53,7 +54,7 @@ class Supervisor:
             # Replicas are spread over machines, when several share a ZooKeeper.
             each.static.setdefault("broker.rack", socket.gethostname())
             if http_listener is not None:
-                each.static[HTTP_LISTENER] = http_listener
+                each.static[LISTENER] = http_listener
         self._config = config
         self._brokers = [SupervisedBroker(each, self._served, verbose=verbose) for each in configs]
         self._tree: Tree | None = None

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kafka_compat import own_processes
-from kafka_compat.cli.local_brokers import HTTP_LISTENER, listeners_text
+from kafka_compat.cli.http_side import LISTENER
+from kafka_compat.cli.local_brokers import listeners_text
 from kafka_compat.cli.orders import READY, REFUSED, STOP, Orders
 from kafka_compat.config import BrokerConfig, TopicToCreate
 from kafka_compat.coordination.embedded import EmbeddedMetadataStore
@@ -120,7 +121,7 @@ class SupervisedBroker:
                     (name, host, ports[name]) for name, host in self._hosts
                 )
                 if http_url:
-                    self._settings[HTTP_LISTENER] = http_url
+                    self._settings[LISTENER] = http_url
                 self._on_ready()
             case [str(kind), str(why)] if kind == REFUSED:
                 self._refusal = why
