@@ -73,7 +73,8 @@ class Session:
         self._instead = instead
         self._port = port
         self._server: subprocess.Popen[bytes] | None = None
-        self._end_code = 0
+        self._serves = ""
+        """How the command begins that served last."""
         self._numbers = 0
         tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         own = {"HOME": str(folder), "XDG_DATA_HOME": "", "PATH": tools, "PYTHONPATH": str(PROJECT)}
@@ -102,7 +103,7 @@ class Session:
         """Ctrl-C, after which the server ends as it should."""
         assert self._server is not None, "nothing serves"
         self._server.send_signal(signal.SIGINT)
-        assert self._server.wait(60) == self._end_code
+        assert self._server.wait(60) == SERVERS[self._serves]
         self._server = None
 
     def replaced(self, text: str) -> str:
@@ -119,7 +120,7 @@ class Session:
             printed = self._printed(command)
             return matches(expected, printed)
 
-        is_kafka = self._server is not None and self._end_code == SERVERS[KAFKA]
+        is_kafka = self._server is not None and self._serves == KAFKA
         late = (*COMES_TRUE, *(COMES_TRUE_OF_KAFKA if is_kafka else ()))
         patience_s = PATIENCE_S / 2 if any(part in command for part in late) else 0
         try:
@@ -141,7 +142,7 @@ class Session:
     def _serve(self, step: Step) -> None:
         assert self._server is None, "something serves already"
         self._numbers += 1
-        (self._end_code,) = (code for name, code in SERVERS.items() if step.command.startswith(name))
+        (self._serves,) = (name for name in SERVERS if step.command.startswith(name))
         log = self._folder / f"server-{self._numbers}.log"
         command = self.replaced(step.command)
         if ".properties" not in command:

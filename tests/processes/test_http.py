@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.metrics.scraping import Scrape, get_json
-from tests.page.site import Site
+from tests.page.site import PAGE, Site
 from tests.processes.command import Command
 from tests.processes.test_command import TOPIC, create_topic, fill
 from tests.support.ports import adjacent_ports
@@ -32,7 +32,7 @@ def is_ready(url: str) -> bool:
 
 
 def test_each_process_tells_of_itself_and_comes_back_where_it_was(tmp_path: Path) -> None:
-    settings = {LISTENER: "http://127.0.0.1:0", "kafka.compat.http.page.enable": "true"}
+    settings = {**PAGE, LISTENER: "http://127.0.0.1:0"}
     with Command(tmp_path, 2, settings) as command:
         before = urls(command)
         assert len({urlsplit(url).port for url in before.values()}) == 2
@@ -61,11 +61,7 @@ def test_each_process_tells_of_itself_and_comes_back_where_it_was(tmp_path: Path
 
 def test_the_page_of_one_says_that_another_is_down(tmp_path: Path) -> None:
     """One that stands still is down until it is killed: one that dies is back before anybody has looked."""
-    settings = {
-        LISTENER: "http://127.0.0.1:0",
-        "kafka.compat.http.page.enable": "true",
-        "zookeeper.session.timeout.ms": "2000",
-    }
+    settings = {**PAGE, LISTENER: "http://127.0.0.1:0", "zookeeper.session.timeout.ms": "2000"}
     with Command(tmp_path, 3, settings) as command:
         command.wait_registered({1, 2, 3})
         create_topic(command)
