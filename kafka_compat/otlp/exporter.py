@@ -1,7 +1,7 @@
 """Pushes what the brokers of this process tell: scrape, encode, send, wait.
 
 A push is cut into requests of some thousand points, as receivers bound what they take at once; each is made
-in a thread when the one before it was taken, so that little of a push is in memory. A receiver that does not
+when the one before it was taken, so that little of a push is in memory. A receiver that does not
 answer holds nothing up: it is waited for in a thread that no end of the process waits for, REQUEST_S at most.
 """
 
@@ -77,7 +77,7 @@ class OtlpExporter:
         not_taken, reason = 0, ""
         async with contextlib.aclosing(_joined(await scraper.text(sight))) as texts:
             async for pieces in texts:
-                body = await sight.long_work.in_thread(partial(encoder.encode, pieces, time.time_ns()))
+                body = await sight.long_work.finish(encoder.encode(pieces, time.time_ns()))
                 try:
                     answer = await ask(
                         self._settings.where,

@@ -52,8 +52,8 @@ class Schedule:
             self._failures += 1
             if self._failures == 1:
                 log.warning(
-                    "metrics cannot be pushed to %s: %s; it is tried again, with pauses that grow to %.0f s, and "
-                    "nothing more is said until it works",
+                    "metrics cannot be pushed to %s: %s; it is tried again, with pauses that grow to %.0f s, "
+                    "and nothing more is said until it works",
                     self._where,
                     outcome.failure[:_REASON_MAX],
                     max(self._interval_s, _PAUSE_MAX_S),

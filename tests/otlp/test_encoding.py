@@ -16,6 +16,7 @@ from kafka_compat.metrics.text import Family, escaped
 from kafka_compat.otlp.encoding import Encoder, refused
 from tests.metrics.scraping import Samples, samples_of
 from tests.otlp.receiver import read
+from tests.support.steps import result_of
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), max_size=12)
 
@@ -43,7 +44,7 @@ def test_it_is_what_prometheus_parser_reads(families: list[tuple[str, dict[str, 
     cut = [lines[at : at + count] for at in range(0, len(lines), count)]
     found: Samples = {}
     for some in cut:
-        message = ExportMetricsServiceRequest.FromString(gzip.decompress(encoder.encode(some, 9)))
+        message = ExportMetricsServiceRequest.FromString(gzip.decompress(result_of(encoder.encode(some, 9))))
         push = read([message])
         assert push.times_ns <= {9} and push.started_ns <= {5} and push.resource == {"service.name": "x"}
         assert not found.keys() & push.samples.keys()
@@ -55,7 +56,9 @@ def test_what_is_no_number() -> None:
     family = Family("kafka_x", "Help")
     family.add("", math.nan)
     (message,) = [
-        ExportMetricsServiceRequest.FromString(gzip.decompress(Encoder({}, 0).encode(family.pieces(), 1)))
+        ExportMetricsServiceRequest.FromString(
+            gzip.decompress(result_of(Encoder({}, 0).encode(family.pieces(), 1)))
+        )
     ]
     ((_, value),) = read([message]).samples.items()
     assert math.isnan(value)

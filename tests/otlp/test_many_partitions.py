@@ -19,7 +19,7 @@ TOPICS = 10
 PARTITIONS = campaign.rounds(100, 1_000)
 PUSHES = campaign.rounds(2, 5)
 # Every day other tests run beside these.
-STALL_MS_MAX = campaign.rounds(100, 20)
+STALL_MS_MAX = campaign.rounds(250, 20)
 MEMORY_MAX = 24 * 1024 * 1024
 
 
