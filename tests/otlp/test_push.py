@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from tests.metrics.scraping import Scrape
 from tests.otlp.receiver import Push, Receiver
 from tests.processes.command import Command
 from tests.support.ports import free_port
+from tests.telemetry.pushing import push
 
 PARTITIONS = 200
 """So many that a push has more than one request."""
@@ -37,21 +37,12 @@ def _told_at(receiver: Receiver) -> dict[str, str]:
 
 
 def _push_of_a_client(address: str) -> None:
-    """By KIP-714: what it is, and how much it has sent."""
+    """By KIP-714."""
     told = MetricsData()
     metric = told.resource_metrics.add().scope_metrics.add().metrics.add(name="org.apache.kafka.producer.x")
     metric.gauge.data_points.add(as_double=4.5).attributes.add(key="topic").value.string_value = 'a "t"\\'
-    instance = {"client_instance_id": uuid.uuid4()}
     with Connection(address) as connection:
-        known = connection.ask(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, instance)
-        push = {
-            **instance,
-            "subscription_id": known["subscription_id"],
-            "terminating": False,
-            "compression_type": 0,
-            "metrics": told.SerializeToString(),
-        }
-        assert connection.ask(ApiKey.PUSH_TELEMETRY, 0, push)["error_code"] == 0
+        assert push(connection, told.SerializeToString()) == 0
 
 
 def _cluster_id(address: str) -> str:
@@ -69,41 +60,41 @@ def test_names_labels_types_and_values_are_those_of_metrics(receiver: Receiver, 
         commit(broker.bootstrap_servers, 'say "hé"\\now\nthere', {("flights", 1): 3})
         _push_of_a_client(broker.bootstrap_servers)
         seen = Scrape(broker.control.url)
-        push = receiver.next_push()
+        pushed = receiver.next_push()
         again = Scrape(broker.control.url)
         cluster_id = _cluster_id(broker.bootstrap_servers)
         broker_id = broker.control.brokers()[0]["broker"]
-    assert push.samples.keys() == seen.samples.keys() == again.samples.keys()
+    assert pushed.samples.keys() == seen.samples.keys() == again.samples.keys()
     told = dict(re.findall(r"^# TYPE (\S+) (\S+)$", seen.text, re.MULTILINE))
     expected = {name: kind if kind == "counter" else "gauge" for name, kind in told.items()}
-    assert push.kinds == {name: expected[name] for name in seen.names()}
-    assert {"counter", "gauge"} == set(push.kinds.values())
+    assert pushed.kinds == {name: expected[name] for name in seen.names()}
+    assert {"counter", "gauge"} == set(pushed.kinds.values())
     # Each scrape has a descriptor of its own.
     of_process = {key for key in seen.samples if key[0].startswith("process_")}
     still = {key for key, value in seen.samples.items() if again.samples[key] == value} - of_process
     assert len(still) > 0.9 * len(seen.samples)
-    assert {key: push.samples[key] for key in still} == {key: seen.samples[key] for key in still}
+    assert {key: pushed.samples[key] for key in still} == {key: seen.samples[key] for key in still}
     for key in seen.samples.keys() - still - of_process:
         low, high = sorted((seen.samples[key], again.samples[key]))
-        assert math.isnan(low) or expected[key[0]] != "counter" or low <= push.samples[key] <= high, key
-    pushed_by_client = [value for (name, _), value in push.samples.items() if name.endswith("producer_x")]
+        assert math.isnan(low) or expected[key[0]] != "counter" or low <= pushed.samples[key] <= high, key
+    pushed_by_client = [value for (name, _), value in pushed.samples.items() if name.endswith("producer_x")]
     assert pushed_by_client == [4.5]
-    assert push.resource == {
+    assert pushed.resource == {
         "service.name": "kafka-compat",
         "service.instance.id": f"{cluster_id}/{broker_id}",
         "kafka.cluster.id": cluster_id,
         "kafka.node.id": str(broker_id),
     }
-    (started_ns,) = push.started_ns
-    assert len(push.times_ns) > 1 and before_ns < started_ns < min(push.times_ns)
-    assert max(push.times_ns) < time.time_ns()
+    (started_ns,) = pushed.started_ns
+    assert len(pushed.times_ns) > 1 and before_ns < started_ns < min(pushed.times_ns)
+    assert max(pushed.times_ns) < time.time_ns()
 
 
-def _requests(push: Push) -> float:
+def _requests(pushed: Push) -> float:
     """How many were counted."""
     return sum(
         value
-        for (name, _), value in push.samples.items()
+        for (name, _), value in pushed.samples.items()
         if name == "kafka_network_requestmetrics_requests_total"
     )
 
@@ -117,8 +108,8 @@ def test_without_a_listener_and_with_headers(receiver: Receiver) -> None:
     }
     with KafkaBroker(settings) as broker:
         _cluster_id(broker.bootstrap_servers)
-        push = receiver.next_push()
-    assert _requests(push) > 0
+        pushed = receiver.next_push()
+    assert _requests(pushed) > 0
     headers = receiver.requests[0].headers
     assert (headers["Authorization"], headers["x-scope"]) == ("Bearer a,b", "7")
     assert headers["Content-Type"] == "application/x-protobuf"
@@ -127,10 +118,10 @@ def test_without_a_listener_and_with_headers(receiver: Receiver) -> None:
 def test_brokers_of_one_process_are_one_instance(receiver: Receiver) -> None:
     with KafkaCluster(2, _told_at(receiver)) as cluster:
         cluster_id = _cluster_id(cluster.bootstrap_servers)
-        push = receiver.next_push()
-    assert push.resource["kafka.node.id"] == "1,2"
-    assert push.resource["service.instance.id"] == f"{cluster_id}/1,2"
-    assert push.samples["kafka_brokers", frozenset()] == 2
+        pushed = receiver.next_push()
+    assert pushed.resource["kafka.node.id"] == "1,2"
+    assert pushed.resource["service.instance.id"] == f"{cluster_id}/1,2"
+    assert pushed.samples["kafka_brokers", frozenset()] == 2
 
 
 def test_processes_are_an_instance_each(receiver: Receiver, tmp_path: Path) -> None:
