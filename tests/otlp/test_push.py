@@ -138,3 +138,11 @@ def test_processes_are_an_instance_each(receiver: Receiver, tmp_path: Path) -> N
                 == {"1", "2"}
             ),
         )
+
+
+def test_nothing_of_it_is_loaded_where_nobody_is_pushed_to(receiver: Receiver) -> None:
+    """protobuf's library, which both ways of OTLP need, is a mapping of the process or it is not."""
+    with KafkaBroker() as without, KafkaBroker(_told_at(receiver)) as pushing:
+        receiver.next_push()
+        loaded = ["_upb" in Path(f"/proc/{each.pid}/maps").read_text() for each in (without, pushing)]
+    assert loaded == [False, True]
