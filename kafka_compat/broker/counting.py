@@ -1,5 +1,5 @@
-"""What a broker counts where somebody may ask for its metrics, which is where it has an HTTP listener. Others
-load and do nothing of it.
+"""What a broker counts where somebody hears of its metrics: where it has an HTTP listener, or pushes them.
+Others load and do nothing of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _is_wanted(config: BrokerConfig) -> bool:
-    return bool(config.str("kafka.compat.http.listener"))
+    return bool(config.str("kafka.compat.http.listener") or config.str("kafka.compat.otlp.endpoint"))
 
 
 def partition_counts(config: BrokerConfig, leaderships: Leaderships) -> Counts | None:
