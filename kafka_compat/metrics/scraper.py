@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka_compat.metrics.client_telemetry import client_telemetry
 from kafka_compat.metrics.dialects import DIALECTS, SETTING
 from kafka_compat.metrics.elsewhere import look_elsewhere
+from kafka_compat.metrics.fetcher_beans import fetching, lags
 from kafka_compat.metrics.kafka_names import Watches, by_kafkas_names, connection_counts
 from kafka_compat.metrics.loop_watch import LoopWatch
 from kafka_compat.metrics.partition_beans import FAMILIES, family, held_partitions
@@ -42,8 +44,12 @@ class Scraper:
 
     def _second(self, second_s: float) -> None:
         self._sessions.look()
-        for each in counted(self._brokers):
+        running = counted(self._brokers)
+        for each in running:
             each.requests.pace(second_s)
+        now_s = time.monotonic()
+        for one in fetching(running):
+            one.fetcher.pace(now_s)
 
     def look(self) -> Sight:
         """What the brokers know now. NobodyRuns."""
@@ -75,6 +81,8 @@ class Scraper:
             for bean, value in FAMILIES:
                 for piece in await finish(family(bean, value, self._dialect, held)):
                     yield piece
+            for piece in await finish(lags(sight.counted, self._dialect)):
+                yield piece
         if self._pushed is not None:
             told = client_telemetry(self._pushed, sight.monotonic_ms(), by_client=by_partition)
             for piece in await finish(told):
