@@ -1,5 +1,5 @@
-"""What a broker counts where somebody may ask for its metrics, which is where it has an HTTP listener. Others
-load and do nothing of it.
+"""What a broker counts where somebody hears of its metrics: where it has an HTTP listener, or pushes them.
+Others load and do nothing of it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from kafka_compat.network.connection import Connection
     from kafka_compat.network.dispatch import Dispatcher
     from kafka_compat.network.request_counts import RequestCounts
+    from kafka_compat.quotas.enforcement import Enforcement
     from kafka_compat.replication.counts import Counts
     from kafka_compat.replication.leaderships import Leaderships
 
 
 def _is_wanted(config: BrokerConfig) -> bool:
-    return bool(config.str("kafka.compat.http.listener"))
+    return bool(config.str("kafka.compat.http.listener") or config.str("kafka.compat.otlp.endpoint"))
 
 
 def partition_counts(config: BrokerConfig, leaderships: Leaderships) -> Counts | None:
@@ -38,6 +39,17 @@ def request_counts(config: BrokerConfig) -> RequestCounts | None:
     from kafka_compat.network.request_counts import RequestCounts
 
     return RequestCounts()
+
+
+def enforcement(config: BrokerConfig) -> type[Enforcement]:
+    """What its quotas are enforced by."""
+    if _is_wanted(config):
+        from kafka_compat.quotas.counted_enforcement import CountedEnforcement
+
+        return CountedEnforcement
+    from kafka_compat.quotas.enforcement import Enforcement
+
+    return Enforcement
 
 
 def dispatch(

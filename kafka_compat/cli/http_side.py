@@ -1,10 +1,9 @@
-"""What the brokers of one process serve over HTTP, beside what they serve to clients."""
+"""What the brokers of one process serve and push over HTTP, beside what they serve to clients."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
     from kafka_compat.coordination.embedded import EmbeddedSession
     from kafka_compat.decoding.registry import Registry
     from kafka_compat.http.listener import HttpListener
-    from kafka_compat.metrics.routes import Metrics
+    from kafka_compat.metrics.scraper import Scraper
+    from kafka_compat.otlp.exporter import OtlpExporter
     from kafka_compat.security.principal import Principal
     from kafka_compat.telemetry.pushed import PushedMetrics
 
@@ -32,22 +32,40 @@ _PRINCIPAL = "kafka.compat.http.page.principal"
 _WRITE = "kafka.compat.http.page.write.enable"
 _REGISTRY = "kafka.compat.schema.registry.url"
 _REGISTRY_USER = "kafka.compat.schema.registry.basic.auth.user.info"
+_OTLP = ("kafka.compat.otlp.endpoint", "kafka.compat.otlp.headers")
 
 
 def http_side(config: BrokerConfig) -> HttpSide | None:
-    """None where the settings name no listener. StartupError. On the event loop of the brokers."""
+    """None where the settings name no listener, and nobody to push to. StartupError. On the event loop of the
+    brokers.
+    """
+    exporter = _exporter(config)
     if config.str(LISTENER):
         from kafka_compat.http.listener import HttpListener
 
         principal = page_principal(config)
-        return HttpSide(HttpListener(config), config, principal, page_registry(config), _pushed(config))
+        served = Served(HttpListener(config), config, principal, page_registry(config))
+        return HttpSide(_pushed(config), served, exporter)
     for setting in (_CONTROL, _PAGE):
         if config.bool(setting):
             raise StartupError(
                 f"{setting}=true needs a listener to be asked at: set {LISTENER}=http://127.0.0.1:8080 "
                 "(port 0: any that is free)"
             )
-    return None
+    return None if exporter is None else HttpSide(_pushed(config), None, exporter)
+
+
+def _exporter(config: BrokerConfig) -> OtlpExporter | None:
+    """What pushes metrics, if the settings say to whom. StartupError."""
+    endpoint, headers = _OTLP
+    if not config.str(endpoint):
+        if config.str(headers):
+            raise StartupError(f"{headers} is set, and {endpoint} is not: set it to the collector's address")
+        return None
+    from kafka_compat.otlp.exporter import OtlpExporter
+    from kafka_compat.otlp.settings import otlp_settings
+
+    return OtlpExporter(otlp_settings(config))
 
 
 def handed_in_by(side: HttpSide | None) -> dict[str, Any]:
@@ -79,15 +97,64 @@ def page_registry(config: BrokerConfig) -> Registry | None:
 
 def _pushed(config: BrokerConfig) -> PushedMetrics | None:
     """Where what clients push of their metrics goes; None without what reads it, the extra `telemetry`."""
-    from kafka_compat.telemetry.pushed import OTLP, PushedMetrics
+    from kafka_compat.telemetry.pushed import PushedMetrics, has_otlp
 
-    if importlib.util.find_spec("opentelemetry") is None or importlib.util.find_spec(OTLP) is None:
+    if not has_otlp():
         log.info("clients may not push their metrics: pip install kafka-compat[telemetry]")
         return None
     return PushedMetrics(config.int("kafka.compat.client.metrics.series.max"))
 
 
 class HttpSide:
+    """All of it."""
+
+    def __init__(
+        self, pushed: PushedMetrics | None, served: Served | None, exporter: OtlpExporter | None
+    ) -> None:
+        """`pushed` is where what clients push goes, if they may; `served` the listener, and `exporter` what
+        pushes metrics, if there are to be such.
+        """
+        self._pushed = pushed
+        self._served = served
+        self._exporter = exporter
+        self._scraper: Scraper | None = None
+
+    @property
+    def url(self) -> str | None:
+        """Where it listens."""
+        return None if self._served is None else self._served.url
+
+    @property
+    def handed_in(self) -> dict[str, Any]:
+        """What brokers are to be made with, beside their settings."""
+        handed_in = {} if self._served is None else self._served.handed_in
+        return handed_in if self._pushed is None else {**handed_in, "pushed": self._pushed}
+
+    def store(self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]]) -> ConnectStore:
+        """The way of a broker to the store that it shares with others of this process."""
+        return connect if self._served is None else self._served.store(config, connect)
+
+    def serve(self, brokers: Sequence[Broker[Any]]) -> None:
+        """Answer, as soon as what answers is imported, and push. Brokers that have started."""
+        from kafka_compat.metrics.scraper import Scraper
+
+        self._scraper = Scraper(brokers, self._pushed)
+        if self._served is not None:
+            self._served.serve(brokers, self._scraper)
+        if self._exporter is not None:
+            self._exporter.start(self._scraper)
+
+    async def close(self) -> None:
+        """Answer and push no more."""
+        if self._exporter is not None:
+            await self._exporter.close()
+        if self._scraper is not None:
+            self._scraper.close()
+        if self._served is not None:
+            await self._served.close()
+
+
+class Served:
     """The listener, and what its control API controls."""
 
     def __init__(
@@ -96,12 +163,9 @@ class HttpSide:
         config: BrokerConfig,
         principal: Principal | None,
         registry: Registry | None,
-        pushed: PushedMetrics | None,
     ) -> None:
-        """`principal` is the page's, if there is to be one, and `registry` what it asks for schemas;
-        `pushed` is where what clients push goes, if they may."""
+        """`principal` is the page's, if there is to be one, and `registry` what it asks for schemas."""
         self._registry = registry
-        self._pushed = pushed
         self._listener = listener
         self._principal = principal
         self._page_may_write = config.bool(_WRITE)
@@ -111,7 +175,6 @@ class HttpSide:
             from kafka_compat.control.side import ControlSide
 
             self._control = ControlSide()
-        self._metrics: Metrics | None = None
         self._serving: asyncio.Future[None] | None = None
 
     @property
@@ -121,23 +184,21 @@ class HttpSide:
 
     @property
     def handed_in(self) -> dict[str, Any]:
-        """What brokers are to be made with, beside their settings."""
-        handed_in = {} if self._control is None else self._control.handed_in
-        return handed_in if self._pushed is None else {**handed_in, "pushed": self._pushed}
+        """See HttpSide."""
+        return {} if self._control is None else self._control.handed_in
 
     def store(self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]]) -> ConnectStore:
-        """The way of a broker to the store that it shares with others of this process."""
+        """See HttpSide."""
         if self._control is None:
             return connect
         return self._control.faults.links.through(config, connect, self._control.travel.scheduler)
 
-    def serve(self, brokers: Sequence[Broker[Any]]) -> None:
+    def serve(self, brokers: Sequence[Broker[Any]], scraper: Scraper) -> None:
         """Answer, as soon as what answers is imported."""
         from kafka_compat.metrics.health import Health
-        from kafka_compat.metrics.routes import Metrics
+        from kafka_compat.metrics.routes import metrics_routes
 
-        self._metrics = Metrics(brokers, self._pushed)
-        routes = [*Health(brokers).routes(), *self._metrics.routes()]
+        routes = [*Health(brokers).routes(), *metrics_routes(scraper)]
         if self._control is not None:
             from kafka_compat.control.api import ControlApi
 
@@ -154,8 +215,6 @@ class HttpSide:
 
     async def close(self) -> None:
         """Answer no more."""
-        if self._metrics is not None:
-            self._metrics.close()
         for task in (self._watching, self._serving):
             if task is not None:
                 task.cancel()

@@ -58,10 +58,12 @@ class BrokerProcess:
             def ready() -> None:
                 listening = [[name, host, port] for name, (host, port) in broker.addresses.items()]
                 log_output.tell(config, foreground.ready_line(broker), config.broker_id)
+                url = side.url if side is not None else None
+                if url is not None:
+                    log_output.tell(config, f"Broker {config.broker_id} HTTP on {url}", config.broker_id)
                 if side is not None:
-                    log_output.tell(config, f"Broker {config.broker_id} HTTP on {side.url}", config.broker_id)
                     side.serve([broker])
-                self._link.send([READY, listening, side.url if side else ""])
+                self._link.send([READY, listening, url or ""])
 
             # Without a ZooKeeper all brokers stop together, and nobody is left to lead.
             return await foreground.serve(broker, self._stop, ready, hands_over=self._store is None)

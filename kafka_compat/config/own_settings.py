@@ -43,6 +43,8 @@ OWN_DEFAULTS: dict[str, str] = {
 #: `kafka.compat.http.token`: what whoever asks there has to send, as a bearer token; needed where other
 #: machines can ask.
 #: `kafka.compat.client.metrics.series.max`: how many time series of what clients push are kept for /metrics.
+#: `kafka.compat.otlp.endpoint`: where metrics are pushed to as OTLP, as http://127.0.0.1:4318/v1/metrics,
+#: each `kafka.compat.otlp.interval.ms`, with the headers of `kafka.compat.otlp.headers`, name=value,….
 #: `kafka.compat.metrics.dialect`: by whose rules for the JMX exporter metrics have their names.
 #: `kafka.compat.control.enable`: serve the control API there, by which tests put the time forward.
 #: `kafka.compat.http.page.enable`: serve the page for people there. It may do what its principal may,
@@ -66,6 +68,9 @@ kafka.compat.http.listener string null medium read-only
 kafka.compat.http.token password null medium read-only
 kafka.compat.client.metrics.series.max int 50000 low read-only [1,...]
 kafka.compat.metrics.dialect string jmx-exporter low read-only one-of:jmx-exporter,confluent
+kafka.compat.otlp.endpoint string null medium read-only
+kafka.compat.otlp.headers password null medium read-only
+kafka.compat.otlp.interval.ms long 60000 low read-only [100,...]
 kafka.compat.control.enable boolean false medium read-only
 kafka.compat.http.page.enable boolean false medium read-only
 kafka.compat.http.page.principal string User:ANONYMOUS medium read-only

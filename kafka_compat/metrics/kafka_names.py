@@ -6,7 +6,16 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.long_work import Steps
-from kafka_compat.metrics import broker_beans, own_beans, request_beans
+from kafka_compat.metrics import (
+    broker_beans,
+    cleaner_beans,
+    controller_beans,
+    coordinator_beans,
+    fetcher_beans,
+    own_beans,
+    quota_beans,
+    request_beans,
+)
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import Dialect
 
@@ -24,14 +33,23 @@ class Watches(NamedTuple):
 
 
 def by_kafkas_names(sight: Sight, watches: Watches, dialect: Dialect, *, by_partition: bool) -> Steps[Beans]:
-    """See the module; without what single partitions have. `by_partition=False`: of few APIs."""
+    """See the module; without what single partitions have. `by_partition=False`: of few APIs,
+    and without clients with quotas.
+    """
     beans, watch = Beans(dialect), watches.loop
     yield from request_beans.topics(sight.counted, beans)
     yield from request_beans.requests(sight.counted, beans, all_apis=by_partition)
     for counted in sight.counted:
         yield from broker_beans.broker(counted, beans)
-    yield from broker_beans.fetchers(sight.counted, beans)
-    yield from broker_beans.groups(sight, beans)
+    yield from controller_beans.controller(sight, beans)
+    if by_partition:
+        yield from quota_beans.quotas(sight.counted, beans)
+    cleaner_beans.cleaner(sight.counted, beans)
+    yield from fetcher_beans.fetchers(sight.counted, beans)
+    fetcher_beans.throttled(sight.counted, beans)
+    fetcher_beans.moves(sight.counted, beans)
+    yield from coordinator_beans.groups(sight, beans)
+    coordinator_beans.loading(sight, beans)
     broker_beans.flushes(sight, beans)
     broker_beans.zookeeper(sight, watches.sessions, beans)
     broker_beans.idleness(beans, watch.idle(), watch.idle_s)

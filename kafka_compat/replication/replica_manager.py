@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
@@ -37,6 +37,9 @@ class Fetching(Protocol):
 
     def stop(self, partition: Partition) -> None:
         """Fetch no more for it. When this returns, nothing more is written to its log."""
+
+    def running(self) -> Sequence[tuple[int, int, object]]:
+        """(leader, number, fetcher) of each that fetches now."""
 
 
 class ReplicaManager:
@@ -77,6 +80,8 @@ class ReplicaManager:
         """Those whose high watermarks moved since `take_moved_high_watermarks`."""
         self._offline: set[tuple[str, int]] = set()
         self._refusals: dict[tuple[str, int], StorageError] = {}
+        self.reassigning: set[tuple[str, int]] = set()
+        """Those of which the controller said last that replicas are added or removed (KIP-455)."""
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(list(self._partitions.values()))
@@ -196,6 +201,7 @@ class ReplicaManager:
     def stop(self, topic: str, partition: int) -> None:
         """Hold a partition no more, and keep its log (StopReplica without deletion)."""
         held = self._partitions.pop((topic, partition), None)
+        self.reassigning.discard((topic, partition))
         if held is not None:
             self._high_watermarks[topic, partition] = held.high_watermark
             self._let_go(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -314,6 +320,7 @@ class ReplicaManager:
         self._offline.discard((topic, partition))
         self._refusals.pop((topic, partition), None)
         self._high_watermarks.pop((topic, partition), None)
+        self.reassigning.discard((topic, partition))
         if held is not None:
             self._moved.discard(held)
             self._let_go(held, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

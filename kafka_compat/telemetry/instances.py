@@ -8,7 +8,8 @@ Rules
    then counts as one that has not been heard of, so that it hears of the change whenever it asks.
 3. It may ask once in each of its intervals, and at once after a push that failed because the subscription, or
    the compression, is no longer what it believes.
-4. It may push once in each interval, and at once after it has asked; its last push comes when it wants.
+4. It may push once in each interval, and at once after it has asked, other than out of turn because of such a
+   failure; its last push comes when it wants.
 5. After its last push it pushes no more.
 
 Pure: the time is handed in, as milliseconds of a clock that never jumps.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_compat.storage.compression import decompress
 from kafka_compat.storage.errors import StorageError, TakesLong
+from kafka_compat.telemetry.wire_fields import fields_up_to
 
 if TYPE_CHECKING:
     from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
@@ -26,8 +27,8 @@ _VALUE_MAX: Final = 256
 _LABELS_MAX: Final = 16
 _TEXT_MAX: Final = 1000
 """Of all labels of a series."""
-_LOOKS_PER_SERIES: Final = 4
-_LOOKS_MIN: Final = 1000
+_FIELDS_MAX: Final = 250_000
+"""Of protobuf. A series with three labels has some twenty of them."""
 _DELTA: Final = 1
 """Of OTLP's AggregationTemporality."""
 
@@ -77,25 +78,15 @@ def read_push(metrics: bytes, compression_type: int, max_bytes: int, series_max:
     samples: list[Sample] = []
     left_out = 0
     about: dict[str, str] = {}
-    # Messages without content are two bytes each: a client cannot have us look at millions of them.
-    looks = _LOOKS_PER_SERIES * series_max + _LOOKS_MIN
     for resource in data.resource_metrics:
         about.update(_labels(resource.resource.attributes, ABOUT))
-        looks -= 1
         for scope in resource.scope_metrics:
-            looks -= 1
             for metric in scope.metrics:
-                looks -= 1
                 for sample in _samples(metric):
-                    looks -= 1
                     if sample is None or len(samples) >= series_max or len(sample.labels) > _TEXT_MAX:
                         left_out += 1
                     else:
                         samples.append(sample)
-                    if looks < 0:
-                        raise PushRefused("more in it than series are kept", is_too_large=True)
-                if looks < 0:
-                    raise PushRefused("more in it than series are kept", is_too_large=True)
     return Pushed(samples, left_out, text_of(about, _TEXT_MAX))
 
 
@@ -113,6 +104,8 @@ def _parsed(data: bytes) -> Any:
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
+    if fields_up_to(_FIELDS_MAX, data, MetricsData.DESCRIPTOR) > _FIELDS_MAX:
+        raise PushRefused(f"more than {_FIELDS_MAX} fields in it", is_too_large=True)
     try:
         return MetricsData.FromString(data)
     except (DecodeError, RecursionError) as error:

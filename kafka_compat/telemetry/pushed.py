@@ -12,6 +12,7 @@ Times are milliseconds of a clock that never jumps.
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
@@ -22,13 +23,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-OTLP: Final = "opentelemetry.proto"
-"""By what pushes are read; the extra `telemetry` installs it."""
+_OTLP: Final = ("opentelemetry", "opentelemetry.proto")
 
 _SHARE_OF_ONE: Final = 10
 
 Series = tuple[str, str]
 """The name of a family, and labels."""
+
+
+def has_otlp() -> bool:
+    """Whether there is what reads and writes OTLP, which the extras `telemetry` and `otel` install."""
+    return all(importlib.util.find_spec(name) is not None for name in _OTLP)
 
 
 class PushedBy:

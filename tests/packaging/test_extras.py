@@ -3,16 +3,24 @@ own, which has nothing of what the tests have."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
+from kafka_compat.errors import ErrorCode
+from tests.conformance.wire import Connection
+from tests.metrics.scraping import Scrape
+from tests.otlp.receiver import Receiver
 from tests.packaging import wheels
 from tests.packaging.wheels import Installed
 from tests.spark.environment import QUICK_START
+from tests.support.ports import free_port
+from tests.support.process import Process
 from tests.support.servers import KafkaCompatBroker
+from tests.telemetry.pushing import gauges, push
 
 RECORDS = 100
 
@@ -52,6 +60,43 @@ def test_the_project_serves_and_takes_no_strange_names(wheel: Path, tmp_path: Pa
     assert installed.run(installed.python, "-c", ask).strip() == "[]"
     said = installed.serve(tmp_path / "data")
     assert ("on the loop of uvloop" in said) == (extra == "[fast]")
+    endpoint = "--override=kafka.compat.otlp.endpoint=http://127.0.0.1:4318"
+    said = installed.run(installed.program, "serve", "--ephemeral", endpoint, exit_code=2)
+    assert "kafka.compat.otlp.endpoint=http://127.0.0.1:4318 needs what is not installed" in said
+    assert "pip install 'kafka-compat[otel]'" in said
+
+
+@contextlib.contextmanager
+def _serving(installed: Installed, folder: Path, **settings: str) -> Iterator[str]:
+    """The address of a broker of it."""
+    port = free_port()
+    given = [f"--override={name.replace('_', '.')}={value}" for name, value in settings.items()]
+    line = [installed.program, "serve", "--ephemeral", "--port", str(port), *given]
+    process = Process(line, folder / "log", rf"ready on .*:{port}\b", directory=Path("/"))
+    process.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        assert process.stop() == 0
+
+
+def test_the_extra_telemetry_takes_what_clients_push(wheel: Path, tmp_path: Path) -> None:
+    installed = Installed(tmp_path / "venv", f"kafka-compat[telemetry] @ file://{wheel}")
+    url = f"http://127.0.0.1:{free_port()}"
+    serving = _serving(installed, tmp_path, kafka_compat_http_listener=url)
+    with serving as address, Connection(address) as connection:
+        assert push(connection, gauges({"org.apache.kafka.x": 4.5})) == ErrorCode.NONE
+        told = Scrape(url).samples.items()
+    assert [value for (name, _), value in told if name == "org_apache_kafka_x"] == [4.5]
+
+
+def test_the_extra_otel_pushes(wheel: Path, tmp_path: Path) -> None:
+    installed = Installed(tmp_path / "venv", f"kafka-compat[otel] @ file://{wheel}")
+    with Receiver(free_port()) as receiver:
+        settings = {"kafka_compat_otlp_endpoint": receiver.url, "kafka_compat_otlp_interval_ms": "200"}
+        with _serving(installed, tmp_path, **settings):
+            pushed = receiver.next_push()
+    assert pushed.samples["kafka_brokers", frozenset()] == 1
 
 
 _FIVE_LINES = """\

@@ -121,11 +121,7 @@ class Process:
 
     def resident_bytes(self) -> int:
         """Resident memory (RSS) now."""
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        found = re.search(r"VmRSS:\s+(\d+) kB", status)
-        if found is None:
-            raise RuntimeError(f"process {self.pid} has no VmRSS")
-        return int(found.group(1)) * 1024
+        return resident_bytes(self.pid)
 
     def _finish(self) -> int:
         code = self.child.wait()
@@ -150,6 +146,15 @@ class Process:
             else:
                 self._ended = True
             self._news.notify_all()
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory (RSS) of a process now."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    if found is None:
+        raise RuntimeError(f"process {pid} has no VmRSS")
+    return int(found.group(1)) * 1024
 
 
 def wait_until(

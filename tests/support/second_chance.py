@@ -1,8 +1,9 @@
 """Has the tests that failed run once more, alone: `python -m tests.support.second_chance PYTEST-ARGUMENTS`.
 
-In the everyday run two files of tests at a time share two cores with all that they start, JVMs and a compiler
-among it; where the machine has other work too, a test that measures time, or a client that waits for some,
-fails now and then. What fails in both runs is broken. What passes alone is named at the end, to be mended.
+In the everyday run three files of tests at a time share two cores with all that they start, JVMs and a
+compiler among it; where the machine has other work too, a test that measures time, or a client that waits for
+some, fails now and then. What fails in both runs is broken. What passes alone is named at the end, to be
+mended.
 
 There is no second chance
 

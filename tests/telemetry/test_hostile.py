@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.storage.compression import compress
 from kafka_compat.storage.kinds import CompressionType
 from kafka_compat.telemetry.instances import ClientInstances
@@ -18,31 +17,36 @@ from kafka_compat.telemetry.pushed import PushedMetrics
 from kafka_compat.telemetry.subscriptions import Client
 from kafka_compat.testing import KafkaBroker
 from tests.conformance.wire import Connection
+from tests.metrics.scraping import Scrape
+from tests.support import campaign
+from tests.support.bystander import Bystander
+from tests.support.process import resident_bytes
+from tests.telemetry.pushing import gauges, push
+from tests.telemetry.test_payload import EMPTY
 
 _CODECS = [each for each in CompressionType if each is not CompressionType.NONE]
 _MIB = 1 << 20
+# Every day other tests run beside these.
+LATE_MS_MAX = campaign.rounds(250, 50)
+GROWN_MAX = 48 * _MIB
+IDS = campaign.rounds(3_000, 10_000)
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with KafkaBroker() as running:
-        yield running.bootstrap_servers
+def broker() -> Iterator[KafkaBroker]:
+    with KafkaBroker({"kafka.compat.client.metrics.series.max": 2000}) as running:
+        yield running
 
 
-def _push(address: str, data: bytes, codec: CompressionType) -> int:
+@pytest.fixture
+def address(broker: KafkaBroker) -> str:
+    return broker.bootstrap_servers
+
+
+def _push(address: str, data: bytes, codec: CompressionType = CompressionType.NONE) -> int:
     """A new client's push; its error."""
     with Connection(address) as connection:
-        instance = {"client_instance_id": uuid.uuid4()}
-        known = connection.ask(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, instance)
-        push = {
-            **instance,
-            "subscription_id": known["subscription_id"],
-            "terminating": False,
-            "compression_type": int(codec),
-            "metrics": data,
-        }
-        code: int = connection.ask(ApiKey.PUSH_TELEMETRY, 0, push)["error_code"]
-        return code
+        return push(connection, data, codec)
 
 
 @pytest.mark.parametrize("codec", _CODECS, ids=[each.name for each in _CODECS])
@@ -53,6 +57,51 @@ def test_a_bomb(address: str, codec: CompressionType) -> None:
     assert _push(address, bomb, codec) == ErrorCode.TELEMETRY_TOO_LARGE
     # What stays below that is read, and is no OTLP.
     assert _push(address, compress(codec, bytes(3 * _MIB)), codec) == ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("where", EMPTY)
+def test_millions_of_messages_without_content(broker: KafkaBroker, where: str) -> None:
+    """Two MiB of them are some hundred bytes as they come."""
+    bomb = compress(CompressionType.ZSTD, EMPTY[where])
+    assert len(bomb) < 1000
+    before = resident_bytes(broker.pid)
+    with Bystander(broker.port, broker.pid) as bystander:
+        for _ in range(3):
+            assert (
+                _push(broker.bootstrap_servers, bomb, CompressionType.ZSTD) == ErrorCode.TELEMETRY_TOO_LARGE
+            )
+    print(f"{where}: others waited {bystander.worst_ms:.1f} ms at most")
+    assert bystander.worst_ms < LATE_MS_MAX
+    assert resident_bytes(broker.pid) - before < GROWN_MAX
+
+
+def test_others_do_not_wait_for_a_large_push(broker: KafkaBroker) -> None:
+    """Of four MiB once it is decompressed: more series than are kept of a client."""
+    data = gauges({f"org.apache.kafka.producer.{number:06}.{'x' * 500}": 1.0 for number in range(7_500)})
+    assert 3.8 * _MIB < len(data) < 4 * _MIB
+    small = compress(CompressionType.GZIP, data)
+    with Bystander(broker.port, broker.pid) as bystander:
+        for _ in range(5):
+            assert _push(broker.bootstrap_servers, small, CompressionType.GZIP) == ErrorCode.NONE
+    print(f"others waited {bystander.worst_ms:.1f} ms at most")
+    assert bystander.worst_ms < LATE_MS_MAX
+
+
+def test_ever_new_ids_over_the_wire(broker: KafkaBroker) -> None:
+    """Each pushes a few series, and goes: what is kept is bounded, and so is what others wait."""
+    names = [f"client_x{number}" for number in range(3)]
+    data = gauges({name.removeprefix("client_"): 1.0 for name in names})
+    before = resident_bytes(broker.pid)
+    with Bystander(broker.port, broker.pid) as bystander, Connection(broker.bootstrap_servers) as connection:
+        for number in range(IDS):
+            assert push(connection, data, instance_id=uuid.UUID(int=(1 << 100) + number)) == ErrorCode.NONE
+    grown = resident_bytes(broker.pid) - before
+    print(f"{IDS} ids: others waited {bystander.worst_ms:.1f} ms at most; {grown / _MIB:.1f} MiB more")
+    shown = Scrape(broker.control.url)
+    assert shown.value("kafka_client_series") == 1998
+    assert sum(name in names for name, _ in shown.samples) == 1998
+    assert grown < GROWN_MAX
+    assert bystander.worst_ms < LATE_MS_MAX
 
 
 def test_garbage(address: str) -> None:

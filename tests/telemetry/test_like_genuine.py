@@ -71,6 +71,7 @@ def test_what_is_refused(pair: Pair, more: int, codec: int, data: bytes, code: i
     instance, subscription = _known(pair)
     assert pair.same(PUSH, _push(instance, subscription + more, codec=codec, data=data))["error_code"] == code
     assert pair.same(ASK, {"client_instance_id": instance})["error_code"] == then
+    assert pair.same(PUSH, _push(instance, subscription))["error_code"] == 89
 
 
 def test_ids_that_are_nobodys(pair: Pair) -> None:

@@ -1,0 +1,125 @@
+"""Pushes what the brokers of this process tell: scrape, encode, send, wait.
+
+A push is cut into requests of some thousand points, as receivers bound what they take at once; each is made
+when the one before it was taken, so that little of a push is in memory. A receiver that does not
+answer holds nothing up: it is waited for in a thread that no end of the process waits for, REQUEST_S at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncGenerator
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from kafka_compat.metrics.sight import NobodyRuns
+from kafka_compat.otlp.encoding import Encoder, refused
+from kafka_compat.otlp.schedule import Outcome, Schedule
+from kafka_compat.security.oauth.web import Unreachable, ask
+from kafka_compat.tasks import OnFailure, Tasks
+
+if TYPE_CHECKING:
+    from kafka_compat.metrics.scraper import Scraper
+    from kafka_compat.metrics.sight import Sight
+    from kafka_compat.otlp.settings import OtlpSettings
+
+log = logging.getLogger(__name__)
+
+REQUEST_S: Final = 10.0
+"""OTLP's own default."""
+_REQUEST_BYTES: Final = 400_000
+"""Of text: some 5,000 points, which are 300 kB of OTLP before they are compressed."""
+_SERVICE: Final = "kafka-compat"
+_HEADERS: Final = {
+    "Accept": "application/x-protobuf",
+    "Content-Type": "application/x-protobuf",
+    "Content-Encoding": "gzip",
+    "User-Agent": _SERVICE,
+}
+
+
+class OtlpExporter:
+    """Of the brokers of one process."""
+
+    def __init__(self, settings: OtlpSettings) -> None:
+        """Made before the brokers, which count from their start on."""
+        self._settings = settings
+        self._started_ns = time.time_ns()
+        self._schedule = Schedule(settings.shown, settings.interval_ms / 1000)
+        self._resource: dict[str, str] = {}
+        self._tasks = Tasks()
+
+    def start(self, scraper: Scraper) -> None:
+        """Push from now on; on the event loop of the brokers."""
+        log.info("Metrics are pushed to %s every %d ms", self._settings.shown, self._settings.interval_ms)
+        self._tasks.spawn("pushing metrics", partial(self._run, scraper), OnFailure.RESTART)
+
+    async def close(self) -> None:
+        """Push no more, whatever is under way."""
+        await self._tasks.close()
+
+    async def _run(self, scraper: Scraper) -> None:
+        clock_s = asyncio.get_running_loop().time
+        await asyncio.to_thread(_import)
+        while True:
+            began_s = clock_s()
+            # A broker that stops, or starts anew, says nothing.
+            with contextlib.suppress(NobodyRuns):
+                self._schedule.note(await self._push(scraper, scraper.look()))
+            await asyncio.sleep(self._schedule.pause_s(clock_s() - began_s))
+
+    async def _push(self, scraper: Scraper, sight: Sight) -> Outcome:
+        self._resource = self._resource or _resource(sight)
+        encoder = Encoder(self._resource, self._started_ns)
+        not_taken, reason = 0, ""
+        async with contextlib.aclosing(_joined(await scraper.text(sight))) as texts:
+            async for pieces in texts:
+                body = await sight.long_work.finish(encoder.encode(pieces, time.time_ns()))
+                try:
+                    answer = await ask(
+                        self._settings.where,
+                        body=body,
+                        headers={**_HEADERS, **self._settings.headers},
+                        timeout_s=REQUEST_S,
+                    )
+                except Unreachable as error:
+                    return Outcome(failure=str(error))
+                count, why = refused(answer)
+                not_taken += count
+                reason = reason or why
+        return Outcome(None, not_taken, reason)
+
+
+def _import() -> None:
+    """50 ms."""
+    from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2  # noqa: F401
+
+
+async def _joined(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[list[bytes], None]:
+    """The pieces of each request."""
+    some: list[bytes] = []
+    size = 0
+    async with contextlib.aclosing(pieces):
+        async for piece in pieces:
+            some.append(piece)
+            size += len(piece)
+            if size >= _REQUEST_BYTES:
+                yield some
+                some, size = [], 0
+    if some:
+        yield some
+
+
+def _resource(sight: Sight) -> dict[str, str]:
+    """Who tells: a process of one broker or of several, which are one instance."""
+    cluster_id = sight.metadata.cluster_id
+    ids = ",".join(str(each) for each in sorted(services.broker_id for services in sight.services))
+    return {
+        "service.name": _SERVICE,
+        "service.instance.id": f"{cluster_id}/{ids}",
+        "kafka.cluster.id": cluster_id,
+        "kafka.node.id": ids,
+    }

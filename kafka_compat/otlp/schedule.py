@@ -1,0 +1,72 @@
+"""When metrics are pushed, and what the log tells of it. Pure.
+
+Rules
+1. A push begins an interval after the one before it began, or at once where that took longer.
+2. While pushes fail the pause doubles each time, up to five minutes (or the interval, if that is longer), so
+   that nobody who comes back is met by all brokers at once, nor a connection tried each second for days.
+3. The first failure is a warning, the ones that follow are not; the first push that works afterwards is news.
+   Points that a receiver refuses are a warning likewise, once, until it takes everything.
+
+Times are seconds of a clock that never jumps.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, NamedTuple
+
+log = logging.getLogger(__name__)
+
+_PAUSE_MAX_S: Final = 300.0
+_REASON_MAX: Final = 200
+
+
+class Outcome(NamedTuple):
+    """Of a push: why it failed, or None; how many points were refused of one that did not, and why."""
+
+    failure: str | None = None
+    refused: int = 0
+    reason: str = ""
+
+
+class Schedule:
+    """See the rules above."""
+
+    def __init__(self, where: str, interval_s: float) -> None:
+        """`where` is told in the log."""
+        self._where = where
+        self._interval_s = interval_s
+        self._failures = 0
+        self._refuses = False
+
+    def pause_s(self, took_s: float) -> float:
+        """How long to wait after a push that took so long."""
+        longest_s = max(self._interval_s, _PAUSE_MAX_S)
+        wanted_s = min(self._interval_s * 2.0 ** min(self._failures, 32), longest_s)
+        # A push that fails late is not followed by another one at once.
+        return max(wanted_s - took_s, wanted_s / 2 if self._failures else 0.0)
+
+    def note(self, outcome: Outcome) -> None:
+        """A push has ended."""
+        if outcome.failure is not None:
+            self._failures += 1
+            if self._failures == 1:
+                log.warning(
+                    "metrics cannot be pushed to %s: %s; it is tried again, with pauses that grow to %.0f s, "
+                    "and nothing more is said until it works",
+                    self._where,
+                    outcome.failure[:_REASON_MAX],
+                    max(self._interval_s, _PAUSE_MAX_S),
+                )
+            return
+        if self._failures:
+            log.info("metrics are pushed to %s again, after %d failures", self._where, self._failures)
+        self._failures = 0
+        if outcome.refused and not self._refuses:
+            log.warning(
+                "%s refuses %d of the metrics that are pushed to it: %s",
+                self._where,
+                outcome.refused,
+                outcome.reason[:_REASON_MAX],
+            )
+        self._refuses = bool(outcome.refused)

@@ -1,0 +1,75 @@
+"""Where metrics are pushed to, by the settings kafka.compat.otlp.… ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from kafka_compat.config import BrokerConfig
+from kafka_compat.errors import StartupError
+from kafka_compat.security.oauth.web import Place, place
+from kafka_compat.telemetry.pushed import has_otlp
+
+ENDPOINT: Final = "kafka.compat.otlp.endpoint"
+HEADERS: Final = "kafka.compat.otlp.headers"
+INTERVAL_MS: Final = "kafka.compat.otlp.interval.ms"
+_PATH: Final = "/v1/metrics"
+"""Where collectors take metrics, if an address says nothing else."""
+_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_EXPECTED: Final = "expected an address as http://127.0.0.1:4318/v1/metrics"
+
+
+class OtlpSettings(NamedTuple):
+    """`shown` is the address as it may be told: without what stands behind a question mark, which may be a
+    secret.
+    """
+
+    where: Place
+    shown: str
+    headers: Mapping[str, str]
+    interval_ms: int
+
+
+def otlp_settings(config: BrokerConfig) -> OtlpSettings:
+    """Of a broker whose settings have an endpoint. StartupError."""
+    endpoint = config.str(ENDPOINT) or ""
+    if not has_otlp():
+        raise StartupError(
+            f"{ENDPOINT}={_without_query(endpoint)} needs what is not installed: "
+            "pip install 'kafka-compat[otel]'"
+        )
+    try:
+        parts = urlsplit(endpoint)
+        if "@" in parts.netloc:
+            raise ValueError(f"a user and a password belong into {HEADERS}")
+        if not parts.path or parts.path == "/":
+            endpoint = urlunsplit(parts._replace(path=_PATH))
+        where = place(endpoint, {})
+    except ValueError as error:
+        # What is wrong may be the part that hides a password.
+        raise StartupError(f"{ENDPOINT}: {error}; {_EXPECTED}") from None
+    return OtlpSettings(where, _without_query(endpoint), _headers(config), config.int(INTERVAL_MS))
+
+
+def _without_query(url: str) -> str:
+    return url.partition("?")[0].partition("#")[0]
+
+
+def _headers(config: BrokerConfig) -> dict[str, str]:
+    """As OTEL_EXPORTER_OTLP_HEADERS has them: name=value,name=value with percent escapes in values."""
+    found: dict[str, str] = {}
+    for item in (config.str(HEADERS) or "").split(","):
+        name, equals, value = item.partition("=")
+        name, value = name.strip(), unquote(value.strip())
+        if not (name or equals or value):
+            continue
+        if not (equals and _NAME.fullmatch(name)):
+            raise StartupError(
+                f"{HEADERS}: expected name=value, with commas between several, as Authorization=Bearer%20abc"
+            )
+        if not (value.isascii() and value.isprintable()):
+            raise StartupError(f"{HEADERS}: the value of {name} has characters that no header may have")
+        found[name] = value
+    return found

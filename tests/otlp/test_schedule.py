@@ -1,0 +1,61 @@
+"""When metrics are pushed while nobody takes them, and what is said of it."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from kafka_compat.otlp.schedule import Outcome, Schedule
+
+FAILED = Outcome("refused")
+
+
+def test_pauses() -> None:
+    schedule = Schedule("http://h", 60.0)
+    assert schedule.pause_s(1.5) == 58.5
+    assert schedule.pause_s(70.0) == 0.0
+    seen = []
+    for _ in range(5):
+        schedule.note(FAILED)
+        seen.append(schedule.pause_s(0.0))
+    assert seen == [120.0, 240.0, 300.0, 300.0, 300.0]
+    # Not at once, even where it took that long to fail.
+    assert schedule.pause_s(400.0) == 150.0
+    schedule.note(Outcome())
+    assert schedule.pause_s(0.0) == 60.0
+
+
+def test_a_long_interval_is_kept() -> None:
+    schedule = Schedule("http://h", 3600.0)
+    for _ in range(2000):
+        schedule.note(FAILED)
+    assert schedule.pause_s(0.0) == 3600.0
+
+
+def test_what_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    schedule = Schedule("http://h", 1.0)
+    partly = Outcome(None, 3, "too old")
+    for outcome in (
+        Outcome(),
+        FAILED,
+        FAILED,
+        Outcome(),
+        Outcome(),
+        partly,
+        partly,
+        FAILED,
+        partly,
+        Outcome(),
+    ):
+        schedule.note(outcome)
+    schedule.note(partly)
+    assert [(record.levelname, record.getMessage().split(":")[0]) for record in caplog.records] == [
+        ("WARNING", "metrics cannot be pushed to http"),
+        ("INFO", "metrics are pushed to http"),
+        ("WARNING", "http"),
+        ("WARNING", "metrics cannot be pushed to http"),
+        ("INFO", "metrics are pushed to http"),
+        ("WARNING", "http"),
+    ]

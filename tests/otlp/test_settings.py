@@ -1,0 +1,68 @@
+"""What is wrong with the settings is said at the start, and secrets are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_compat.config import BrokerConfig
+from kafka_compat.errors import StartupError
+from kafka_compat.otlp import settings
+from kafka_compat.otlp.settings import otlp_settings
+
+
+def _of(endpoint: str, headers: str = "") -> BrokerConfig:
+    return BrokerConfig.from_properties({settings.ENDPOINT: endpoint, settings.HEADERS: headers})
+
+
+@pytest.mark.parametrize(
+    "given, url, shown",
+    [
+        ("http://127.0.0.1:4318/v1/metrics", "http://127.0.0.1:4318/v1/metrics", None),
+        ("http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/metrics", None),
+        ("https://[::1]/", "https://[::1]/v1/metrics", None),
+        ("https://h/otlp?key=secret", "https://h/otlp?key=secret", "https://h/otlp"),
+    ],
+)
+def test_where(given: str, url: str, shown: str | None) -> None:
+    found = otlp_settings(_of(given))
+    assert (found.where.url, found.shown) == (url, shown or url)
+    assert (found.where.tls is not None) == url.startswith("https")
+    assert found.interval_ms == 60_000
+
+
+@pytest.mark.parametrize(
+    "given", ["127.0.0.1:4318", "grpc://h:4317", "http://", "http://h:99999", "http://a b/"]
+)
+def test_where_nobody_can_be(given: str) -> None:
+    with pytest.raises(StartupError, match=r"kafka\.compat\.otlp\.endpoint: .*expected an address as http:"):
+        otlp_settings(_of(given))
+
+
+def test_a_password_in_the_address_is_not_told() -> None:
+    with pytest.raises(StartupError, match=r"belong into kafka\.compat\.otlp\.headers") as raised:
+        otlp_settings(_of("http://user:hunter2@h:4318"))
+    assert "hunter2" not in str(raised.value)
+
+
+def test_headers() -> None:
+    found = otlp_settings(_of("http://h", " Authorization=Basic%20YTpi=,, X-Key = a%2Cb ,"))
+    assert found.headers == {"Authorization": "Basic YTpi=", "X-Key": "a,b"}
+
+
+@pytest.mark.parametrize(
+    "given", ["secret", "=secret", "na me=secret", "a:b=secret", "a=secret%0d%0aX: y", "a=secrét"]
+)
+def test_headers_that_cannot_be(given: str) -> None:
+    with pytest.raises(StartupError, match=r"kafka\.compat\.otlp\.headers: ") as raised:
+        otlp_settings(_of("http://h", given))
+    assert "secr" not in str(raised.value)
+
+
+def test_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "has_otlp", lambda: False)
+    with pytest.raises(StartupError) as raised:
+        otlp_settings(_of("http://h/x?key=secret"))
+    told = (
+        "kafka.compat.otlp.endpoint=http://h/x needs what is not installed: pip install 'kafka-compat[otel]'"
+    )
+    assert str(raised.value) == told

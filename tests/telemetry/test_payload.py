@@ -1,0 +1,180 @@
+"""What of a push is taken, under which names, and what it may come to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
+
+from kafka_compat.storage.compression import compress
+from kafka_compat.storage.kinds import CompressionType
+from kafka_compat.telemetry.payload import Pushed, PushRefused, Sample, family_name, read_push
+from tests.metrics.scraping import samples_of
+
+_MIB = 1 << 20
+DELTA, CUMULATIVE = 1, 2
+
+
+class Told:
+    """MetricsData that is made."""
+
+    def __init__(self) -> None:
+        self.data = MetricsData()
+        self.resource = self.data.resource_metrics.add()
+        self._metrics = self.resource.scope_metrics.add().metrics
+
+    def gauge(self, name: str, **labels: Any) -> None:
+        point = self._metrics.add(name=name).gauge.data_points.add(as_double=1.5)
+        for key, value in labels.items():
+            _set(point.attributes.add(key=key).value, value)
+
+    def sum(self, name: str, temporality: int, *, grows: bool = True) -> None:
+        metric = self._metrics.add(name=name)
+        metric.sum.is_monotonic, metric.sum.aggregation_temporality = grows, temporality
+        metric.sum.data_points.add(as_int=7)
+
+    def histogram(self, name: str, points: int) -> None:
+        for _ in range(points):
+            self._metrics.add(name=name).histogram.data_points.add(count=1)
+
+    def read(self, series_max: int = 100) -> Pushed:
+        return read_push(self.data.SerializeToString(), 0, _MIB, series_max)
+
+
+def _set(holder: Any, value: Any) -> None:
+    kinds = {
+        bool: "bool_value",
+        int: "int_value",
+        float: "double_value",
+        bytes: "bytes_value",
+        str: "string_value",
+    }
+    setattr(holder, kinds[type(value)], value)
+
+
+def test_kinds() -> None:
+    told = Told()
+    told.gauge("org.apache.kafka.a")
+    told.sum("org.apache.kafka.b", DELTA)
+    told.sum("org.apache.kafka.c.total", CUMULATIVE)
+    told.sum("org.apache.kafka.d", CUMULATIVE, grows=False)
+    told.sum("org.apache.kafka.e", DELTA, grows=False)
+    told.histogram("org.apache.kafka.f", points=3)
+    # As OTLP marks the end of a series.
+    told.data.resource_metrics[0].scope_metrics[0].metrics.add(name="g").gauge.data_points.add(flags=1)
+    pushed = told.read()
+    assert pushed.samples == [
+        Sample("org_apache_kafka_a", "", 1.5, grows=False, is_delta=False),
+        Sample("org_apache_kafka_b_total", "", 7.0, grows=True, is_delta=True),
+        Sample("org_apache_kafka_c_total", "", 7.0, grows=True, is_delta=False),
+        Sample("org_apache_kafka_d", "", 7.0, grows=False, is_delta=False),
+    ]
+    assert pushed.left_out == 4
+
+
+def test_labels() -> None:
+    told = Told()
+    odd: dict[str, Any] = {
+        "a.b": 'x"\n\\',
+        "1st": 2,
+        "__name__": True,
+        "f": 0.5,
+        "bytes": b"-",
+        "client_id": "me",
+    }
+    told.gauge("org.apache.kafka.a", **odd)
+    _set(told.resource.resource.attributes.add(key="group_id").value, "readers")
+    _set(told.resource.resource.attributes.add(key="client_software_name").value, "somebody else")
+    pushed = told.read()
+    ((_, labels, _, _, _),) = pushed.samples
+    assert labels == r'a_b="x\"\n\\",f="0.5",key_1st="2",key__name__="true"'
+    assert pushed.about == 'group_id="readers"'
+
+
+def test_who_tells_too_much_has_the_rest_left_out() -> None:
+    told = Told()
+    for number in range(30):
+        told.gauge(f"org.apache.kafka.x{number}")
+    pushed = told.read(series_max=10)
+    assert (len(pushed.samples), pushed.left_out) == (10, 20)
+    told = Told()
+    told.gauge("org.apache.kafka.long", **{f"label{number}": "v" * 300 for number in range(16)})
+    told.gauge("org.apache.kafka.cut", label="v" * 300)
+    pushed = told.read()
+    ((name, labels, _, _, _),) = pushed.samples
+    assert (name, len(labels), pushed.left_out) == ("org_apache_kafka_cut", len('label=""') + 256, 1)
+
+
+@pytest.mark.parametrize(
+    "name, grows, expected",
+    [
+        ("org.apache.kafka.producer.record-send.total", True, "org_apache_kafka_producer_record_send_total"),
+        ("org.apache.kafka.x", True, "org_apache_kafka_x_total"),
+        ("kafka.server.requests", False, "client_kafka_server_requests"),
+        ("up", False, "client_up"),
+        ("é{}\n", False, "client_"),
+    ],
+)
+def test_names(name: str, grows: bool, expected: str) -> None:
+    assert family_name(name, grows=grows) == expected
+
+
+@given(
+    st.text(),
+    st.dictionaries(st.text(max_size=9), st.text(max_size=9), max_size=5),
+    st.floats(allow_nan=False),
+)
+def test_whatever_a_client_says_prometheus_can_read_it(
+    name: str, labels: dict[str, str], value: float
+) -> None:
+    told = MetricsData()
+    point = told.resource_metrics.add().scope_metrics.add().metrics.add(name=name).gauge.data_points.add()
+    point.as_double = value
+    for key, text in labels.items():
+        point.attributes.add(key=key).value.string_value = text
+    (sample,) = read_push(told.SerializeToString(), 0, _MIB, 10).samples
+    assert list(samples_of(f"{sample.name}{{{sample.labels}}} {sample.value}\n").values()) == [value]
+
+
+def _within(*tags: int, data: bytes) -> bytes:
+    for tag in reversed(tags):
+        size = len(data)
+        length = bytearray()
+        while size > 127:
+            length.append(size & 127 | 128)
+            size >>= 7
+        data = bytes([tag, *length, size]) + data
+    return data
+
+
+EMPTY = {
+    "resources": b"\x0a\x00" * _MIB,
+    "metrics": _within(0x0A, 0x12, data=b"\x12\x00" * _MIB),
+    "points": _within(0x0A, 0x12, 0x12, 0x2A, data=b"\x0a\x00" * _MIB),
+    "attributes": _within(0x0A, 0x12, 0x12, 0x2A, 0x0A, data=b"\x3a\x00" * _MIB),
+}
+"""A million messages without content, two bytes each."""
+
+
+@pytest.mark.parametrize("where", EMPTY)
+def test_millions_of_nothing_are_not_read(where: str) -> None:
+    with pytest.raises(PushRefused, match="fields in it") as refused:
+        read_push(EMPTY[where], 0, 4 * _MIB, 5_000)
+    assert refused.value.is_too_large
+
+
+def test_what_grows_too_much() -> None:
+    bomb = compress(CompressionType.ZSTD, bytes(2 * _MIB))
+    with pytest.raises(PushRefused, match="decompress to more than") as refused:
+        read_push(bomb, CompressionType.ZSTD, _MIB, 10)
+    assert refused.value.is_too_large
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"\x0a\x05", b"\x0b" * 200])
+def test_what_is_no_otlp(data: bytes) -> None:
+    with pytest.raises(PushRefused, match=r"no MetricsData of OTLP") as refused:
+        read_push(data, 0, _MIB, 10)
+    assert not refused.value.is_too_large

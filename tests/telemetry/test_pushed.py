@@ -1,0 +1,98 @@
+"""What is kept of what clients push: gauges replaced, counters added up, bounded."""
+
+from __future__ import annotations
+
+import logging
+from uuid import UUID
+
+import pytest
+
+from kafka_compat.telemetry.payload import Pushed, Sample
+from kafka_compat.telemetry.pushed import PushedBy, PushedMetrics
+
+ID = UUID(int=7)
+SHOWN_MS = 60_000
+
+
+def _gauge(name: str, value: float) -> Sample:
+    return Sample(name, "", value, grows=False, is_delta=False)
+
+
+def _delta(name: str, value: float) -> Sample:
+    return Sample(name, "", value, grows=True, is_delta=True)
+
+
+def _take(
+    pushed: PushedMetrics,
+    *samples: Sample,
+    number: int = 7,
+    now_ms: int = 0,
+    identity: str = "",
+    left_out: int = 0,
+) -> None:
+    told = Pushed(list(samples), left_out, 'group="g"')
+    pushed.take(UUID(int=number), identity or f'client_id="{number}"', 'about="x"', told, SHOWN_MS, now_ms)
+
+
+def _only(pushed: PushedMetrics) -> PushedBy:
+    (client,) = pushed.clients()
+    return client
+
+
+def test_gauges_are_replaced_and_counters_added_up() -> None:
+    pushed = PushedMetrics(100)
+    _take(pushed, _gauge("a", 1), _gauge("b", 2), _delta("c_total", 7))
+    _take(pushed, _gauge("a", 5), _delta("c_total", 3), Sample("d_total", "", 9, grows=True, is_delta=False))
+    _take(pushed, _gauge("a", 5), _delta("c_total", 0), Sample("d_total", "", 11, grows=True, is_delta=False))
+    client = _only(pushed)
+    assert client.gauges == {("a", ""): 5}
+    assert client.counters == {("c_total", ""): 10, ("d_total", ""): 11}
+    assert pushed.series == len(client) == 3
+    assert client.about == 'about="x",group="g"'
+
+
+def test_a_name_is_of_one_kind() -> None:
+    pushed = PushedMetrics(100)
+    _take(pushed, _gauge("a", 1))
+    _take(pushed, _delta("a", 2), _gauge("a", 9))
+    client = _only(pushed)
+    assert (client.gauges, client.counters) == ({}, {("a", ""): 2})
+
+
+def test_somebody_else_with_the_same_id_begins_anew() -> None:
+    pushed = PushedMetrics(100)
+    _take(pushed, _delta("c", 7))
+    _take(pushed, _delta("c", 1), identity='client_id="other"')
+    assert _only(pushed).counters == {("c", ""): 1}
+
+
+def test_who_is_silent_leaves() -> None:
+    pushed = PushedMetrics(100)
+    _take(pushed, _gauge("a", 1), number=1)
+    _take(pushed, _gauge("a", 1), number=2, now_ms=10)
+    pushed.expire(SHOWN_MS)
+    assert _only(pushed).identity == 'client_id="2"'
+    pushed.expire(SHOWN_MS + 10)
+    assert (pushed.clients(), pushed.series) == ([], 0)
+
+
+def test_one_client_has_a_tenth(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    pushed = PushedMetrics(100)
+    for _ in range(3):
+        _take(pushed, *(_gauge(f"g{number}", 1) for number in range(15)), left_out=2)
+    assert (pushed.series, pushed.left_out) == (10, 3 * (5 + 2))
+    # It is said once.
+    (record,) = caplog.records
+    assert "kafka.compat.client.metrics.series.max=100" in record.getMessage()
+
+
+def test_where_there_is_no_room_those_leave_that_pushed_longest_ago() -> None:
+    pushed = PushedMetrics(20)
+    for number in range(10):
+        _take(pushed, _gauge("a", 1), _gauge("b", 1), number=number)
+    _take(pushed, _gauge("a", 2), number=0)
+    _take(pushed, _gauge("a", 1), _gauge("b", 1), number=10)
+    shown = [client.identity for client in pushed.clients()]
+    assert pushed.series == 19 and shown[-2:] == ['client_id="0"', 'client_id="10"']
+    assert 'client_id="1"' not in shown
