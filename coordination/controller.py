@@ -13,6 +13,7 @@ The rules of the parts stand in the files that this one composes.
 
 from collections import deque
 from collections.abc import Collection, Hashable, Mapping, Sequence, Set
+from typing import NamedTuple
 from uuid import UUID
 
 from kafka_compat.coordination.controller_batch import send_metadata
@@ -77,6 +78,15 @@ from kafka_compat.coordination.controller_replies import (
 from kafka_compat.coordination.model import PartitionState
 
 
+class DeletionCounts(NamedTuple):
+    """How many are to be deleted and are still there, and how many of them cannot be at present."""
+
+    topics: int = 0
+    topics_ineligible: int = 0
+    replicas: int = 0
+    replicas_ineligible: int = 0
+
+
 class Controller:
     """The machine. It does nothing until Elected, and may be elected again after Resigned."""
 
@@ -103,6 +113,25 @@ class Controller:
     def unclean_elections(self) -> int:
         """How many partitions got a leader that may miss records, in this term."""
         return 0 if self._term is None else self._term.context.unclean_elections
+
+    @property
+    def deletions(self) -> DeletionCounts:
+        """What is to be deleted, of topics and of replicas."""
+        if self._term is None or not self._term.context.deletions:
+            return DeletionCounts()
+        context = self._term.context
+        phases = [
+            context.replica_phases.get((partition, broker))
+            for topic in context.deletions
+            for partition in context.partitions_of(topic)
+            for broker in context.assignment(partition).replicas
+        ]
+        return DeletionCounts(
+            len(context.deletions),
+            len(context.deletions_ineligible),
+            sum(phase is not ReplicaPhase.DELETION_SUCCESSFUL for phase in phases),
+            sum(phase is ReplicaPhase.DELETION_INELIGIBLE for phase in phases),
+        )
 
     def topic_named(self, topic_id: UUID) -> str | None:
         """The name of the topic with the id, as AlterPartition asks for."""

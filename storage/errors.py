@@ -29,6 +29,10 @@ class InvalidRecord(StorageError):
         self.record_errors = list(record_errors)
 
 
+class MisplacedBatch(InvalidRecord):
+    """A batch whose offsets, count or sequence cannot be, or that only a broker may write. Kafka code 87."""
+
+
 class InvalidTimestamp(StorageError):
     """A timestamp outside message.timestamp.{before,after}.max.ms, or of a forbidden type. Kafka code 32."""
 

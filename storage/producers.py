@@ -264,6 +264,13 @@ class ProducerState:
 
     # What readers may see
 
+    def has_open_since(self, time_ms: int) -> bool:
+        """Whether a transaction is open whose last record is older than that."""
+        return any(
+            entry is not None and entry.last_timestamp < time_ms
+            for entry in map(self._entries.get, self._ongoing.values())
+        )
+
     @property
     def first_unstable_offset(self) -> int | None:
         """First offset of the oldest transaction that is open, or whose marker may not be replicated yet."""

@@ -33,6 +33,7 @@ from kafka_compat.storage.errors import (
     InvalidRecord,
     InvalidTimestamp,
     MessageTooLarge,
+    MisplacedBatch,
     RecordListTooLarge,
     TakesLong,
     UnsupportedCompressionType,
@@ -42,6 +43,8 @@ from kafka_compat.storage.record_scan import scan
 from kafka_compat.storage.records import Record, iter_records, join_batch
 
 LONG_MAX: Final = 2**63 - 1
+KEYLESS: Final = "Compacted topic cannot accept message without key"
+"""How the message of such a record's error begins."""
 QUICK_BYTES_MAX: Final = 4 << 20
 QUICK_BODY_BYTES_MAX: Final = 2 << 20
 QUICK_COMPRESSED_BYTES_MAX: Final = 32 << 10
@@ -170,18 +173,18 @@ def validate_batches(
     if codec == _ZSTD and produce_version is not None and produce_version < _FIRST_VERSION_OF_ZSTD:
         raise UnsupportedCompressionType(f"Produce v{produce_version} does not know zstd, v7 does")
     if header.base_offset != 0:
-        raise InvalidRecord(f"the base offset of a client's batch must be 0, not {header.base_offset}")
+        raise MisplacedBatch(f"the base offset of a client's batch must be 0, not {header.base_offset}")
     if size_bytes > policy.max_message_bytes:
         raise _too_large(size_bytes, policy)
     if crc32c(data[CRC_START:]) != header.crc:
         raise CorruptRecord(f"the CRC of a batch of {size_bytes} bytes is not {header.crc}")
     count = header.record_count
     if count <= 0 or count != header.last_offset_delta + 1:
-        raise InvalidRecord(f"a batch of {count} records cannot end at offset {header.last_offset_delta}")
+        raise MisplacedBatch(f"a batch of {count} records cannot end at offset {header.last_offset_delta}")
     if attributes & CONTROL_FLAG:
-        raise InvalidRecord("clients must not write control records")
+        raise MisplacedBatch("clients must not write control records")
     if header.producer_id >= 0 and header.base_sequence < 0:
-        raise InvalidRecord(f"producer {header.producer_id} gave the sequence {header.base_sequence}")
+        raise MisplacedBatch(f"producer {header.producer_id} gave the sequence {header.base_sequence}")
     if codec > _ZSTD:
         raise InvalidRecord(f"there is no codec {codec}")
 
@@ -275,9 +278,7 @@ def _check_records(
     for index, record in enumerate(records):
         message = None
         if policy.compact and record.key is None:
-            message = (
-                f"Compacted topic cannot accept message without key in topic partition {policy.partition}"
-            )
+            message = f"{KEYLESS} in topic partition {policy.partition}"
         else:
             message = _timestamp_error(record, policy, now_ms, is_log_append_time)
             about_time |= message is not None

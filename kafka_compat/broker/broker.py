@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from kafka_compat.network.stages import Stages
     from kafka_compat.replication.partition import Partition
     from kafka_compat.telemetry.pushed import PushedMetrics
+    from kafka_compat.upkeep.cleaning import LogCleaner
 
 log = logging.getLogger(__name__)
 
@@ -318,6 +319,11 @@ class Broker(Generic[M_co]):
         if self._log_dirs is not None:
             for path in self._log_dirs.directories:
                 await finished(partial(self._log_dirs.when_idle, path))
+
+    @property
+    def cleaner(self) -> LogCleaner | None:
+        """What compacts its logs; None while there was nothing to compact yet."""
+        return None if self._running is None else self._running.maintenance.cleaner
 
     @property
     def server(self) -> Server:

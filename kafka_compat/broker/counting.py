@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kafka_compat.network.connection import Connection
     from kafka_compat.network.dispatch import Dispatcher
     from kafka_compat.network.request_counts import RequestCounts
+    from kafka_compat.quotas.enforcement import Enforcement
     from kafka_compat.replication.counts import Counts
     from kafka_compat.replication.leaderships import Leaderships
 
@@ -38,6 +39,17 @@ def request_counts(config: BrokerConfig) -> RequestCounts | None:
     from kafka_compat.network.request_counts import RequestCounts
 
     return RequestCounts()
+
+
+def enforcement(config: BrokerConfig) -> type[Enforcement]:
+    """What its quotas are enforced by."""
+    if _is_wanted(config):
+        from kafka_compat.quotas.counted_enforcement import CountedEnforcement
+
+        return CountedEnforcement
+    from kafka_compat.quotas.enforcement import Enforcement
+
+    return Enforcement
 
 
 def dispatch(

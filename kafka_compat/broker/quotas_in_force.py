@@ -12,6 +12,7 @@ import logging
 import socket
 from typing import TYPE_CHECKING
 
+from kafka_compat.broker import counting
 from kafka_compat.coordination.entity_settings import entity_paths, stored_settings
 from kafka_compat.coordination.malformed_nodes import MalformedNode
 from kafka_compat.lazy import Lazy
@@ -104,11 +105,11 @@ class QuotasInForce:
             self._dispatcher.set_quota(None)
 
     def _make_enforcement(self) -> Enforcement:
-        from kafka_compat.quotas.enforcement import Enforcement
         from kafka_compat.quotas.rates import mutation_windows, quota_windows
 
         setting = self._config.int
-        return Enforcement(self._clock.monotonic_ms, quota_windows(setting), mutation_windows(setting))
+        enforcement = counting.enforcement(self._config)
+        return enforcement(self._clock.monotonic_ms, quota_windows(setting), mutation_windows(setting))
 
 
 CONNECTION_RATE = "connection_creation_rate"

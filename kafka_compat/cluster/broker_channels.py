@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -42,7 +43,10 @@ class BrokerChannels:
         request_timeout_ms: int,
         long_work: LongWork,
         security: BrokerSecurity = NONE,
+        answered: Callable[[int, float], None] = lambda broker_id, took_ms: None,
     ) -> None:
+        """`answered` hears of each answer: of which broker, and how long it took."""
+        self._answered = answered
         self._client_id = client_id
         self._listener = listener
         self._request_timeout_ms = request_timeout_ms
@@ -74,13 +78,20 @@ class BrokerChannels:
                     request_timeout_ms=self._request_timeout_ms,
                     security=self._security,
                 )
-                self._channels[broker_id] = _Channel(broker, client, self._tasks, self._long_work)
+                self._channels[broker_id] = _Channel(
+                    broker, client, self._tasks, self._long_work, self._answered
+                )
 
     def send(self, broker_id: int, broker_epoch: int, request: ControllerRequest) -> None:
         """Queue a request; dropped when the broker of that epoch is no more."""
         channel = self._channels.get(broker_id)
         if channel is not None and channel.broker.epoch == broker_epoch:
             channel.queue.put_nowait(request)
+
+    @property
+    def unsent(self) -> dict[int, int]:
+        """How many requests wait to be sent to each broker."""
+        return {broker_id: channel.queue.qsize() for broker_id, channel in self._channels.items()}
 
     async def drained(self) -> None:
         """Wait until everything that was sent so far is answered."""
@@ -97,9 +108,17 @@ class BrokerChannels:
 class _Channel:
     """The queue of one broker in one of its lives."""
 
-    def __init__(self, broker: BrokerInfo, client: BrokerClient, tasks: Tasks, long_work: LongWork) -> None:
+    def __init__(
+        self,
+        broker: BrokerInfo,
+        client: BrokerClient,
+        tasks: Tasks,
+        long_work: LongWork,
+        answered: Callable[[int, float], None],
+    ) -> None:
         self.broker = broker
         self.queue: asyncio.Queue[ControllerRequest] = asyncio.Queue()
+        self._answered = answered
         self._client = client
         self._long_work = long_work
         self._sending = tasks.spawn(
@@ -109,8 +128,10 @@ class _Channel:
     async def _send_all(self) -> None:
         while True:
             item = await self.queue.get()
+            began_s = time.monotonic()
             try:
                 response = await self._send(item)
+                self._answered(self.broker.broker_id, (time.monotonic() - began_s) * 1000)
                 if item.answered is not None and response is not None:
                     item.answered(response)
             except Exception:

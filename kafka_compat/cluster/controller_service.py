@@ -24,6 +24,7 @@ from kafka_compat.cluster.controller_election import (
     run_for_controller,
 )
 from kafka_compat.cluster.controller_settings import ControllerTermSettings
+from kafka_compat.cluster.controller_times import ControllerTimes
 from kafka_compat.coordination import znodes
 from kafka_compat.coordination.malformed_nodes import NO_VERSION, MalformedNode, MalformedNodes
 from kafka_compat.coordination.metadata_store import (
@@ -69,6 +70,8 @@ class ControllerService:
         self._following: Background | None = None
         self._changed = asyncio.Event()
         self._term: ControllerTerm | None = None
+        self.times = ControllerTimes()
+        """What it was at in all its terms, and how long it took."""
         self.controller_id = NOBODY
         """The broker that /controller names; NOBODY while there is none."""
         self.controller_changed = asyncio.Event()
@@ -117,6 +120,11 @@ class ControllerService:
     def unclean_elections(self) -> int:
         """How many partitions got a leader that may miss records, in this term of this broker."""
         return self._term.unclean_elections if self._term is not None else 0
+
+    @property
+    def term(self) -> ControllerTerm | None:
+        """What it does as the controller; None while it is not."""
+        return self._term
 
     def topic_named(self, topic_id: UUID) -> str | None:
         """The topic with an id, as the controller knows it, if this broker is it."""
@@ -181,7 +189,7 @@ class ControllerService:
         log.info("broker %d is the controller, epoch %d", self._broker_id, epoch.controller_epoch)
         term_class = await asyncio.to_thread(_term_class)
         term = self._term = term_class(
-            self._broker_id, epoch, store, self._settings, self._malformed, self._long_work
+            self._broker_id, epoch, store, self._settings, self._malformed, self._long_work, self.times
         )
         running = asyncio.get_running_loop().create_task(term.run())
         self._name(self._broker_id)

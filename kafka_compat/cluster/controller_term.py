@@ -29,6 +29,7 @@ from kafka_compat.cluster.broker_channels import BrokerChannels, ControllerReque
 from kafka_compat.cluster.controller_election import ControllerEpoch
 from kafka_compat.cluster.controller_nodes import RETRY_S, ControllerNodes
 from kafka_compat.cluster.controller_settings import ControllerTermSettings
+from kafka_compat.cluster.controller_times import Backlog, ControllerTimes, TimedQueue
 from kafka_compat.coordination import controller_effects as effects
 from kafka_compat.coordination import controller_events as events
 from kafka_compat.coordination import controller_model as model
@@ -65,6 +66,7 @@ class ControllerTerm:
         settings: ControllerTermSettings,
         malformed: MalformedNodes,
         long_work: LongWork,
+        times: ControllerTimes,
     ) -> None:
         self._broker_id = broker_id
         self._epoch = epoch
@@ -79,8 +81,10 @@ class ControllerTerm:
             settings.request_timeout_ms,
             long_work,
             settings.security,
+            times.answered,
         )
-        self._jobs: asyncio.Queue[Job] = asyncio.Queue()
+        self._times = times
+        self._jobs: TimedQueue[Job] = TimedQueue(times.waited.add)
         self._watched: set[str] = set()
         self._request_ids = itertools.count()
         self._waiting: dict[Hashable, asyncio.Future[replies.ReplyValue]] = {}
@@ -102,8 +106,7 @@ class ControllerTerm:
             if self._settings.rebalance_interval_s is not None:
                 self._schedule_rebalance(FIRST_REBALANCE_S)
             while True:
-                job = await self._jobs.get()
-                event = await self._persist(job)
+                event = await self._persist(await self._jobs.get())
                 if event is not None:
                     await self._handle(event)
         finally:
@@ -150,6 +153,11 @@ class ControllerTerm:
     def unclean_elections(self) -> int:
         """How many partitions got a leader that may miss records, in this term."""
         return self._machine.unclean_elections
+
+    @property
+    def backlog(self) -> Backlog:
+        """What is still to be done."""
+        return Backlog(self._jobs.qsize(), self._channels.unsent, self._machine.deletions)
 
     def topic_named(self, topic_id: UUID) -> str | None:
         """The topic with an id, as far as the controller knows."""
@@ -349,11 +357,12 @@ class ControllerTerm:
 
     async def _handle(self, event: events.Event) -> None:
         events = [event]
-        while events:
-            for effect in self._machine.handle(events.pop(0)):
-                outcome = await self._apply(effect)
-                if outcome is not None:
-                    events.append(outcome)
+        with self._times.at(event):
+            while events:
+                for effect in self._machine.handle(events.pop(0)):
+                    outcome = await self._apply(effect)
+                    if outcome is not None:
+                        events.append(outcome)
 
     async def _apply(self, effect: effects.Effect) -> events.Event | None:
         """Carry an effect out; the event that its outcome is."""

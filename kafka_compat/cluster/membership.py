@@ -51,7 +51,7 @@ from kafka_compat.lazy import Lazy
 from kafka_compat.membership.foundation import Foundation, Made, Opened, create_wanted
 from kafka_compat.metadata.topic_nodes import new_topic_id
 from kafka_compat.replication.follower import FollowerSettings
-from kafka_compat.replication.replica_fetcher import ReplicaFetchers
+from kafka_compat.replication.replica_fetcher import ReplicaFetcher, ReplicaFetchers
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.replication.replication_quota import FOLLOWER_RATE, LEADER_RATE, ReplicationQuotas
 from kafka_compat.storage.log_dirs import LoadReport
@@ -232,6 +232,7 @@ class ClusterMembership:
             foundation.clock,
             fetchers_per_leader=config.int("num.replica.fetchers"),
             quota=replicas.quotas.follower,
+            new_fetcher=None if foundation.counts is None else _counted_fetcher(),
         )
         replicas.fetching = self._fetchers
         return replicas
@@ -426,3 +427,9 @@ async def _cluster_id(store: MetadataStore, stored_id: str | None) -> str:
         return znodes.decode_cluster_id(data)
     except MalformedNode as error:
         raise StartupError(str(error)) from error
+
+
+def _counted_fetcher() -> type[ReplicaFetcher]:
+    from kafka_compat.replication.counted_fetcher import CountedFetcher
+
+    return CountedFetcher

@@ -104,6 +104,10 @@ class ReplicaStates:
         )
         if held is None:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if state.adding_replicas or state.removing_replicas:
+            self._replicas.reassigning.add((topic, index))
+        else:
+            self._replicas.reassigning.discard((topic, index))
         if held.is_leader and not was_leader:
             self._leaderships.leading(topic, index)
             begun.append((topic, index))

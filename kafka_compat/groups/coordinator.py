@@ -7,7 +7,7 @@ once, also when the shard or the broker goes away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 from uuid import uuid4
@@ -303,6 +303,11 @@ class GroupCoordinator:
 
                 self._runtime.carry_out(running, running.machine.put_offsets(offsets, stored))
         return copied
+
+    @property
+    def load_times_ms(self) -> Sequence[int]:
+        """How long it took to load a shard, the last ones."""
+        return self._runtime.load_times_ms
 
     @property
     def is_loading(self) -> bool:

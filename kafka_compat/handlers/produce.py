@@ -16,7 +16,6 @@ from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.produce_refusals import (
     ATTRIBUTES_LOW_BYTE,
@@ -419,7 +418,7 @@ def _append(
             partition.check_min_isr()
         if isinstance(ready, StorageError):
             if broker.counts is not None:
-                broker.counts.topic(name).not_appended(code_of(ready), len(records))
+                broker.counts.topic(name).not_appended(ready, len(records))
             raise ready
         info = partition.append(records, broker.clock.now_ms(), ctx.api_version, validated=ready)
     except (StorageError, KafkaError) as error:

@@ -16,6 +16,16 @@ QUANTILES: Final = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
 """Those that Kafka's distributions tell."""
 
 
+_QUOTAS: Final = {
+    "byte-rate": "Produce|Fetch",
+    "request-time": "Request",
+    "mutation-rate": "ControllerMutation",
+    "tokens": "ControllerMutation",
+    "throttle-time": "Produce|Fetch|Request|ControllerMutation",
+}
+"""Which MBeans have an attribute of clients with quotas."""
+
+
 class Beans:
     """Of one scrape."""
 
@@ -46,19 +56,25 @@ class Beans:
     def socket(self, attribute: str, value: float, tags: Tags) -> None:
         """Of the connections of a listener."""
         labels = written({self.dialect.socket_label(tag): value for tag, value in tags.items()})
-        help_text = "kafka.server:type=socket-server-metrics"
+        help_text = f"kafka.server:type=socket-server-metrics,attribute={attribute.replace('_', '-')}"
         self._add(self.dialect.socket(attribute), help_text, labels, value)
 
-    def coordinator(self, attribute: str, value: float) -> None:
-        """Of kafka.server:type=transaction-coordinator-metrics, for who has a name for it."""
-        series = self.dialect.coordinator(attribute)
-        if series is not None:
-            help_text = "kafka.server:type=transaction-coordinator-metrics"
-            self._families.setdefault(series.name, Family(series.name, help_text, series.kind)).add("", value)
+    def attribute(self, type_name: str, attribute: str, value: float, tags: Tags = NO_TAGS) -> None:
+        """Of an MBean without a name, as kafka.server:type=transaction-coordinator-metrics."""
+        series = self.dialect.attribute(type_name, attribute)
+        help_text = f"kafka.server:type={type_name},attribute={attribute}"
+        self._add(series, help_text, self._labels(tags), value)
+
+    def quota(self, resource: str, attribute: str, value: float, client: Tags) -> None:
+        """Of what a client, or those who share a quota, use of `resource`: Produce, Fetch, Request."""
+        series, labels = self.dialect.quota(resource, attribute, client)
+        help_text = f"kafka.server:type={_QUOTAS[attribute]},attribute={attribute}"
+        self._add(series, help_text, written(labels), value)
 
     def idle(self, share: float) -> None:
         """How idle a broker is, from 0 to 1."""
-        self._add(self.dialect.idle, "Share of the time in which requests are not worked on", "", share)
+        help_text = "kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent"
+        self._add(self.dialect.idle, help_text, "", share)
 
     def own(self, name: str, kind: str, help_text: str, value: float, labels: Tags = NO_TAGS) -> None:
         """What no MBean tells."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_compat.groups.model import GroupState
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import Bean, Tags
-from kafka_compat.replication.counted_partition import CountedPartition
 from kafka_compat.replication.delayed_fetch import DelayedFetch
 from kafka_compat.replication.delayed_produce import DelayedProduce
 
@@ -24,19 +20,21 @@ if TYPE_CHECKING:
 
 _RUNNING: Final = 3
 """The state of a broker that serves, as Kafka numbers them."""
+_LATE_MS: Final = 300_000
+"""For how long beyond transaction.max.timeout.ms a transaction may be open, before Kafka calls it late."""
 PROCESSOR: Final[Tags] = {"networkProcessor": "0"}
 """There is one loop."""
-_REPLICA: Final[Tags] = {"clientId": "Replica"}
 
 
 def broker(counted: Counted, beans: Beans) -> Steps[None]:
     """Of one broker."""
     yield from _replicas(counted, beans)
-    yield from _controller(counted.services, beans)
     yield from _connections(counted.server, beans)
     _network(counted.server, beans)
     _disks(counted.services, beans)
-    _transactions(counted.services, beans)
+    for fetcher, count in counted.partitions.expired_fetches.items():
+        bean = Bean("server", "DelayedFetchMetrics", "ExpiresPerSec")
+        beans.counter(bean, count, {"fetcherType": fetcher})
     sessions = counted.services.fetch_sessions
     beans.gauge(_fetch_sessions("NumIncrementalFetchSessions"), len(sessions))
     beans.gauge(_fetch_sessions("NumIncrementalFetchPartitionsCached"), sessions.partition_count)
@@ -49,6 +47,7 @@ def _replicas(counted: Counted, beans: Beans) -> Steps[None]:
     metadata = services.metadata
     seen: Counter[str] = Counter()
     producers = 0
+    late_ms = services.clock.now_ms() - services.config.int("transaction.max.timeout.ms") - _LATE_MS
     for some in batched(services.replicas, 100):
         for held in some:
             seen["PartitionCount"] += 1
@@ -56,6 +55,8 @@ def _replicas(counted: Counted, beans: Beans) -> Steps[None]:
             if held.is_leader:
                 known = metadata.partition(held.topic, held.partition)
                 _led(held, 0 if known is None else len(known.replicas), seen)
+                seen["PartitionsWithLateTransactionsCount"] += held.log.producers.has_open_since(late_ms)
+                seen["ReassigningPartitions"] += (held.topic, held.partition) in services.replicas.reassigning
         yield None
     for name in (
         "PartitionCount",
@@ -63,12 +64,15 @@ def _replicas(counted: Counted, beans: Beans) -> Steps[None]:
         "UnderReplicatedPartitions",
         "UnderMinIsrPartitionCount",
         "AtMinIsrPartitionCount",
+        "PartitionsWithLateTransactionsCount",
+        "ReassigningPartitions",
     ):
         beans.gauge(_replica_manager(name), seen[name])
     beans.gauge(_replica_manager("OfflineReplicaCount"), services.replicas.offline_count)
     beans.gauge(_replica_manager("ProducerIdCount"), producers)
     beans.counter(_replica_manager("IsrShrinksPerSec"), counted.partitions.isr_shrinks)
     beans.counter(_replica_manager("IsrExpandsPerSec"), counted.partitions.isr_expands)
+    beans.counter(_replica_manager("FailedIsrUpdatesPerSec"), counted.partitions.isr_refusals)
 
 
 def _led(held: Partition, replicas: int, seen: Counter[str]) -> None:
@@ -77,34 +81,6 @@ def _led(held: Partition, replicas: int, seen: Counter[str]) -> None:
     seen["UnderReplicatedPartitions"] += synced < replicas
     seen["UnderMinIsrPartitionCount"] += synced < least
     seen["AtMinIsrPartitionCount"] += synced == least
-
-
-def _controller(services: BrokerServices[Any], beans: Beans) -> Steps[None]:
-    """What the controller alone knows is 0 elsewhere, as with Kafka's."""
-    metadata = services.metadata
-    is_controller = metadata.controller_id == services.broker_id
-    partitions = offline = not_preferred = 0
-    if is_controller:
-        for topic in list(metadata.topics.values()):
-            for some in batched(topic.partitions):
-                for known in some:
-                    leader = metadata.reachable_leader(known)
-                    partitions += 1
-                    offline += leader is None
-                    not_preferred += leader != known.replicas[0]
-                yield None
-    for name, value in (
-        ("ActiveControllerCount", int(is_controller)),
-        ("GlobalTopicCount", len(metadata.topics) if is_controller else 0),
-        ("GlobalPartitionCount", partitions),
-        ("OfflinePartitionsCount", offline),
-        ("PreferredReplicaImbalanceCount", not_preferred),
-        ("ActiveBrokerCount", len(metadata.brokers) if is_controller else 0),
-        ("FencedBrokerCount", 0),
-    ):
-        beans.gauge(Bean("controller", "KafkaController", name), value)
-    unclean = Bean("controller", "ControllerStats", "UncleanLeaderElectionsPerSec")
-    beans.counter(unclean, services.membership.unclean_elections)
 
 
 def _connections(server: Server, beans: Beans) -> Steps[None]:
@@ -164,13 +140,6 @@ def flushes(sight: Sight, beans: Beans) -> None:
     beans.distribution(bean, sum(disk.flushes for disk in disks), ordered)
 
 
-def _transactions(services: BrokerServices[Any], beans: Beans) -> None:
-    coordinator = services.coordinators.transactions.made
-    times_ms = [] if coordinator is None else list(coordinator.load_times_ms)
-    beans.coordinator("partition_load_time_avg", sum(times_ms) / len(times_ms) if times_ms else math.nan)
-    beans.coordinator("partition_load_time_max", max(times_ms, default=math.nan))
-
-
 def zookeeper(sight: Sight, sessions: ZooKeeperSessions, beans: Beans) -> None:
     """Of the sessions with a ZooKeeper; nothing where there is none."""
     if not sessions.are_any:
@@ -183,24 +152,6 @@ def zookeeper(sight: Sight, sessions: ZooKeeperSessions, beans: Beans) -> None:
     beans.distribution(bean, sessions.requests + sum(store.requests for store in stores), ordered)
 
 
-def groups(sight: Sight, beans: Beans) -> Steps[None]:
-    """Of the groups that this process coordinates."""
-    states: Counter[GroupState] = Counter()
-    offsets = 0
-    for coordinator in sight.coordinators():
-        for some in batched(coordinator.group_ids(), 200):
-            for group_id in some:
-                progress = coordinator.progress(group_id)
-                if progress is not None:
-                    states[progress.state] += 1
-                    offsets += len(progress.committed)
-            yield None
-    beans.gauge(_group_manager("NumGroups"), states.total())
-    beans.gauge(_group_manager("NumOffsets"), offsets)
-    for state in GroupState:
-        beans.gauge(_group_manager(f"NumGroups{state}"), states[state])
-
-
 def idleness(beans: Beans, share: float, idle_s: float) -> None:
     """Of the loop, which is the network processor and the request handler. `share` is that of late."""
     beans.idle(share)
@@ -210,28 +161,9 @@ def idleness(beans: Beans, share: float, idle_s: float) -> None:
     beans.counter(handlers, int(idle_s * 1e9))
 
 
-def fetchers(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
-    """How far brokers of this process are behind the leaders that they follow."""
-    max_lag = followed = 0
-    for each in counted:
-        for some in batched(each.services.replicas, 200):
-            for held in some:
-                if not held.is_leader and held.leader_id >= 0:
-                    followed += 1
-                    max_lag = max(max_lag, held.lag if isinstance(held, CountedPartition) else 0)
-            yield None
-    beans.gauge(Bean("server", "ReplicaFetcherManager", "MaxLag"), max_lag, _REPLICA)
-    if not followed:
-        beans.gauge(Bean("server", "ReplicaFetcherManager", "MinFetchRate"), 0, _REPLICA)
-
-
 def _replica_manager(name: str) -> Bean:
     return Bean("server", "ReplicaManager", name)
 
 
 def _fetch_sessions(name: str) -> Bean:
     return Bean("server", "FetchSessionCache", name)
-
-
-def _group_manager(name: str) -> Bean:
-    return Bean("coordinator.group", "GroupMetadataManager", name)

@@ -67,9 +67,15 @@ class Dialect(ABC):
     def socket(self, attribute: str) -> Series:
         """Of an attribute of kafka.server:type=socket-server-metrics, of a listener."""
 
-    def coordinator(self, attribute: str) -> Series | None:
-        """Of an attribute of kafka.server:type=transaction-coordinator-metrics; None where there is none."""
-        return None
+    def attribute(self, type_name: str, attribute: str) -> Series:
+        """Of an MBean that has attributes and no name, as kafka.server:type=group-coordinator-metrics. Where
+        rules have nothing for one, it is named as the exporter does without rules.
+        """
+        return Series(f"kafka_server_{type_name}_{attribute}".lower().replace("-", "_"), GAUGE)
+
+    @abstractmethod
+    def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
+        """Of what clients use, as kafka.server:type=Produce,user=U,client-id=C, with its labels."""
 
     @abstractmethod
     def label(self, tag: str) -> str:
@@ -97,6 +103,10 @@ def _plain(bean: Bean) -> str:
     return f"kafka_{domain}_{bean.type}_{bean.name}".lower().replace("-", "_")
 
 
+def _attribute(name: str) -> str:
+    return name.replace("-", "_")
+
+
 class JmxExporter(Dialect):
     """The exporter's own example, as its versions from 1.0 on obey it: all counters end with _total. There
     are also the names that Strimzi's rules have for percentages.
@@ -120,6 +130,11 @@ class JmxExporter(Dialect):
     def socket(self, attribute: str) -> Series:
         return Series(f"kafka_server_socket_server_metrics_{attribute}", GAUGE)
 
+    def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
+        # The example's first rule takes `Produce, user=U` for the resource; this is what its second means.
+        named = {"clientId" if tag == "client-id" else tag: value for tag, value in client.items()}
+        return Series(f"kafka_server_quota_{_attribute(attribute)}", GAUGE), {"resource": resource, **named}
+
     def label(self, tag: str) -> str:
         return tag.replace("-", "_")
 
@@ -141,7 +156,7 @@ class Confluent(Dialect):
     """
 
     def gauges(self, bean: Bean) -> tuple[Series, ...]:
-        of_partition = bean.domain == "cluster" or (bean.domain, bean.type) == ("log", "Log")
+        of_partition = bean.domain == "cluster" or bean.type in ("Log", "FetcherLagMetrics")
         return (Series(_plain(bean), GAUGE if of_partition else UNTYPED),)
 
     def counters(self, bean: Bean) -> tuple[Series, ...]:
@@ -154,8 +169,9 @@ class Confluent(Dialect):
         name = "connections" if attribute == "connections_software" else attribute
         return Series(f"kafka_server_socketservermetrics_{name.removesuffix('_total')}", GAUGE)
 
-    def coordinator(self, attribute: str) -> Series:
-        return Series(f"kafka_server_transaction_coordinator_metrics_{attribute}", GAUGE)
+    def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
+        name = f"kafka_server_{resource.lower()}_{_attribute(attribute)}"
+        return Series(name, GAUGE), {tag.replace("-", "_"): value for tag, value in client.items()}
 
     def label(self, tag: str) -> str:
         return tag.replace("-", "_").lower()

@@ -6,7 +6,16 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.long_work import Steps
-from kafka_compat.metrics import broker_beans, own_beans, request_beans
+from kafka_compat.metrics import (
+    broker_beans,
+    cleaner_beans,
+    controller_beans,
+    coordinator_beans,
+    fetcher_beans,
+    own_beans,
+    quota_beans,
+    request_beans,
+)
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import Dialect
 
@@ -30,8 +39,13 @@ def by_kafkas_names(sight: Sight, watches: Watches, dialect: Dialect, *, by_part
     yield from request_beans.requests(sight.counted, beans, all_apis=by_partition)
     for counted in sight.counted:
         yield from broker_beans.broker(counted, beans)
-    yield from broker_beans.fetchers(sight.counted, beans)
-    yield from broker_beans.groups(sight, beans)
+    yield from controller_beans.controller(sight, beans)
+    yield from quota_beans.quotas(sight.counted, beans)
+    cleaner_beans.cleaner(sight.counted, beans)
+    yield from fetcher_beans.fetchers(sight.counted, beans)
+    fetcher_beans.moves(sight.counted, beans)
+    yield from coordinator_beans.groups(sight, beans)
+    coordinator_beans.loading(sight, beans)
     broker_beans.flushes(sight, beans)
     broker_beans.zookeeper(sight, watches.sessions, beans)
     broker_beans.idleness(beans, watch.idle(), watch.idle_s)

@@ -122,6 +122,9 @@ def _topic(beans: Beans, counts: TopicCounts, tags: Tags) -> None:
         told["ReplicationBytesOutPerSec"] = counts.replicated_bytes_out
         told["ProduceMessageConversionsPerSec"] = counts.converted_in
         told["FetchMessageConversionsPerSec"] = counts.converted_out
+        told["InvalidMessageCrcRecordsPerSec"] = counts.corrupt_in
+        told["InvalidOffsetOrSequenceRecordsPerSec"] = counts.misplaced_in
+        told["NoKeyCompactedTopicRecordsPerSec"] = counts.keyless_in
     for name, value in told.items():
         if value or not tags:
             beans.counter(Bean("server", "BrokerTopicMetrics", name), value, tags)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from kafka_compat.http.routes import Answer, BadCall, Call, Route, Stream
 from kafka_compat.metrics.client_telemetry import client_telemetry
 from kafka_compat.metrics.dialects import DIALECTS, SETTING
 from kafka_compat.metrics.elsewhere import look_elsewhere
+from kafka_compat.metrics.fetcher_beans import fetching, lags
 from kafka_compat.metrics.kafka_names import Watches, by_kafkas_names, connection_counts
 from kafka_compat.metrics.loop_watch import LoopWatch
 from kafka_compat.metrics.partition_beans import FAMILIES, family, held_partitions
@@ -46,8 +48,12 @@ class Metrics:
 
     def _second(self, second_s: float) -> None:
         self._sessions.look()
-        for each in counted(self._brokers):
+        running = counted(self._brokers)
+        for each in running:
             each.requests.pace(second_s)
+        now_s = time.monotonic()
+        for one in fetching(running):
+            one.fetcher.pace(now_s)
 
     def routes(self) -> list[Route]:
         """What is served."""
@@ -99,6 +105,8 @@ class Metrics:
             for bean, value in FAMILIES:
                 for piece in await finish(family(bean, value, self._dialect, held)):
                     yield piece
+            for piece in await finish(lags(sight.counted, self._dialect)):
+                yield piece
         if self._pushed is not None:
             told = client_telemetry(self._pushed, sight.monotonic_ms(), by_client=by_partition)
             for piece in await finish(told):

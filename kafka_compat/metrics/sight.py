@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kafka_compat.replication.counts import Counts
     from kafka_compat.replication.partition import Partition
     from kafka_compat.storage.disk import Disk
+    from kafka_compat.upkeep.cleaning import LogCleaner
 
 
 class NobodyRuns(Exception):
@@ -32,6 +33,8 @@ class Counted(NamedTuple):
     server: Server
     requests: RequestCounts
     partitions: Counts
+    cleaner: LogCleaner | None
+    """None while there was nothing to compact yet."""
 
     @property
     def served(self) -> Iterable[int]:
@@ -42,7 +45,7 @@ class Counted(NamedTuple):
 def counted(brokers: Sequence[Broker[Any]]) -> list[Counted]:
     """Those that run and count."""
     return [
-        Counted(each.services, each.server, each.requests, each.services.counts)
+        Counted(each.services, each.server, each.requests, each.services.counts, each.cleaner)
         for each in brokers
         if each.is_running and each.requests is not None and each.services.counts is not None
     ]

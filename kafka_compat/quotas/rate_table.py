@@ -29,6 +29,10 @@ class RateTable(Generic[Owner]):
     def __len__(self) -> int:
         return len(self._rates)
 
+    def items(self) -> list[tuple[Owner, SampledRate]]:
+        """All that are known, for somebody who only looks."""
+        return list(self._rates.items())
+
     def of(self, owner: Owner, now_ms: int) -> SampledRate:
         """The rate of `owner`, to be used now."""
         rates = self._rates

@@ -66,6 +66,17 @@ class SampledRate:
         window_ms = self._window_ms(now_ms)
         return sum(sample[2] for sample in self._samples) / (window_ms / 1000), window_ms
 
+    def told(self, now_ms: int) -> float:
+        """The rate per second as `measure` has it, for somebody who only looks: nothing is forgotten."""
+        age_ms = self._windows.samples * self._windows.size_ms
+        begins = [sample[0] for sample in self._samples if now_ms - sample[1] < age_ms]
+        return self.total(now_ms) / (self._window_of(int(min(begins, default=now_ms)), now_ms) / 1000)
+
+    def total(self, now_ms: int) -> float:
+        """All that was recorded over the last samples; nothing is forgotten."""
+        age_ms = self._windows.samples * self._windows.size_ms
+        return sum(sample[2] for sample in self._samples if now_ms - sample[1] < age_ms)
+
     def is_idle(self, now_ms: int) -> bool:
         """Whether a new one would say the same from now on."""
         age_ms = self._windows.samples * self._windows.size_ms
@@ -79,9 +90,31 @@ class SampledRate:
                 sample[2] = 0.0
 
     def _window_ms(self, now_ms: int) -> int:
-        elapsed_ms = now_ms - int(min((sample[0] for sample in self._samples), default=now_ms))
+        return self._window_of(int(min((sample[0] for sample in self._samples), default=now_ms)), now_ms)
+
+    def _window_of(self, begin_ms: int, now_ms: int) -> int:
+        elapsed_ms = now_ms - begin_ms
         missing = self._windows.samples - 1 - elapsed_ms // self._windows.size_ms
         return max(elapsed_ms + max(missing, 0) * self._windows.size_ms, 1)
+
+
+class SampledAverage:
+    """The average of what was recorded over the last samples."""
+
+    __slots__ = ("_counts", "_sums")
+
+    def __init__(self, windows: Windows) -> None:
+        self._sums = SampledRate(windows)
+        self._counts = SampledRate(windows)
+
+    def record(self, value: float, now_ms: int) -> None:
+        self._sums.record(value, now_ms)
+        self._counts.record(1, now_ms)
+
+    def told(self, now_ms: int) -> float:
+        """Not a number where nothing was recorded, as with Kafka's."""
+        count = self._counts.total(now_ms)
+        return self._sums.total(now_ms) / count if count else math.nan
 
 
 class TokenBucket:

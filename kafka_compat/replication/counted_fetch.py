@@ -40,6 +40,12 @@ class CountedFetch(DelayedFetch):
         self._count(look, response)
         return response
 
+    def _time_out(self) -> None:
+        if not self._done:
+            counts: Counts = self._services.counts
+            counts.expired_fetches["follower" if self._replica_id >= 0 else "consumer"] += 1
+        super()._time_out()
+
     def _count(self, look: Look, response: FetchResponse) -> None:
         ctx: CountedContext = self._ctx
         counts: Counts = ctx.services.counts

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kafka_compat.error_mapping import code_of
-from kafka_compat.errors import KafkaError
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.replication.counts import Counts, TopicCounts
 from kafka_compat.replication.flusher import Flushing
 from kafka_compat.replication.in_sync import IsrAnswer, IsrProposer, Proposal
@@ -59,7 +58,7 @@ class CountedPartition(Partition):
         try:
             super().check_min_isr()
         except KafkaError as error:
-            self._of_topic.not_appended(error.code, 0)
+            self._of_topic.not_appended(error, 0)
             raise
 
     def append(
@@ -74,11 +73,8 @@ class CountedPartition(Partition):
         counted.produces += 1
         try:
             info = Partition.append(self, data, now_ms, produce_version, internal, validated)
-        except KafkaError as error:
-            counted.refused(error.code, len(data))
-            raise
-        except StorageError as failure:
-            counted.refused(code_of(failure), len(data))
+        except (KafkaError, StorageError) as error:
+            counted.refused(error, len(data))
             raise
         records = info.last_offset - info.first_offset + 1
         counted.records_in += records
@@ -93,6 +89,7 @@ class CountedPartition(Partition):
         self.lag = max(leader_high_watermark - self.log.log_end_offset, 0)
 
     def _answered(self, proposal: Proposal, answer: IsrAnswer) -> None:
+        self._counts.isr_refusals += answer.error != ErrorCode.NONE
         before = len(self.isr)
         super()._answered(proposal, answer)
         if self.is_leader and self.isr:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
+from kafka_compat.storage.errors import InvalidRecord, InvalidTimestamp, MisplacedBatch
+from kafka_compat.storage.validation import KEYLESS
 
 _NO_FAILED_PRODUCE: Final = frozenset(
     {
@@ -32,9 +35,12 @@ class TopicCounts:
         "bytes_rejected",
         "converted_in",
         "converted_out",
+        "corrupt_in",
         "failed_fetches",
         "failed_produces",
         "fetches",
+        "keyless_in",
+        "misplaced_in",
         "produces",
         "records_in",
         "replicated_bytes_in",
@@ -62,18 +68,31 @@ class TopicCounts:
         self.failed_fetches = 0
         self.replicated_bytes_in = 0
         self.replicated_bytes_out = 0
+        self.corrupt_in = 0
+        """Batches whose checksum or length was wrong."""
+        self.keyless_in = 0
+        """Records without a key for a topic that is compacted."""
+        self.misplaced_in = 0
+        """Batches with a sequence or an offset where there must be none, or another one."""
 
-    def refused(self, code: ErrorCode, size_bytes: int) -> None:
+    def refused(self, error: Exception, size_bytes: int) -> None:
         """A batch was not taken."""
+        code = code_of(error)
         if code == ErrorCode.MESSAGE_TOO_LARGE:
             self.bytes_rejected += size_bytes
         if code not in _NO_FAILED_PRODUCE:
             self.failed_produces += 1
+        if code == ErrorCode.CORRUPT_MESSAGE:
+            self.corrupt_in += 1
+        elif isinstance(error, MisplacedBatch):
+            self.misplaced_in += 1
+        elif isinstance(error, (InvalidRecord, InvalidTimestamp)):
+            self.keyless_in += sum(text.startswith(KEYLESS) for _, text in error.record_errors)
 
-    def not_appended(self, code: ErrorCode, size_bytes: int) -> None:
+    def not_appended(self, error: Exception, size_bytes: int) -> None:
         """A batch was not even asked to be appended."""
         self.produces += 1
-        self.refused(code, size_bytes)
+        self.refused(error, size_bytes)
 
     def add(self, other: TopicCounts) -> None:
         """Count what `other` has counted, too."""
@@ -89,6 +108,9 @@ class TopicCounts:
         self.failed_fetches += other.failed_fetches
         self.replicated_bytes_in += other.replicated_bytes_in
         self.replicated_bytes_out += other.replicated_bytes_out
+        self.corrupt_in += other.corrupt_in
+        self.keyless_in += other.keyless_in
+        self.misplaced_in += other.misplaced_in
 
 
 class Counts:
@@ -103,6 +125,10 @@ class Counts:
         self.fetched_sendfile_bytes = 0
         self.isr_shrinks = 0
         self.isr_expands = 0
+        self.isr_refusals = 0
+        """How often the controller did not take over what a leader proposed."""
+        self.expired_fetches = {"consumer": 0, "follower": 0}
+        """Fetches that waited for as long as they were to, and got what there was."""
         self._gone = TopicCounts()
         self._by_id: dict[int, TopicCounts] = {}
         """The same by the numbers of the topics' ids."""

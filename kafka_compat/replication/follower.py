@@ -29,7 +29,7 @@ Rules
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -121,6 +121,13 @@ class Follower:
 
     def __len__(self) -> int:
         return len(self._followed)
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter([item.partition for item in self._followed.values()])
+
+    def __contains__(self, partition: Partition) -> bool:
+        found = self._followed.get((partition.topic, partition.partition))
+        return found is not None and found.partition is partition
 
     def add(self, partition: Partition, topic_id: UUID) -> None:
         """Fetch for `partition` in its present leader epoch, in place of an earlier one."""

@@ -78,13 +78,16 @@ class ReplicaFetchers:
         *,
         fetchers_per_leader: int = 1,
         quota: ReplicationQuota | None = None,
+        new_fetcher: type[ReplicaFetcher] | None = None,
     ) -> None:
+        """`new_fetcher`: what fetches, where it is not a plain ReplicaFetcher."""
         self._local_id = local_id
         self._settings = settings
         self._connect = connect
         self._clock = clock
         self._count = fetchers_per_leader
         self._quota = quota if quota is not None else ReplicationQuota()
+        self._new_fetcher = new_fetcher or ReplicaFetcher
         self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
         """By leader and number."""
         self._tasks = Tasks()
@@ -93,13 +96,17 @@ class ReplicaFetchers:
     def __len__(self) -> int:
         return len(self._fetchers)
 
+    def running(self) -> list[tuple[int, int, ReplicaFetcher]]:
+        """(leader, number, fetcher) of each."""
+        return [(leader, number, fetcher) for (leader, number), fetcher in self._fetchers.items()]
+
     def start(self, partition: Partition, topic_id: UUID) -> None:
         """Fetch from `partition.leader_id` in `partition.leader_epoch` from now on, in place of before."""
         key = (partition.leader_id, fetcher_of(partition.topic, partition.partition, self._count))
         self._stop(partition, but=key)
         fetcher = self._fetchers.get(key)
         if fetcher is None:
-            fetcher = ReplicaFetcher(
+            fetcher = self._new_fetcher(
                 self._local_id, key[0], self._settings, self._connect, self._clock, self._quota, self._tasks
             )
             self._fetchers[key] = fetcher

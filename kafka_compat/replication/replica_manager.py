@@ -77,6 +77,8 @@ class ReplicaManager:
         """Those whose high watermarks moved since `take_moved_high_watermarks`."""
         self._offline: set[tuple[str, int]] = set()
         self._refusals: dict[tuple[str, int], StorageError] = {}
+        self.reassigning: set[tuple[str, int]] = set()
+        """Those of which the controller said last that replicas are added or removed (KIP-455)."""
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(list(self._partitions.values()))
@@ -196,6 +198,7 @@ class ReplicaManager:
     def stop(self, topic: str, partition: int) -> None:
         """Hold a partition no more, and keep its log (StopReplica without deletion)."""
         held = self._partitions.pop((topic, partition), None)
+        self.reassigning.discard((topic, partition))
         if held is not None:
             self._high_watermarks[topic, partition] = held.high_watermark
             self._let_go(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -314,6 +317,7 @@ class ReplicaManager:
         self._offline.discard((topic, partition))
         self._refusals.pop((topic, partition), None)
         self._high_watermarks.pop((topic, partition), None)
+        self.reassigning.discard((topic, partition))
         if held is not None:
             self._moved.discard(held)
             self._let_go(held, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -31,6 +31,7 @@ from kafka_compat.storage.cleaner_job import CleanedGroup, CleaningDone, Cleanin
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.log import Log
 from kafka_compat.storage.log_dirs import LogDirs
+from kafka_compat.upkeep.cleaner_stats import CleanerStats, Cleaning
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ class LogCleaner:
         """Who waits for the end of a child."""
         self._uncleanable: set[Log] = set()
         self._stopped = False
+        self.stats = CleanerStats()
         leaderships.on_deleted.append(self._on_deleted)
 
     def look(self, now_ms: int) -> None:
@@ -111,10 +113,24 @@ class LogCleaner:
             load_factor=config.double("log.cleaner.io.buffer.load.factor"),
             io_bytes_per_s=max(io_bytes_per_s / children_max, 1.0),
         )
-        self._running[log.topic, log.partition] = _Child(self, log, job)
+        cleaning = Cleaning(job, self._clock.monotonic_ms())
+        self._running[log.topic, log.partition] = _Child(self, log, job, cleaning)
+
+    def uncleanable(self) -> list[tuple[Log, int]]:
+        """The logs that are left alone, and how many bytes of each are not clean."""
+        found: list[tuple[Log, int]] = []
+        for partition in self._candidates() if self._uncleanable else ():
+            log, key = partition.log, (partition.topic, partition.partition)
+            if log in self._uncleanable:
+                end = partition.last_stable_offset
+                now_ms = self._clock.now_ms()
+                dirty = log_cleaning.find_dirty_part(log, self._clean_up_to.get(key), end, now_ms)
+                found.append((log, dirty.dirty_bytes))
+        return found
 
     def _dirtiest(self, now_ms: int) -> tuple[Log, log_cleaning.DirtyPart] | None:
         best: tuple[Log, log_cleaning.DirtyPart] | None = None
+        self.stats.look_begins(self._clock.monotonic_ms())
         for partition in self._candidates():
             log, key = partition.log, (partition.topic, partition.partition)
             if not log.config.compact or key in self._running or log in self._uncleanable:
@@ -122,6 +138,7 @@ class LogCleaner:
             dirty = log_cleaning.find_dirty_part(
                 log, self._clean_up_to.get(key), partition.last_stable_offset, now_ms
             )
+            self.stats.saw(dirty)
             if log_cleaning.is_due(log, dirty) and (best is None or dirty.ratio > best[1].ratio):
                 best = log, dirty
         return best
@@ -136,6 +153,7 @@ class LogCleaner:
 
     def group_ready(self, child: _Child, group: CleanedGroup) -> None:
         """Put a cleaned segment in place."""
+        child.cleaning.copied(group)
         key = child.log.topic, child.log.partition
         # Noted before the first gap appears: a recovery takes gaps for damage in a log that was not cleaned.
         if key not in self._clean_up_to:
@@ -147,6 +165,8 @@ class LogCleaner:
 
     def finished(self, child: _Child, done: CleaningDone) -> None:
         """Note that a log is clean, once it is so on disk."""
+        child.cleaning.ended(done.key_count, self._clock.monotonic_ms())
+        self.stats.last = child.cleaning
         log = child.log
         key = log.topic, log.partition
         self._clean_up_to[key] = done.end_offset
@@ -180,9 +200,10 @@ class LogCleaner:
 class _Child:
     """One cleaning process, and what it says."""
 
-    def __init__(self, cleaner: LogCleaner, log: Log, job: CleaningJob) -> None:
+    def __init__(self, cleaner: LogCleaner, log: Log, job: CleaningJob, cleaning: Cleaning) -> None:
         self.log = log
         self.job = job
+        self.cleaning = cleaning
         self.done = False
         self._truncations = log.truncations
         self._cleaner = cleaner

@@ -199,6 +199,11 @@ class Maintenance:
         if self._cleaner is not None or any(item.log.config.compact for item in self._compacted()):
             self._the_cleaner().look(now_ms)
 
+    @property
+    def cleaner(self) -> LogCleaner | None:
+        """None while there was nothing to compact yet."""
+        return self._cleaner
+
     def _the_cleaner(self) -> LogCleaner:
         if self._cleaner is None:
             from kafka_compat.upkeep.cleaning import LogCleaner

@@ -1,0 +1,150 @@
+"""What a controller is at, and how long it takes for it, by the states of Kafka's controller.
+
+Kept over all terms of a broker, in every one that may be controller: its events are few.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from kafka_compat.coordination.controller import DeletionCounts
+
+T = TypeVar("T")
+
+KEPT: Final = 512
+IDLE: Final = "Idle"
+
+STATES: Final = (
+    IDLE,
+    "ControllerChange",
+    "LeaderElection",
+    "TopicChange",
+    "TopicDeletion",
+    "PartitionReassignment",
+    "AutoLeaderBalance",
+    "ManualLeaderBalance",
+    "ControlledShutdown",
+    "IsrChange",
+    "LeaderAndIsrResponseReceived",
+    "LogDirChange",
+    "ControllerShutdown",
+    "UncleanLeaderElectionEnable",
+    "TopicUncleanLeaderElectionEnable",
+    "ListPartitionReassignment",
+)
+"""As Kafka numbers them, by the names of their metrics."""
+_NEVER: Final = (IDLE, "ControllerShutdown")
+"""Kafka's controller is never in the second one while it has a term; nor is this one."""
+
+_STATE_OF: Final = {
+    "Elected": "ControllerChange",
+    "BrokersChanged": "LeaderElection",
+    "TopicsChanged": "TopicChange",
+    "PartitionsChanged": "TopicChange",
+    "DeletionsRequested": "TopicDeletion",
+    "StopReplicaAnswered": "TopicDeletion",
+    "ReassignmentRequested": "PartitionReassignment",
+    "ReassignmentFound": "PartitionReassignment",
+    "RebalanceTick": "AutoLeaderBalance",
+    "ElectionRequested": "ManualLeaderBalance",
+    "PreferredElectionFound": "ManualLeaderBalance",
+    "ControlledShutdownRequested": "ControlledShutdown",
+    "AlterPartitionRequested": "IsrChange",
+    "IsrChangesFound": "IsrChange",
+    "LeaderAndIsrAnswered": "LeaderAndIsrResponseReceived",
+    "LogDirsFailed": "LogDirChange",
+    "ReassignmentsListed": "ListPartitionReassignment",
+}
+"""By the class of an event of coordination/controller_events.py."""
+
+
+class Durations:
+    """How often something was done, and how long the last KEPT times took (ms)."""
+
+    __slots__ = ("count", "kept_ms")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.kept_ms: deque[float] = deque(maxlen=KEPT)
+
+    def add(self, took_ms: float) -> None:
+        """Once more."""
+        self.count += 1
+        self.kept_ms.append(took_ms)
+
+
+class ControllerTimes:
+    """Of one broker."""
+
+    def __init__(self) -> None:
+        self.by_state = {state: Durations() for state in STATES if state not in _NEVER}
+        self.waited = Durations()
+        """For how long events lay before their turn came."""
+        self.sent: dict[int, Durations] = {}
+        """Of requests to each broker: how long they took until they were answered."""
+        self.state = IDLE
+        """What it is at now."""
+        self._unclean_default: bool | None = None
+
+    @contextmanager
+    def at(self, event: object) -> Iterator[None]:
+        """While an event is handled; one that fails is not counted, and ends the term."""
+        began_s = time.monotonic()
+        self._begins(event)
+        try:
+            yield
+            durations = self.by_state.get(self.state)
+            if durations is not None:
+                durations.add((time.monotonic() - began_s) * 1000)
+        finally:
+            self.state = IDLE
+
+    def _begins(self, event: object) -> None:
+        name = type(event).__name__
+        if name == "UncleanConfigChanged":
+            default = bool(getattr(event, "default"))  # noqa: B009
+            is_default = default != self._unclean_default
+            self._unclean_default = default
+            self.state = "UncleanLeaderElectionEnable" if is_default else "TopicUncleanLeaderElectionEnable"
+            return
+        if name == "Elected":
+            self._unclean_default = bool(getattr(event, "unclean_default"))  # noqa: B009
+        self.state = _STATE_OF.get(name, IDLE)
+
+    def answered(self, broker_id: int, took_ms: float) -> None:
+        """A broker has answered a request of the controller."""
+        self.sent.setdefault(broker_id, Durations()).add(took_ms)
+
+
+class Backlog(NamedTuple):
+    """What a controller has still to do."""
+
+    waiting: int
+    """Events whose turn has not come."""
+    unsent: Mapping[int, int]
+    """Requests that wait to be sent, by broker."""
+    deletions: DeletionCounts
+
+
+class TimedQueue(asyncio.Queue[T]):
+    """A queue that tells how long each item was in it (ms)."""
+
+    def __init__(self, waited: Callable[[float], None]) -> None:
+        super().__init__()
+        self._since_s: deque[float] = deque()
+        self._waited = waited
+
+    def put_nowait(self, item: T) -> None:
+        super().put_nowait(item)
+        self._since_s.append(time.monotonic())
+
+    def get_nowait(self) -> T:
+        item = super().get_nowait()
+        self._waited((time.monotonic() - self._since_s.popleft()) * 1000)
+        return item

@@ -1,0 +1,111 @@
+"""What Kafka tells of its controller: kafka.controller:type=KafkaController, ControllerStats,
+ControllerEventManager and ControllerChannelManager.
+
+What the controller alone knows is 0 elsewhere, as with Kafka's. Times are those of all terms of a broker.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_compat.long_work import Steps, batched
+from kafka_compat.membership.lone import LoneMembership
+from kafka_compat.metrics.beans import Beans
+from kafka_compat.metrics.dialects import NO_TAGS, Bean, Tags
+
+if TYPE_CHECKING:
+    from kafka_compat.broker.services import BrokerServices
+    from kafka_compat.cluster.controller_service import ControllerService
+    from kafka_compat.cluster.controller_times import Durations
+    from kafka_compat.metrics.sight import Sight
+
+_WITH_ZOOKEEPER: Final = 4
+"""The state of a cluster's metadata that are kept in ZooKeeper, and not on their way out of it."""
+
+
+def controller(sight: Sight, beans: Beans) -> Steps[None]:
+    """Of the brokers of this process."""
+    for each in sight.services:
+        yield from _known(each, beans)
+    beans.gauge(Bean("server", "MetadataLoader", "CurrentControllerId"), sight.metadata.controller_id)
+    if any(each.config.str("zookeeper.connect") for each in sight.services):
+        beans.gauge(_controller("ZkMigrationState"), _WITH_ZOOKEEPER)
+    candidates = [each for each in sight.services if not isinstance(each.membership, LoneMembership)]
+    if candidates:
+        # One that is alone has nothing to control.
+        _terms(candidates, beans)
+
+
+def _known(services: BrokerServices[Any], beans: Beans) -> Steps[None]:
+    metadata = services.metadata
+    is_controller = metadata.controller_id == services.broker_id
+    partitions = offline = not_preferred = 0
+    if is_controller:
+        for topic in list(metadata.topics.values()):
+            for some in batched(topic.partitions):
+                for known in some:
+                    leader = metadata.reachable_leader(known)
+                    partitions += 1
+                    offline += leader is None
+                    not_preferred += leader != known.replicas[0]
+                yield None
+    for name, value in (
+        ("ActiveControllerCount", int(is_controller)),
+        ("GlobalTopicCount", len(metadata.topics) if is_controller else 0),
+        ("GlobalPartitionCount", partitions),
+        ("OfflinePartitionsCount", offline),
+        ("PreferredReplicaImbalanceCount", not_preferred),
+        ("ActiveBrokerCount", len(metadata.brokers) if is_controller else 0),
+        ("FencedBrokerCount", 0),
+    ):
+        beans.gauge(Bean("controller", "KafkaController", name), value)
+    unclean = Bean("controller", "ControllerStats", "UncleanLeaderElectionsPerSec")
+    beans.counter(unclean, services.membership.unclean_elections)
+
+
+def _terms(candidates: Sequence[BrokerServices[Any]], beans: Beans) -> None:
+    from kafka_compat.cluster.controller_service import ControllerService
+    from kafka_compat.cluster.controller_times import STATES, Backlog
+    from kafka_compat.coordination.controller import DeletionCounts
+
+    may_be = [each.controller for each in candidates if isinstance(each.controller, ControllerService)]
+    backlogs = [each.term.backlog for each in may_be if each.term is not None]
+    backlog = backlogs[0] if backlogs else Backlog(0, {}, DeletionCounts())
+    deletions = backlog.deletions
+    beans.gauge(_controller("ControllerState"), max(STATES.index(each.times.state) for each in may_be))
+    beans.gauge(_controller("TopicsToDeleteCount"), deletions.topics)
+    beans.gauge(_controller("TopicsIneligibleToDeleteCount"), deletions.topics_ineligible)
+    beans.gauge(_controller("ReplicasToDeleteCount"), deletions.replicas)
+    beans.gauge(_controller("ReplicasIneligibleToDeleteCount"), deletions.replicas_ineligible)
+    for state in may_be[0].times.by_state:
+        bean = Bean("controller", "ControllerStats", f"{state}RateAndTimeMs")
+        _told(bean, [each.times.by_state[state] for each in may_be], beans)
+    events = "ControllerEventManager"
+    beans.gauge(Bean("controller", events, "EventQueueSize"), backlog.waiting)
+    _told(Bean("controller", events, "EventQueueTimeMs"), [each.times.waited for each in may_be], beans)
+    _channels(may_be, backlog.unsent, beans)
+
+
+def _channels(may_be: Sequence[ControllerService], unsent: Mapping[int, int], beans: Beans) -> None:
+    """The controller's requests to brokers; those of now are told of."""
+    channels = "ControllerChannelManager"
+    beans.gauge(Bean("controller", channels, "TotalQueueSize"), sum(unsent.values()))
+    sent: dict[int, list[Durations]] = defaultdict(list)
+    for each in may_be:
+        for broker_id, durations in each.times.sent.items():
+            sent[broker_id].append(durations)
+    for broker_id, waiting in unsent.items():
+        tags = {"broker-id": str(broker_id)}
+        beans.gauge(Bean("controller", channels, "QueueSize"), waiting, tags)
+        _told(Bean("controller", channels, "RequestRateAndQueueTimeMs"), sent[broker_id], beans, tags)
+
+
+def _told(bean: Bean, found: Sequence[Durations], beans: Beans, tags: Tags = NO_TAGS) -> None:
+    kept_ms = sorted(ms for durations in found for ms in durations.kept_ms)
+    beans.distribution(bean, sum(durations.count for durations in found), kept_ms, tags)
+
+
+def _controller(name: str) -> Bean:
+    return Bean("controller", "KafkaController", name)

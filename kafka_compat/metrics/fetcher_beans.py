@@ -1,0 +1,130 @@
+"""What Kafka tells of followers, kafka.server:type=ReplicaFetcherManager, FetcherStats and FetcherLagMetrics,
+and of logs that move between directories, type=ReplicaAlterLogDirsManager.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafka_compat.long_work import Steps, batched
+from kafka_compat.metrics.beans import Beans
+from kafka_compat.metrics.dialects import Bean, Dialect, Tags, written
+from kafka_compat.metrics.text import Family
+from kafka_compat.replication.counted_partition import CountedPartition
+
+if TYPE_CHECKING:
+    from kafka_compat.metrics.sight import Counted
+    from kafka_compat.replication.counted_fetcher import CountedFetcher
+
+_REPLICA: Final[Tags] = {"clientId": "Replica"}
+_MOVES: Final[Tags] = {"clientId": "ReplicaAlterLogDirs"}
+
+
+class Fetching(NamedTuple):
+    """A fetcher of a broker of this process."""
+
+    each: Counted
+    leader_id: int
+    number: int
+    fetcher: CountedFetcher
+
+    @property
+    def client_id(self) -> str:
+        """As Kafka names its threads."""
+        return f"ReplicaFetcherThread-{self.number}-{self.leader_id}"
+
+
+def fetching(counted: Sequence[Counted]) -> Iterator[Fetching]:
+    """All of them."""
+    for each in counted:
+        fetchers = each.services.replicas.fetching
+        if fetchers is None:
+            continue
+        from kafka_compat.replication.counted_fetcher import CountedFetcher
+        from kafka_compat.replication.replica_fetcher import ReplicaFetchers
+
+        for leader_id, number, fetcher in fetchers.running() if isinstance(fetchers, ReplicaFetchers) else ():
+            if isinstance(fetcher, CountedFetcher):
+                yield Fetching(each, leader_id, number, fetcher)
+
+
+def fetchers(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
+    """How far brokers of this process are behind the leaders that they follow, and what they ask of them."""
+    now_s = time.monotonic()
+    rates = []
+    max_lag = failed = 0
+    running = list(fetching(counted))
+    for one in running:
+        rates.append(one.fetcher.rate(now_s))
+        tags = {"clientId": one.client_id, **_address(one)}
+        beans.counter(_of("FetcherStats", "RequestsPerSec"), one.fetcher.requests, tags)
+        beans.counter(_of("FetcherStats", "BytesPerSec"), one.fetcher.fetched_bytes, tags)
+        for some in batched(one.fetcher.follower, 200):
+            max_lag = max([max_lag, *(held.lag for held in some if isinstance(held, CountedPartition))])
+            yield None
+    for each in counted:
+        own = [one.fetcher.follower for one in running if one.each is each]
+        for some in batched(each.services.replicas, 200):
+            for held in some:
+                follows = not held.is_leader and held.leader_id >= 0
+                failed += follows and not any(held in follower for follower in own)
+            yield None
+    manager = "ReplicaFetcherManager"
+    beans.gauge(_of(manager, "MaxLag"), max_lag, _REPLICA)
+    beans.gauge(_of(manager, "MinFetchRate"), min(rates, default=0), _REPLICA)
+    # What is to be followed and is not: its epoch is fenced, or its disk has failed under it.
+    beans.gauge(_of(manager, "FailedPartitionsCount"), failed, _REPLICA)
+    # A fetcher that fails goes on with what it was at.
+    beans.gauge(_of(manager, "DeadThreadCount"), 0, _REPLICA)
+
+
+def moves(counted: Sequence[Counted], beans: Beans) -> None:
+    """Logs on their way to another directory, and how far their copies are behind."""
+    max_lag = 0
+    for each in counted:
+        logs = each.services.log_dirs.logs
+        for key, future in list(each.services.log_dirs.futures.items()):
+            log = logs.get(key)
+            if log is not None:
+                max_lag = max(max_lag, log.log_end_offset - future.log_end_offset)
+    beans.gauge(_of("ReplicaAlterLogDirsManager", "MaxLag"), max_lag, _MOVES)
+    # A move that fails is logged, and tried again or given up; none is left as failed.
+    beans.gauge(_of("ReplicaAlterLogDirsManager", "DeadThreadCount"), 0, _MOVES)
+
+
+def lags(counted: Sequence[Counted], dialect: Dialect) -> Steps[list[bytes]]:
+    """Of each partition that is followed: how many records it lacked at the last answer of its leader. Of two
+    followers in this process the one that is further behind is told.
+    """
+    bean = _of("FetcherLagMetrics", "ConsumerLag")
+    (series,) = dialect.gauges(bean)
+    client, found = dialect.label("clientId"), dict[str, int]()
+    for one in fetching(counted):
+        for some in batched(one.fetcher.follower, 100):
+            for held in some:
+                if isinstance(held, CountedPartition):
+                    tags = {client: one.client_id, "topic": held.topic, "partition": str(held.partition)}
+                    labels = written(tags)
+                    found[labels] = max(held.lag, found.get(labels, 0))
+            yield None
+    family = Family(series.name, bean.help, series.kind)
+    for lines in batched(found.items(), 1000):
+        for labels, lag in lines:
+            family.add(labels, lag)
+        yield None
+    return family.pieces() if found else []
+
+
+def _address(one: Fetching) -> dict[str, str]:
+    """Where a leader listens for brokers, in one label, as the exporter's rules have it."""
+    services = one.each.services
+    leader = services.metadata.brokers.get(one.leader_id)
+    listener = services.config.inter_broker_listener
+    host, port = ("", -1) if leader is None else leader.endpoints.get(listener, ("", -1))
+    return {"broker": f"{host}:{port}"}
+
+
+def _of(type_name: str, name: str) -> Bean:
+    return Bean("server", type_name, name)

@@ -1,0 +1,61 @@
+"""What the cleaner did last, as Kafka tells of its own. Pure."""
+
+from __future__ import annotations
+
+from kafka_compat.storage.cleaner_job import CleanedGroup, CleaningJob
+from kafka_compat.storage.log_cleaning import DirtyPart
+from kafka_compat.storage.offset_map import SLOT_BYTES
+
+NEVER = -1
+
+
+class Cleaning:
+    """One cleaning of one log."""
+
+    __slots__ = ("_sizes", "_slots", "began_ms", "read_bytes", "took_ms", "utilization", "written_bytes")
+
+    def __init__(self, job: CleaningJob, now_ms: int) -> None:
+        """`now_ms` is of the clock that never jumps, here and below."""
+        self._sizes = {segment.base_offset: segment.size_bytes for segment in job.segments}
+        self._slots = max(job.dedupe_buffer_bytes // SLOT_BYTES, 1)
+        self.began_ms = now_ms
+        self.took_ms = 0
+        self.read_bytes = 0
+        """Of segments that were copied, and what was left of them."""
+        self.written_bytes = 0
+        self.utilization = 0.0
+        """How full log.cleaner.dedupe.buffer.size was, by the entries of 24 bytes that Kafka counts in."""
+
+    def copied(self, group: CleanedGroup) -> None:
+        """A segment stands ready."""
+        self.read_bytes += sum(self._sizes.get(base_offset, 0) for base_offset in group.sources)
+        self.written_bytes += group.size_bytes
+
+    def ended(self, key_count: int, now_ms: int) -> None:
+        """All is done; `key_count` keys were remembered for it."""
+        self.utilization = min(key_count / self._slots, 1.0)
+        self.took_ms = max(now_ms - self.began_ms, 0)
+
+
+class CleanerStats:
+    """Of the cleaner of one broker."""
+
+    def __init__(self) -> None:
+        self.last: Cleaning | None = None
+        """The one that ended last."""
+        self.looked_ms = NEVER
+        """When logs were looked at last."""
+        self.dirtiest_ratio = 0.0
+        """At the last look: the dirty share of the dirtiest log, from 0 to 1."""
+        self.overdue_ms = 0
+        """At the last look: for how long a record has waited beyond max.compaction.lag.ms at most."""
+
+    def look_begins(self, now_ms: int) -> None:
+        """Logs that may be compacted are about to be looked at; `saw` is told of each."""
+        self.looked_ms = now_ms
+        self.dirtiest_ratio, self.overdue_ms = 0.0, 0
+
+    def saw(self, dirty: DirtyPart) -> None:
+        """How dirty one of them is."""
+        self.dirtiest_ratio = max(self.dirtiest_ratio, dirty.ratio)
+        self.overdue_ms = max(self.overdue_ms, dirty.overdue_ms)
