@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -51,3 +51,6 @@ class HeldBack:
 
     def stop(self, partition: Partition) -> None:
         self._fetching.stop(partition)
+
+    def running(self) -> Sequence[tuple[int, int, object]]:
+        return self._fetching.running()

@@ -34,6 +34,8 @@ def cleaner(counted: Sequence[Counted], beans: Beans) -> None:
     beans.gauge(_cleaner("max-compaction-delay-secs"), overdue_ms // 1000)
     dirtiest = max((each.dirtiest_ratio for each in stats), default=0.0)
     beans.gauge(_manager("max-dirty-percent"), int(100 * dirtiest))
+    # A child that fails is followed by another one.
+    beans.gauge(_cleaner("DeadThreadCount"), 0)
     idle_ms = [ms for each in enabled for ms in _idle_ms(each)]
     if idle_ms:
         beans.gauge(_manager("time-since-last-run-ms"), max(idle_ms))

@@ -43,9 +43,8 @@ def fetching(counted: Sequence[Counted]) -> Iterator[Fetching]:
         if fetchers is None:
             continue
         from kafka_compat.replication.counted_fetcher import CountedFetcher
-        from kafka_compat.replication.replica_fetcher import ReplicaFetchers
 
-        for leader_id, number, fetcher in fetchers.running() if isinstance(fetchers, ReplicaFetchers) else ():
+        for leader_id, number, fetcher in fetchers.running():
             if isinstance(fetcher, CountedFetcher):
                 yield Fetching(each, leader_id, number, fetcher)
 

@@ -97,7 +97,7 @@ class ReplicaFetchers:
         return len(self._fetchers)
 
     def running(self) -> list[tuple[int, int, ReplicaFetcher]]:
-        """(leader, number, fetcher) of each."""
+        """(leader, number, fetcher) of each that fetches now."""
         return [(leader, number, fetcher) for (leader, number), fetcher in self._fetchers.items()]
 
     def start(self, partition: Partition, topic_id: UUID) -> None:

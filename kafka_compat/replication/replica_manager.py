@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
@@ -37,6 +37,9 @@ class Fetching(Protocol):
 
     def stop(self, partition: Partition) -> None:
         """Fetch no more for it. When this returns, nothing more is written to its log."""
+
+    def running(self) -> Sequence[tuple[int, int, object]]:
+        """(leader, number, fetcher) of each that fetches now."""
 
 
 class ReplicaManager:

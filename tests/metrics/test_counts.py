@@ -19,14 +19,16 @@ from kafka_compat.network.request_counts import TIMED_PER_S, Requests
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.replication.delayed_fetch import DelayedFetch
 from kafka_compat.replication.partition import Partition
+from kafka_compat.storage.records import build_batch
 from kafka_compat.testing import KafkaBroker, KafkaCluster
-from tests.conformance.batches import BASE_SEQUENCE_AT, batch, changed, old_message
+from tests.conformance.batches import BASE_SEQUENCE_AT, batch, changed, old_message, record
 from tests.conformance.wire import Connection
 from tests.metrics.groups import produce
 from tests.metrics.scraping import Scrape
 from tests.support.process import wait_until
 
 TOPIC = "kafka_server_brokertopicmetrics_"
+BASE_OFFSET_AT = 0
 REQUESTS = "kafka_network_requestmetrics_"
 
 
@@ -96,6 +98,34 @@ def test_what_is_refused(broker: KafkaBroker, connection: Connection) -> None:
     assert seen.value(f"{TOPIC}messagesin_total", topic="strict") == 1
     for error in ("MESSAGE_TOO_LARGE", "OUT_OF_ORDER_SEQUENCE_NUMBER"):
         assert seen.value(f"{REQUESTS}errors_total", request="Produce", error=error) == 1
+
+
+def test_records_that_are_wrong(broker: KafkaBroker, connection: Connection) -> None:
+    broker.create_topic("wrong", config={"cleanup.policy": "compact"})
+    before = Scrape(broker.control.url)
+    keyless = build_batch([record(number, key=None) for number in range(3)])
+    good = batch(1)
+    damaged = good[:-1] + bytes([good[-1] ^ 1])
+    for data in (keyless, damaged, changed(batch(2), BASE_OFFSET_AT, "q", 7)):
+        connection.ask(ApiKey.PRODUCE, 9, write("wrong", data))
+    seen = Scrape(broker.control.url)
+    for name, count in (
+        ("nokeycompactedtopicrecords", 3),
+        ("invalidmessagecrcrecords", 1),
+        ("invalidoffsetorsequencerecords", 1),
+    ):
+        key = f"{TOPIC}{name}_total"
+        assert (seen.value(key) or 0) - (before.value(key) or 0) == count, name
+        # As Kafka's, they are those of all topics.
+        assert seen.value(key, topic="wrong") is None
+
+
+def test_a_fetch_that_waited_in_vain(broker: KafkaBroker, connection: Connection) -> None:
+    broker.create_topic("silent")
+    name, of_consumers = "kafka_server_delayedfetchmetrics_expires_total", {"fetcherType": "consumer"}
+    before = Scrape(broker.control.url).value(name, **of_consumers) or 0
+    connection.ask(ApiKey.FETCH, 12, read("silent", max_wait_ms=10))
+    assert Scrape(broker.control.url).value(name, **of_consumers) == before + 1
 
 
 def test_old_clients(broker: KafkaBroker, connection: Connection) -> None:

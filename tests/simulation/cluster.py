@@ -311,6 +311,9 @@ class Fetching:
     def stop(self, partition: Partition) -> None:
         self._broker.stop_fetching(partition)
 
+    def running(self) -> list[tuple[int, int, object]]:
+        return []
+
 
 class Cluster:
     """Time and events, the brokers, their client, and the promises."""

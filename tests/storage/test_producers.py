@@ -195,6 +195,16 @@ def test_readers_stop_before_the_first_open_transaction() -> None:
     assert partition.state.last_stable_offset(22) == 22
 
 
+def test_a_transaction_that_is_open_for_long() -> None:
+    partition = Partition()
+    partition.append(0, producer=1, transactional=True)
+    assert not partition.state.has_open_since(NOW_MS)
+    assert partition.state.has_open_since(NOW_MS + 1)
+    partition.end(ControlRecordType.COMMIT, producer=1)
+    partition.append(0, producer=2)
+    assert not partition.state.has_open_since(NOW_MS + 1)
+
+
 def test_aborts_are_for_the_index() -> None:
     partition = Partition()
     partition.append(0, 5, producer=1, transactional=True)
