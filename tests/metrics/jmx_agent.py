@@ -45,10 +45,54 @@ def _rule(pattern: str, name: str, kind: str | None, labels: dict[str, str]) -> 
     return {"pattern": pattern, "name": name, "labels": labels} | ({"type": kind} if kind else {})
 
 
+def _without_rules() -> list[Rule]:
+    """What neither dialect names, as the exporter does by itself."""
+    coordinators = r"kafka\.server<type=((?:group|transaction)-coordinator-metrics)><>(.+):"
+    return [_rule(coordinators, "kafka_server_$1_$2", "GAUGE", {})]
+
+
+def _quotas(resource: str, name: str, client: str, labels: dict[str, str]) -> list[Rule]:
+    """Of clients with quotas: of a user's client, a client, a user. `name` and `labels` may use $1, the
+    resource; $A stands for the attribute.
+    """
+    rules = []
+    for tags in (("user", "client-id"), ("client-id",), ("user",)):
+        pattern = "".join(f", {tag}=([^,]+)" for tag in tags)
+        named = {client if tag == "client-id" else tag: f"${at}" for at, tag in enumerate(tags, 2)}
+        attribute = f"${2 + len(tags)}"
+        rule = rf"kafka\.server<type=({resource}){pattern}><>([a-z-]+):"
+        rules.append(_rule(rule, name.replace("$A", attribute), "GAUGE", {**labels, **named}))
+    return rules
+
+
+def _followers(per_second: str, total: str, kind: str | None) -> list[Rule]:
+    """Of fetchers, and of what they follow."""
+    lag = r"kafka\.server<type=([^,]+), name=([^,]+), clientId=([^,]+), topic=(.+), partition=(.+)><>Value"
+    of_partition = {"clientId": "$3", "topic": "$4", "partition": "$5"}
+    stats = rf"kafka\.server<type=(FetcherStats), name=([^,]+?){per_second}, clientId=([^,]+), "
+    address = {"clientId": "$3", "broker": "$4:$5"}
+    return [
+        _rule(lag, "kafka_server_$1_$2", "GAUGE", of_partition),
+        _rule(
+            stats + "brokerHost=(.+), brokerPort=(.+)><>Count", f"kafka_server_$1_$2{total}", kind, address
+        ),
+    ]
+
+
+INVENTORY: list[Rule] = [
+    _rule(r"(kafka[\w.]*)<(.*)><(.*)>([^:]+):", "inventory", None, {"bean": "$1:$2", "attribute": "$4"})
+]
+"""All that there is, as it is."""
+
+
 def jmx_exporter() -> list[Rule]:
-    """As the exporter's example and Strimzi's rules."""
+    """As the exporter's example and Strimzi's rules. The example's rule for quotas takes `Produce, user=U` for
+    the resource, and that for fetchers `clientId=C, brokerHost` for a label; these are what they mean.
+    """
     mean = r"kafka\.(\w+)<type=([^,]+), name=(\w+)Percent><>MeanRate"
-    rules = [_rule(mean, "kafka_$1_$2_$3_percent", "GAUGE", {})]
+    rules = [_rule(mean, "kafka_$1_$2_$3_percent", "GAUGE", {}), *_without_rules()]
+    rules += _quotas("[^,]+", "kafka_server_quota_$A", "clientId", {"resource": "$1"})
+    rules += _followers("PerSec", "_total", "COUNTER")
     gauge = r"kafka\.coordinator\.(\w+)<type=([^,]+), name=([^,]+)><>Value"
     rules.append(_rule(gauge, "kafka_coordinator_$1_$2_$3", "GAUGE", {}))
     sockets, labels = (
@@ -88,9 +132,9 @@ def confluent() -> list[Rule]:
     """As jmx-monitoring-stacks."""
     idle = r"kafka\.server<type=KafkaRequestHandlerPool, name=RequestHandlerAvgIdlePercent><>OneMinuteRate"
     name = "kafka_server_kafkarequesthandlerpool_requesthandleravgidlepercent_oneminuterate"
-    rules = [_rule(idle, name, "GAUGE", {})]
-    coordinator = r"kafka\.server<type=transaction-coordinator-metrics><>(.+):"
-    rules.append(_rule(coordinator, "kafka_server_transaction_coordinator_metrics_$1", "GAUGE", {}))
+    rules = [_rule(idle, name, "GAUGE", {}), *_without_rules()]
+    rules += _quotas("Produce|Fetch|Request|ControllerMutation", "kafka_server_$1_$A", "client_id", {})
+    rules += _followers("", "", None)
     gauge = r"kafka\.coordinator\.(\w+)<type=([^,]+), name=([^,]+)><>(?:Count|Value)"
     rules.append(_rule(gauge, "kafka_coordinator_$1_$2_$3", None, {}))
     sockets = r"kafka\.server<type=socket-server-metrics"

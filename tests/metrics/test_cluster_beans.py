@@ -63,7 +63,7 @@ def test_a_follower_that_is_behind(cluster: KafkaCluster) -> None:
     # Nobody fetches for it.
     assert seen.value(f"{FETCHERS}failedpartitionscount", **REPLICA) == 1
     each_alone = {"batch.num.messages": "1"}
-    produce(cluster.bootstrap_servers, "followed", [1_000] * 60, **each_alone)
+    produce(cluster.bootstrap_servers, "followed", [1_000] * 60, partition=0, keys=None, **each_alone)
     set_config(
         cluster, ResourceType.TOPIC, "followed", follower_replication_throttled_replicas=f"0:{follower}"
     )
@@ -157,7 +157,7 @@ def test_a_reassignment_is_told_at_its_leader(cluster: KafkaCluster) -> None:
     topic = NewTopic("moved", 1, replica_assignment=[[1, 2]], config=throttled)
     for future in admin.create_topics([topic]).values():
         future.result(30)
-    produce(address, "moved", [1_000] * 60, **{"batch.num.messages": "1"})
+    produce(address, "moved", [1_000] * 60, partition=0, keys=None, **{"batch.num.messages": "1"})
 
     def moving() -> float | None:
         return Scrape(url).value("kafka_server_replicamanager_reassigningpartitions")
