@@ -56,7 +56,8 @@ class Beans:
     def socket(self, attribute: str, value: float, tags: Tags) -> None:
         """Of the connections of a listener."""
         labels = written({self.dialect.socket_label(tag): value for tag, value in tags.items()})
-        help_text = f"kafka.server:type=socket-server-metrics,attribute={attribute.replace('_', '-')}"
+        known_as = attribute.removesuffix("_software").replace("_", "-")
+        help_text = f"kafka.server:type=socket-server-metrics,attribute={known_as}"
         self._add(self.dialect.socket(attribute), help_text, labels, value)
 
     def attribute(self, type_name: str, attribute: str, value: float, tags: Tags = NO_TAGS) -> None:

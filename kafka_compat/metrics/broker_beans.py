@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import Bean, Tags
+from kafka_compat.network.authentications import FAILED, FAILED_AGAIN, PASSED, PASSED_AGAIN
 from kafka_compat.replication.delayed_fetch import DelayedFetch
 from kafka_compat.replication.delayed_produce import DelayedProduce
 
@@ -102,6 +103,8 @@ def _connections(server: Server, beans: Beans) -> Steps[None]:
         beans.socket("connection_count", count, tags)
         beans.socket("connection_creation_total", server.accepted.get(listener, 0), tags)
         beans.socket("connection_close_total", server.accepted.get(listener, 0) - count, tags)
+        for kind in (PASSED, PASSED_AGAIN, FAILED, FAILED_AGAIN):
+            beans.socket(f"{kind}-total".replace("-", "_"), server.authentications.of(listener, kind), tags)
         beans.counter(Bean("network", "Acceptor", "AcceptorBlockedPercent"), 0, {"listener": listener})
     for (listener, name, version), count in by_software.items():
         software = {"clientSoftwareName": name, "clientSoftwareVersion": version}
@@ -117,6 +120,8 @@ def _connections(server: Server, beans: Beans) -> Steps[None]:
 
 def _network(server: Server, beans: Beans) -> None:
     beans.gauge(Bean("network", "RequestChannel", "RequestQueueSize"), server.turns.waiting)
+    expired = Bean("network", "SocketServer", "ExpiredConnectionsKilledCount")
+    beans.gauge(expired, server.authentications.expired)
     budget = server.request_budget
     beans.gauge(Bean("network", "SocketServer", "MemoryPoolUsed"), budget.used_bytes)
     available = max(budget.limit_bytes - budget.used_bytes, 0)

@@ -128,7 +128,8 @@ class JmxExporter(Dialect):
         return Series(_plain(bean), GAUGE)
 
     def socket(self, attribute: str) -> Series:
-        return Series(f"kafka_server_socket_server_metrics_{attribute}", GAUGE)
+        kind = COUNTER if attribute.endswith("_total") else GAUGE
+        return Series(f"kafka_server_socket_server_metrics_{attribute}", kind)
 
     def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
         # The example's first rule takes `Produce, user=U` for the resource; this is what its second means.

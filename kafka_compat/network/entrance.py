@@ -19,6 +19,7 @@ from time import monotonic
 from typing import Final, NamedTuple
 
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.network.authentications import PASSED, PASSED_AGAIN
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.server import Server
 from kafka_compat.network.tls import TlsSocket
@@ -87,11 +88,14 @@ class ListenerEntrance:
                     "no rule of ssl.principal.mapping.rules applies to its certificate's name"
                 )
             else:
+                self._server.authentications.count(connection.listener_name, PASSED)
                 connection.let_in(principal)
 
     def passed(self, connection: Connection, exchange: Exchange) -> None:
         """A client has proved by SASL who it is."""
         assert exchange.principal is not None
+        again = connection.principal is not ANONYMOUS
+        self._server.authentications.count(connection.listener_name, PASSED_AGAIN if again else PASSED)
         connection.let_in(exchange.principal)
         if exchange.ends:
             connection.dispatch = self.dispatch
@@ -120,6 +124,7 @@ class ListenerEntrance:
                     connection.principal,
                     connection.peer_host,
                 )
+                self._server.authentications.expired += 1
                 return False
         elif stage is Stage.TOKENS:
             if key != ApiKey.SASL_AUTHENTICATE:

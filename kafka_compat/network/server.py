@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_compat.config import Listener
 from kafka_compat.network.accepting import Acceptor, Descriptors
 from kafka_compat.network.admission import Admission, Door
+from kafka_compat.network.authentications import FAILED, FAILED_AGAIN, Authentications
 from kafka_compat.network.budget import AnswerBudget, RequestBudget
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import SCRATCH_BYTES, InvalidFrame
@@ -22,6 +23,7 @@ from kafka_compat.network.limits import Limits
 from kafka_compat.network.refusals import Refusals
 from kafka_compat.network.strangers import Strangers, describe
 from kafka_compat.network.turns import Turns
+from kafka_compat.security.principal import ANONYMOUS
 
 if TYPE_CHECKING:
     from kafka_compat.errors import KafkaError
@@ -74,6 +76,7 @@ class Server:
         self.bound: dict[str, tuple[str, int]] = {}
         self.accepted: dict[str, int] = {}
         """How many connections came by each listener, those included that are gone."""
+        self.authentications = Authentications()
         self._admission: Admission
         self._doors: list[Door] = []
         self._sockets: list[tuple[Listener, socket.socket]] = []
@@ -226,6 +229,8 @@ class Server:
 
     def refused(self, connection: Connection, reason: str) -> None:
         """Say in the log why a client was not let in."""
+        again = connection.principal is not ANONYMOUS
+        self.authentications.count(connection.listener_name, FAILED_AGAIN if again else FAILED)
         host = connection.peer_host
         text = f"Refused a client from {host} on the listener {connection.listener_name}: {reason}"
         self._strangers.tell(host, text, monotonic())

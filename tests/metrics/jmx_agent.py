@@ -86,8 +86,8 @@ INVENTORY: list[Rule] = [
 
 
 def jmx_exporter() -> list[Rule]:
-    """As the exporter's example and Strimzi's rules. The example's rule for quotas takes `Produce, user=U` for
-    the resource, and that for fetchers `clientId=C, brokerHost` for a label; these are what they mean.
+    """As the exporter's example and Strimzi's rules. The example's rule for quotas takes `Produce, user=U`
+    for the resource, and that for fetchers `clientId=C, brokerHost` for a label; these are what they mean.
     """
     mean = r"kafka\.(\w+)<type=([^,]+), name=(\w+)Percent><>MeanRate"
     rules = [_rule(mean, "kafka_$1_$2_$3_percent", "GAUGE", {}), *_without_rules()]
@@ -95,12 +95,16 @@ def jmx_exporter() -> list[Rule]:
     rules += _followers("PerSec", "_total", "COUNTER")
     gauge = r"kafka\.coordinator\.(\w+)<type=([^,]+), name=([^,]+)><>Value"
     rules.append(_rule(gauge, "kafka_coordinator_$1_$2_$3", "GAUGE", {}))
-    sockets, labels = (
-        r"kafka\.server<type=socket-server-metrics",
-        {"listener": "$1", "networkProcessor": "$2"},
-    )
-    connections = sockets + r", listener=(.+), networkProcessor=(.+)><>(connection-count|connection-.+-rate)"
-    rules.append(_rule(connections, "kafka_server_socket_server_metrics_$3", "GAUGE", labels))
+    sockets = r"kafka\.server<type=socket-server-metrics"
+    software = "clientSoftwareName=(.+), clientSoftwareVersion=(.+), listener=(.+), networkProcessor=(.+)"
+    told = ("clientSoftwareName", "clientSoftwareVersion", "listener", "networkProcessor")
+    labels = {label: f"${at}" for at, label in enumerate(told, 1)}
+    name = "kafka_server_socket_server_metrics_connections_software"
+    rules.append(_rule(rf"{sockets}, {software}><>connections", name, "GAUGE", labels))
+    labels = {"listener": "$1", "networkProcessor": "$2"}
+    for attribute, kind in ((".+-total", "COUNTER"), (".+", "GAUGE")):
+        pattern = rf"{sockets}, listener=(.+), networkProcessor=(.+)><>({attribute}):"
+        rules.append(_rule(pattern, "kafka_server_socket_server_metrics_$3", kind, labels))
     for count in (2, 1, 0):
         tags, labels = _tags(count, 4)
         bean = r"kafka\.(\w+)<type=([^,]+), name=([^,]+?)"
@@ -139,7 +143,7 @@ def confluent() -> list[Rule]:
     rules.append(_rule(gauge, "kafka_coordinator_$1_$2_$3", None, {}))
     sockets = r"kafka\.server<type=socket-server-metrics"
     labels = {"listener": "$1", "network_processor": "$2"}
-    attributes = sockets + r", listener=(.+), networkProcessor=(.+)><>(connection-.+):"
+    attributes = sockets + r", listener=(.+), networkProcessor=(.+)><>(.+):"
     rules.append(_rule(attributes, "kafka_server_socketservermetrics_$3", "GAUGE", labels))
     software = sockets + (
         r", clientSoftwareName=(.+), clientSoftwareVersion=(.+), listener=(.+), networkProcessor=(.+)"

@@ -1,5 +1,5 @@
-"""All of Kafka's MBeans: genuine Kafka with quotas, compaction, old clients, and in a cluster of three brokers has
-those that we tell of and those that the page says are left out, and no other. A campaign's.
+"""All of Kafka's MBeans: genuine Kafka with quotas and compaction, alone and as one of three brokers, has
+those that we tell of and those of which the page says that they are left out. A campaign's.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def compare_names(dialect: str, theirs: str, ours: str) -> None:
         if their_types[name] != our_types[name]
     ]
     wrong += [
-        f"{name}: labels {sorted(map(sorted, their_labels[name]))}, not {sorted(map(sorted, our_labels[name]))}"
+        f"{name}: {sorted(map(sorted, their_labels[name]))}, and not {sorted(map(sorted, our_labels[name]))}"
         for name in their_labels.keys() & our_labels.keys()
         if name.startswith("kafka_") and their_labels[name] != our_labels[name]
     ]
