@@ -33,14 +33,17 @@ class Watches(NamedTuple):
 
 
 def by_kafkas_names(sight: Sight, watches: Watches, dialect: Dialect, *, by_partition: bool) -> Steps[Beans]:
-    """See the module; without what single partitions have. `by_partition=False`: of few APIs."""
+    """See the module; without what single partitions have. `by_partition=False`: of few APIs,
+    and without clients with quotas.
+    """
     beans, watch = Beans(dialect), watches.loop
     yield from request_beans.topics(sight.counted, beans)
     yield from request_beans.requests(sight.counted, beans, all_apis=by_partition)
     for counted in sight.counted:
         yield from broker_beans.broker(counted, beans)
     yield from controller_beans.controller(sight, beans)
-    yield from quota_beans.quotas(sight.counted, beans)
+    if by_partition:
+        yield from quota_beans.quotas(sight.counted, beans)
     cleaner_beans.cleaner(sight.counted, beans)
     yield from fetcher_beans.fetchers(sight.counted, beans)
     fetcher_beans.moves(sight.counted, beans)
