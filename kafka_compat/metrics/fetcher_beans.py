@@ -79,6 +79,14 @@ def fetchers(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
     beans.gauge(_of(manager, "DeadThreadCount"), 0, _REPLICA)
 
 
+def throttled(counted: Sequence[Counted], beans: Beans) -> None:
+    """How fast replicas are copied whose bandwidth is limited (KIP-73)."""
+    for each in counted:
+        quotas, now_ms = each.services.replicas.quotas, each.services.clock.monotonic_ms()
+        beans.attribute("LeaderReplication", "byte-rate", quotas.leader.rate(now_ms))
+        beans.attribute("FollowerReplication", "byte-rate", quotas.follower.rate(now_ms))
+
+
 def moves(counted: Sequence[Counted], beans: Beans) -> None:
     """Logs on their way to another directory, and how far their copies are behind."""
     max_lag = 0

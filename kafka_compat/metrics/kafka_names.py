@@ -46,6 +46,7 @@ def by_kafkas_names(sight: Sight, watches: Watches, dialect: Dialect, *, by_part
         yield from quota_beans.quotas(sight.counted, beans)
     cleaner_beans.cleaner(sight.counted, beans)
     yield from fetcher_beans.fetchers(sight.counted, beans)
+    fetcher_beans.throttled(sight.counted, beans)
     fetcher_beans.moves(sight.counted, beans)
     yield from coordinator_beans.groups(sight, beans)
     coordinator_beans.loading(sight, beans)

@@ -76,6 +76,14 @@ class ReplicationQuota:
         elapsed_ms = max(now_ms - self._samples[0][0], self._window_ms)
         return 1000 * sum(size for _, size in self._samples) > self.bytes_per_s * elapsed_ms
 
+    def rate(self, now_ms: int) -> float:
+        """Bytes of throttled replicas a second, whether or not there is a bound."""
+        self._forget_old(now_ms)
+        if not self._samples:
+            return 0.0
+        elapsed_ms = max(now_ms - self._samples[0][0], self._window_ms)
+        return 1000 * sum(size for _, size in self._samples) / elapsed_ms
+
     def _forget_old(self, now_ms: int) -> None:
         while self._samples and now_ms - self._samples[0][0] >= self._windows * self._window_ms:
             self._samples.popleft()

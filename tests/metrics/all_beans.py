@@ -42,11 +42,12 @@ def in_help(text: str) -> dict[str, str]:
     """The MBeans of the exporter's families, by the names of these."""
     told = re.findall(r"^# HELP (kafka_\S+) .* (kafka\.\S+:\S+)$", text, re.MULTILINE)
     found = {}
-    for name, bean in told:
+    for family, bean in told:
         domain, _, properties = bean.partition(":")
         values = dict(each.split("=", 1) for each in properties.split(","))
-        rest = f"name={values['name']}" if "name" in values else f"attribute={values['attribute']}"
-        found[name] = f"{domain}:type={values['type']},{rest}"
+        name = values["name"]
+        rest = f"attribute={values['attribute']}" if name == "null" else f"name={name}"
+        found[family] = f"{domain}:type={values['type']},{rest}"
     return found
 
 
@@ -54,7 +55,7 @@ def left_out() -> list[str]:
     """The patterns in the table of the page."""
     section = _PAGE.read_text().partition(f"{_SECTION}\n")[2].partition("\n#")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
-    return [pattern for row in rows for pattern in re.findall("`([^`]+)`", row)]
+    return [pattern for row in rows for pattern in re.findall(r"`(kafka\.[^`]+)`", row)]
 
 
 def is_left_out(bean: str, patterns: list[str]) -> bool:

@@ -48,7 +48,8 @@ def _rule(pattern: str, name: str, kind: str | None, labels: dict[str, str]) -> 
 def _without_rules() -> list[Rule]:
     """What neither dialect names, as the exporter does by itself."""
     coordinators = r"kafka\.server<type=((?:group|transaction)-coordinator-metrics)><>(.+):"
-    return [_rule(coordinators, "kafka_server_$1_$2", "GAUGE", {})]
+    replication = r"kafka\.server<type=((?:Leader|Follower)Replication)><>(.+):"
+    return [_rule(each, "kafka_server_$1_$2", "GAUGE", {}) for each in (coordinators, replication)]
 
 
 def _quotas(resource: str, name: str, client: str, labels: dict[str, str]) -> list[Rule]:

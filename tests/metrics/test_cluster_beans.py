@@ -174,6 +174,8 @@ def test_a_reassignment_is_told_at_its_leader(cluster: KafkaCluster) -> None:
     wait_until(lambda: moving() == 1, 20, "a replica is added")
     set_config(cluster, ResourceType.BROKER, "3", follower_replication_throttled_rate=FAST)
     wait_until(lambda: moving() == 0, 20, "it is added, and another one removed")
+    assert (Scrape(url).value("kafka_server_followerreplication_byte_rate") or 0) > 0
+    assert Scrape(url).value("kafka_server_leaderreplication_byte_rate") == 0
 
 
 async def test_times_by_state() -> None:
