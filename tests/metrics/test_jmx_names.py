@@ -20,6 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.metrics import jmx_agent
 from tests.metrics.prometheus import VARIABLE, program, prometheus
 from tests.metrics.scraping import Samples, get, samples_of
+from tests.quotas.clients import alter, await_notices
 from tests.support import campaign
 from tests.support.ports import free_port
 from tests.support.process import wait_until
@@ -29,8 +30,8 @@ TOPIC, SMALL = "flights", "odd"
 RECORDS = 300
 DIALECTS = ("jmx-exporter", "confluent")
 
-NOT_TOLD = re.compile("^kafka_server_(fetch|produce|request)_(byte_rate|throttle_time|request_time)$")
-"""There are no quotas in what is done here."""
+GENEROUS = {"producer_byte_rate": 1e9, "consumer_byte_rate": 1e9, "request_percentage": 1e4}
+"""Quotas that hold nobody back."""
 OF_ZOOKEEPER = re.compile("zookeeper")
 
 
@@ -66,7 +67,11 @@ def selectors() -> list[Selector]:
 
 @contextmanager
 def work(address: str) -> Iterator[None]:
-    """What a broker is asked: records in and out, in a transaction, too large ones, a group with a member."""
+    """What a broker is asked: records in and out, in a transaction, too large ones, a group with a member; by
+    clients with quotas.
+    """
+    alter(address, ("", None), **GENEROUS)
+    await_notices(address)
     admin = AdminClient({"bootstrap.servers": address})
     for future in admin.create_topics([NewTopic(TOPIC, 3, 1), NewTopic(SMALL, 1, 1)]).values():
         future.result(60)
