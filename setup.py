@@ -52,6 +52,7 @@ COMPILED = (
     "kafka_compat/protocol/headers.py",
     "kafka_compat/protocol/versions.py",
     "kafka_compat/replication/counted_fetch.py",
+    "kafka_compat/replication/counted_fetcher.py",
     "kafka_compat/replication/counted_partition.py",
     "kafka_compat/replication/counts.py",
     "kafka_compat/replication/delayed_fetch.py",
