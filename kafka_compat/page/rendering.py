@@ -1,4 +1,8 @@
-"""Templates to HTML, in steps: a long table is put together between the requests of clients."""
+"""Templates to HTML, in steps: a long table is put together between the requests of clients.
+
+What a macro, or a `call` of one, makes is one piece and so one step. Rows are never within them: tables are
+plain HTML in templates, which extend, or include, others.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ class Templates:
     def __init__(self) -> None:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-        self._environment: Environment = Environment(
+        self.environment: Environment = Environment(
             loader=FileSystemLoader(_FOLDER),
             autoescape=True,
             undefined=StrictUndefined,
@@ -41,17 +45,17 @@ class Templates:
         )
         self.style = (_FOLDER / "style.css").read_bytes()
         version = hashlib.sha256(self.style).hexdigest()[:12]
-        self._environment.filters.update(formats.FILTERS)
-        self._environment.globals.update(
+        self.environment.filters.update(formats.FILTERS)
+        self.environment.globals.update(
             link=link, menu=MENU, tabs_of=tabs_of, root=ROOT, style=f"{STYLE}?v={version}"
         )
-        for name in self._environment.list_templates(extensions=["html"]):
-            self._environment.get_template(name)
+        for name in self.environment.list_templates(extensions=["html"]):
+            self.environment.get_template(name)
 
     def render(self, template: str, context: Mapping[str, Any]) -> Steps[str]:
         """A page."""
         whole: list[str] = []
-        for pieces in batched(self._environment.get_template(template).generate(context), _PIECES_AT_ONCE):
+        for pieces in batched(self.environment.get_template(template).generate(context), _PIECES_AT_ONCE):
             whole += pieces
             yield None
         return "".join(whole)
