@@ -87,3 +87,24 @@ def test_pages_of_a_list(served: tuple[KafkaCompatBroker, str]) -> None:
             break
     assert number == MANY // 100 + 1 and len(seen) == MANY + 1
     assert 'rel="next"' in site.get("topics").text and 'rel="prev"' in site.get("topics", page=number).text
+
+
+def test_a_group_with_very_many_partitions(served: tuple[KafkaCompatBroker, str]) -> None:
+    broker, url = served
+    partitions = 10 * MANY
+    admin = AdminClient({"bootstrap.servers": broker.address})
+    admin.create_topics([NewTopic("wide", partitions, 1)])["wide"].result(120)
+    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "of-wide"})
+    offsets = [TopicPartition("wide", each, 0) for each in range(partitions)]
+    consumer.commit(offsets=offsets, asynchronous=False)
+    consumer.close()
+    site = Site(url)
+    for view in ("group", "offsets", "topic"):
+        name = "wide" if view == "topic" else "of-wide"
+        with Bystander(broker.port, broker.pid, interval_ms=2) as bystander:
+            page = site.get(view, name=name).text
+            told = site.data(view, name=name)
+        print(f"{view}: others waited {bystander.worst_ms:.1f} ms at most")
+        if view == "offsets":
+            assert page.count("<tr") == partitions + 1 and len(told["partitions"]) == partitions
+        assert bystander.worst_ms < STALL_MS_MAX, view
