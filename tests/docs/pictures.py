@@ -48,7 +48,7 @@ def _fill(cluster: KafkaCluster, producer: Producer, chance: random.Random) -> l
             time_ms = begun_ms + number * 240_000 // count
             producer.produce(topic, value, key, timestamp=time_ms, headers=headers)
     assert producer.flush(60) == 0
-    members = {}
+    members: dict[str, Consumer] = {}
     for (group, topic), share in _READ.items():
         member = members.get(group)
         if member is None:
@@ -87,7 +87,12 @@ def main() -> None:
     chance = random.Random(7)
     with KafkaCluster(3, PAGE) as cluster, chromium() as browser:
         producer = Producer(
-            {"bootstrap.servers": cluster.bootstrap_servers, "client.id": "shop", "linger.ms": 20, "log_level": 0}
+            {
+                "bootstrap.servers": cluster.bootstrap_servers,
+                "client.id": "shop",
+                "linger.ms": 20,
+                "log_level": 0,
+            }
         )
         members = _fill(cluster, producer, chance)
         url = cluster.control.url
