@@ -39,8 +39,12 @@ class Codes:
                         self.add(code)
             self.good += good
         elif kind is FetchResponse:
-            self.add(response.error_code)
             good = 0
+            code = response.error_code
+            if code == 0:
+                good = 1
+            else:
+                self.add(code)
             for topic in response.responses:
                 for fetched in topic.partitions:
                     code = fetched.error_code

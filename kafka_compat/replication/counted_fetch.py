@@ -55,12 +55,14 @@ class CountedFetch(DelayedFetch):
             fetches[ctx.api_version] = fetches.get(ctx.api_version, 0) + 1
         # Where a quota leaves an answer empty, or old formats are sent, its size is another one.
         as_found = self._quotas is None and ctx.api_version >= FIRST_VERSION_WITH_FORMAT_2
+        known = counts.known_as
         for target, data, size_bytes in look.found:
-            known_as = target.key[0]
-            counted = counts.topics.get(known_as) if isinstance(known_as, str) else self._by_id(target)
+            counted = known.get(target.key[0])
             if counted is None:
-                # Whoever asks for what is not there makes nothing.
-                continue
+                counted = self._first_of(target)
+                if counted is None:
+                    # Whoever asks for what is not there makes nothing.
+                    continue
             counted.fetches += 1
             if size_bytes and as_found:
                 if size_bytes < ctx.connection.sendfile_bytes_min:
@@ -90,17 +92,11 @@ class CountedFetch(DelayedFetch):
                     elif records is not None:
                         counted.bytes_out += records.size_bytes
 
-    def _by_id(self, target: FetchTarget) -> TopicCounts | None:
+    def _first_of(self, target: FetchTarget) -> TopicCounts | None:
         counts: Counts = self._services.counts
-        known_as = target.key[0]
-        if isinstance(known_as, str) or isinstance(target.topic, str):
-            return None
-        found = counts.known_by_id(known_as)
-        if found is None:
-            name = self._services.metadata.topic_name(target.topic)
-            if name is not None:
-                found = counts.say_id(known_as, name)
-        return found
+        topic = target.topic
+        name = topic if isinstance(topic, str) else self._services.metadata.topic_name(topic)
+        return None if name is None else counts.know(target.key[0], name)
 
     @property
     def _services(self) -> CountedServices:

@@ -130,8 +130,8 @@ class Counts:
         self.expired_fetches = {"consumer": 0, "follower": 0}
         """Fetches that waited for as long as they were to, and got what there was."""
         self._gone = TopicCounts()
-        self._by_id: dict[int, TopicCounts] = {}
-        """The same by the numbers of the topics' ids."""
+        self.known_as: dict[str | int, TopicCounts] = {}
+        """Those that were asked for, by the topics' names and the numbers of their ids."""
 
     def topic(self, name: str) -> TopicCounts:
         """Those of a topic, to be counted in."""
@@ -140,20 +140,16 @@ class Counts:
             found = self.topics[name] = TopicCounts()
         return found
 
-    def known_by_id(self, topic_id: int) -> TopicCounts | None:
-        """None until somebody has said which topic that is."""
-        return self._by_id.get(topic_id)
-
-    def say_id(self, topic_id: int, name: str) -> TopicCounts | None:
-        """A topic has this id; None where nothing is held of it."""
+    def know(self, known_as: str | int, name: str) -> TopicCounts | None:
+        """A topic is asked for by this; None where nothing is held of it."""
         found = self.topics.get(name)
         if found is not None:
-            self._by_id[topic_id] = found
+            self.known_as[known_as] = found
         return found
 
     def forget(self, name: str, _partitions: list[int]) -> None:
         """A topic is gone: what it counted stays in the total."""
-        self._by_id.clear()
+        self.known_as.clear()
         counted = self.topics.pop(name, None)
         if counted is not None:
             self._gone.add(counted)
