@@ -3,8 +3,8 @@ HTTP listener, in pairs beside each other. A campaign's.
 
 The same frames go to both in changing order; of all pairs the median counts, since others use the machine,
 too. What is judged are requests as clients make them that have much to write or to read: batches of 100
-records, the MiB that a consumer asks a partition for by default, and 64 KiB, which is little. Of smaller ones
-it is told, and not more.
+records, and 64 KiB at a time, which is little. Of smaller ones it is told, and not more. Of larger ones
+nothing is known this way: what the kernel takes to send a MiB is twice as much in one run as in another.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ from tests.transactions.programs import create_topic
 pytestmark = pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
 
 STARTS, PAIRS = 6, 4
-RATIO_MAX = 1.02
-LITTLE_RATIO_MAX = 1.02 if COMPILED else 1.08
-"""As Python a fetch costs 2 µs more, whatever it brings: see decision 0016."""
+RATIO_MAX = 1.02 if COMPILED else 1.06
+"""As Python a fetch costs 1.5 µs more, whatever it brings: see decision 0016."""
 IN_FLIGHT = 5
 """As clients have it."""
 TOPIC = "t"
@@ -54,23 +53,16 @@ def fetch(max_bytes: int) -> bytes:
 
 
 BATCH = 100
-WRITE, READ, READ_LITTLE = "produce 100 records a request", "fetch 1 MiB a request", "fetch 64 KiB a request"
-
-
-def fetched(size_bytes: int) -> tuple[bytes, int]:
-    """A fetch of as much, and how many records it brings."""
-    return fetch(size_bytes), BATCH * (size_bytes // len(batch(BATCH)))
-
-
+FETCH_BYTES = 64 * 1024
+WRITE, READ = "produce 100 records a request", "fetch 64 KiB a request"
 WORK: Mapping[str, tuple[bytes, int, int]] = {
     WRITE: (produce(BATCH), BATCH, 4_000),
-    READ: (*fetched(1 << 20), 2_000),
-    READ_LITTLE: (*fetched(1 << 16), 8_000),
+    READ: (fetch(FETCH_BYTES), BATCH * (FETCH_BYTES // len(batch(BATCH))), 8_000),
     "produce 1 record a request": (produce(1), 1, 15_000),
     "fetch 100 records a request": (fetch(1), BATCH, 8_000),
 }
 """A frame, its records, and how often it is sent."""
-JUDGED = {WRITE: LITTLE_RATIO_MAX, READ: RATIO_MAX, READ_LITTLE: LITTLE_RATIO_MAX}
+JUDGED = (WRITE, READ)
 
 
 @contextmanager
@@ -133,5 +125,5 @@ def test_it_costs_next_to_nothing(tmp_path: Path) -> None:
     for what, seen in ratios.items():
         shown = ", ".join(f"{ratio:.3f}" for ratio in sorted(seen))
         print(f"{what}: {statistics.median(seen):.3f} of {shown}; load {os.getloadavg()[0]:.1f}")
-    for what, most in JUDGED.items():
-        assert statistics.median(ratios[what]) <= most, what
+    for what in JUDGED:
+        assert statistics.median(ratios[what]) <= RATIO_MAX, what
