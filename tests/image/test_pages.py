@@ -55,11 +55,13 @@ def container(service: str) -> str:
 
 @pytest.mark.parametrize("page", ["image.md", "testing.md"])
 def test_commands(page: str) -> None:
-    (script,) = blocks(page, "bash")
+    scripts = blocks(page, "bash")
+    assert scripts
     try:
-        run("bash", "-euxc", script)
+        for script in scripts:
+            run("bash", "-euxo", "pipefail", "-c", script)
     finally:
-        subprocess.run(["docker", "rm", "--force", "--volumes", "kafka"], capture_output=True)
+        subprocess.run(["docker", "rm", "--force", "--volumes", "kafka", "seen"], capture_output=True)
 
 
 def test_compose_file(tmp_path: Path, compose: list[str]) -> None:
