@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
 from kafka_compat.http.guard import Guard, is_loopback
+from kafka_compat.http.json_body import json_text
 from kafka_compat.http.openapi import document, page
 from kafka_compat.http.routes import Answer, BadCall, Call, File, NotNow, Page, Redirect, Route, Stream
 from kafka_compat.http.sessions import Sessions
@@ -168,7 +169,7 @@ class HttpListener:
                 return web.json_response(answer.body, status=503, headers=headers)
             if answer is None:
                 return web.Response(status=204)
-            return web.json_response(answer, headers=headers)
+            return web.json_response(text=await json_text(answer), headers=headers)
 
         return handle
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafka_compat.client.groups import Committed, commit_topics
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, known_code
 from kafka_compat.http.routes import BadCall
+from kafka_compat.long_work import gathered
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.authorizer import Operation, ResourceType
 
@@ -56,13 +57,14 @@ async def positions_of(visit: Visit, group_id: str) -> Positions:
         broker_id=coordinator,
     )
     _check(fetched.error_code, f"the offsets of group {group_id}")
-    committed = {
-        (topic.name, each.partition_index): each.committed_offset
+    found = (
+        ((topic.name, each.partition_index), each.committed_offset)
         for topic in fetched.topics
         if visit.rights.may_see_topic(topic.name)
         for each in topic.partitions
         if each.committed_offset >= 0
-    }
+    )
+    committed = dict(await visit.finish(gathered(found)))
     if group.group_state == "Dead" and not committed:
         raise BadCall(f"there is no group {group_id}", _NOT_FOUND)
     return Positions(group.group_state, len(group.members), committed)

@@ -6,7 +6,7 @@ is no record of a time or later, it is the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 TopicPartition = tuple[str, int]
@@ -54,14 +54,12 @@ def plan(
     committed: Mapping[TopicPartition, int],
     extents: Mapping[TopicPartition, Extent | str],
     at_time: Mapping[TopicPartition, int | None],
-) -> list[Step]:
+) -> Iterator[Step]:
     """`number` is the offset, or by how many it is moved. `extents` have the reason where somebody does not
     tell; `at_time` is the first offset of the time that is meant, None where there is none.
     """
-    return [
-        _step(place, scenario, number, committed.get(place), extents[place], at_time.get(place))
-        for place in sorted(partitions)
-    ]
+    for place in sorted(partitions):
+        yield _step(place, scenario, number, committed.get(place), extents[place], at_time.get(place))
 
 
 def _step(

@@ -29,7 +29,7 @@ def source_of(visit: Visit, topic: TopicMetadata, *, committed: bool) -> Source:
 
     return Source(
         topic.name,
-        {partition: leader_of(partition) for partition in known},
+        leader_of,
         lambda partition: sight.led(topic.name, known[partition]),
         sight.remote_partitions(),
         sight.long_work,

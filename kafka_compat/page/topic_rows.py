@@ -25,25 +25,27 @@ def topic_rows(visit: Visit, far: Far) -> Steps[list[Row]]:
     for topic in list(visit.sight.metadata.topics.values()):
         looked_at += 1 + len(topic.partitions)
         if visit.rights.may_see_topic(topic.name):
-            found.append(topic_row(visit, far, topic))
+            found.append((yield from topic_row(visit, far, topic)))
         if looked_at >= _AT_ONCE:
             looked_at = 0
             yield None
     return found
 
 
-def topic_row(visit: Visit, far: Far, topic: TopicMetadata) -> Row:
+def topic_row(visit: Visit, far: Far, topic: TopicMetadata) -> Steps[Row]:
     """Of one topic: `records` are offsets between both ends, `size_bytes` is of one copy."""
     sight = visit.sight
     records: int | None = 0
     size_bytes: int | None = 0
     leaderless = under_replicated = 0
-    for known in topic.partitions:
+    for number, known in enumerate(topic.partitions, 1):
         leaderless += sight.metadata.reachable_leader(known) is None
         under_replicated += len(known.isr) < len(known.replicas)
         oldest, newest, log_bytes = extent(sight, far, topic.name, known)
         records = None if records is None or oldest is None or newest is None else records + newest - oldest
         size_bytes = None if size_bytes is None or log_bytes is None else size_bytes + log_bytes
+        if number % _AT_ONCE == 0:
+            yield None
     return {
         "name": topic.name,
         "is_internal": topic.is_internal,

@@ -9,12 +9,13 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from kafka_compat.long_work import batched
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.remote_partitions import RemotePartitions
-    from kafka_compat.long_work import LongWork
+    from kafka_compat.long_work import LongWork, Steps
     from kafka_compat.protocol.buffers import Buffer
     from kafka_compat.replication.partition import Partition
 
@@ -36,6 +37,9 @@ class Content(NamedTuple):
     aborted: Iterable[tuple[int, int]] | None
 
 
+_Bounds = tuple[int, int] | Unreadable
+
+
 class Leader(NamedTuple):
     """Who leads a partition, and since which epoch."""
 
@@ -49,57 +53,70 @@ class Source:
     def __init__(
         self,
         topic: str,
-        leaders: Mapping[int, Leader | None],
+        leader_of: Callable[[int], Leader | None],
         led: Callable[[int], Partition | None],
         remote: RemotePartitions | None,
         long_work: LongWork,
         *,
         committed: bool,
     ) -> None:
-        """`leaders` are those of all partitions (None: nobody), `led` gives those of this process. With
+        """`leader_of` says who leads a partition (None: nobody), `led` gives those of this process. With
         `committed` records of transactions that are open, or were aborted, are not there.
         """
         self._topic = topic
-        self._leaders = leaders
+        self._leader_of = leader_of
         self._led = led
         self._remote = remote
         self._long_work = long_work
         self._committed = committed
 
-    async def bounds(self, partitions: Iterable[int]) -> dict[int, tuple[int, int] | Unreadable]:
+    async def bounds(self, partitions: Iterable[int]) -> dict[int, _Bounds]:
         """The first offset of each, and the one up to which consumers may read."""
-        found: dict[int, tuple[int, int] | Unreadable] = {}
-        elsewhere: dict[int, dict[tuple[str, int], int]] = defaultdict(dict)
-        for partition in partitions:
-            led = self._led(partition)
-            if led is not None:
-                if led.epoch_start_offset > led.high_watermark:
+        found, elsewhere = await self._long_work.finish(self._bounds_here(partitions))
+
+        async def ask(broker_id: int, epochs: Mapping[int, int]) -> None:
+            for some in batched(epochs.items()):
+                found.update(await self._far_bounds(broker_id, dict(some)))
+
+        await asyncio.gather(*(ask(*each) for each in elsewhere.items()))
+        return found
+
+    def _bounds_here(
+        self, partitions: Iterable[int]
+    ) -> Steps[tuple[dict[int, _Bounds], dict[int, dict[int, int]]]]:
+        """Those that are known here; and of the others by leader, their partitions and epochs."""
+        found: dict[int, _Bounds] = {}
+        elsewhere: dict[int, dict[int, int]] = defaultdict(dict)
+        for some in batched(partitions):
+            for partition in some:
+                led = self._led(partition)
+                if led is None:
+                    try:
+                        leader = self._leader(partition)
+                    except Unreadable as error:
+                        found[partition] = error
+                    else:
+                        elsewhere[leader.broker_id][partition] = leader.epoch
+                elif led.epoch_start_offset > led.high_watermark:
                     found[partition] = Unreadable("its leader does not know yet how far it is committed")
                 else:
                     found[partition] = led.log.log_start_offset, self._end(led)
-                continue
-            try:
-                leader = self._leader(partition)
-            except Unreadable as error:
-                found[partition] = error
-                continue
-            elsewhere[leader.broker_id][self._topic, partition] = leader.epoch
+            yield None
+        return found, elsewhere
 
-        async def ask(broker_id: int, epochs: Mapping[tuple[str, int], int]) -> None:
-            assert self._remote is not None
-            try:
-                bounds = await self._far(
-                    broker_id, self._remote.bounds(broker_id, epochs, committed=self._committed)
-                )
-            except Unreadable as error:
-                found.update((partition, error) for _, partition in epochs)
-                return
-            for place in epochs:
-                known = bounds.get(place)
-                unknown = Unreadable(f"broker {broker_id} does not lead it any more")
-                found[place[1]] = unknown if known is None else (known.oldest, known.newest)
-
-        await asyncio.gather(*(ask(*each) for each in elsewhere.items()))
+    async def _far_bounds(self, broker_id: int, epochs: Mapping[int, int]) -> dict[int, _Bounds]:
+        assert self._remote is not None
+        places = {(self._topic, partition): epoch for partition, epoch in epochs.items()}
+        try:
+            asked = self._remote.bounds(broker_id, places, committed=self._committed)
+            bounds = await self._far(broker_id, asked)
+        except Unreadable as error:
+            return dict.fromkeys(epochs, error)
+        found: dict[int, _Bounds] = {}
+        for place in places:
+            known = bounds.get(place)
+            unknown = Unreadable(f"broker {broker_id} does not lead it any more")
+            found[place[1]] = unknown if known is None else (known.oldest, known.newest)
         return found
 
     async def offset_at(self, partition: int, time_ms: int) -> int | None:
@@ -145,7 +162,7 @@ class Source:
         return led.last_stable_offset if self._committed else led.high_watermark
 
     def _leader(self, partition: int) -> Leader:
-        leader = self._leaders.get(partition)
+        leader = self._leader_of(partition)
         if leader is None or self._remote is None:
             raise Unreadable("nobody leads it now")
         return leader

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.http.routes import BadCall
+from kafka_compat.long_work import batched, gathered
 from kafka_compat.page import fields
 from kafka_compat.page.group_offsets import Positions, commit, positions_of
 from kafka_compat.page.offset_plan import EARLIEST, OFFSET, SCENARIOS, SHIFT, TIME, Extent, Step, plan
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from kafka_compat.page.visit import Visit
 
 TopicPartition = tuple[str, int]
+
+_AT_ONCE: Final = 100
+"""Partitions that are asked for the offset of a time."""
 
 PLAN_BODY: Final = {
     "name": "string: of which group",
@@ -42,11 +46,12 @@ async def see(visit: Visit) -> Data:
     group_id = visit.given("name")
     positions = await positions_of(visit, group_id)
     extents = await _extents(visit, positions.committed)
-    steps = [
+    steps = (
         Step(topic, partition, old, None, *_ends(extents[topic, partition]))
         for (topic, partition), old in sorted(positions.committed.items())
-    ]
-    return {**_told(group_id, positions, steps), "moved": visit.query.get("moved")}
+    )
+    told = await _told(visit, group_id, positions, steps)
+    return {**told, "moved": visit.query.get("moved")}
 
 
 async def propose(visit: Visit) -> Shown:
@@ -75,11 +80,11 @@ async def propose(visit: Visit) -> Shown:
     extents.update({place: found for place, found in at_time.items() if isinstance(found, str)})
     offsets = {place: found for place, found in at_time.items() if not isinstance(found, str)}
     steps = plan(partitions, scenario, number, positions.committed, extents, offsets)
-    data = _told(group_id, positions, steps)
+    data = await _told(visit, group_id, positions, steps)
     data["offsets"] = [
-        {"topic": each.topic, "partition": each.partition, "offset": each.new}
-        for each in steps
-        if each.new is not None
+        {"topic": each["topic"], "partition": each["partition"], "offset": each["new_offset"]}
+        for each in data["partitions"]
+        if each["new_offset"] is not None
     ]
     return Shown(data, "offsets_plan.html", "Change offsets", "/groups")
 
@@ -165,7 +170,8 @@ async def _at_time(
         topic = visit.sight.metadata.topics.get(name)
         if topic is not None:
             source = source_of(visit, topic, committed=False)
-            await asyncio.gather(*(look(source, name, number) for number in numbers))
+            for some in batched(numbers, _AT_ONCE):
+                await asyncio.gather(*(look(source, name, number) for number in some))
     return found
 
 
@@ -173,23 +179,24 @@ def _ends(extent: Extent | str) -> tuple[int | None, int | None, str]:
     return (None, None, extent) if isinstance(extent, str) else (*extent, "")
 
 
-def _told(group_id: str, positions: Positions, steps: Iterable[Step]) -> dict[str, Any]:
+async def _told(visit: Visit, group_id: str, positions: Positions, steps: Iterable[Step]) -> dict[str, Any]:
+    partitions = (
+        {
+            "topic": each.topic,
+            "partition": each.partition,
+            "old_offset": each.old,
+            "new_offset": each.new,
+            "start_offset": each.start,
+            "end_offset": each.end,
+            "old_lag": each.old_lag,
+            "new_lag": each.new_lag,
+            "note": each.note,
+        }
+        for each in steps
+    )
     return {
         "name": group_id,
         "state": positions.state,
         "members": positions.members,
-        "partitions": [
-            {
-                "topic": each.topic,
-                "partition": each.partition,
-                "old_offset": each.old,
-                "new_offset": each.new,
-                "start_offset": each.start,
-                "end_offset": each.end,
-                "old_lag": each.old_lag,
-                "new_lag": each.new_lag,
-                "note": each.note,
-            }
-            for each in steps
-        ],
+        "partitions": await visit.finish(gathered(partitions)),
     }

@@ -49,7 +49,7 @@ async def see(visit: Visit) -> Data:
     rows = await visit.finish(_partitions(visit, far, topic))
     groups = await visit.finish(_groups(visit, topic.name))
     return {
-        **topic_row(visit, far, topic),
+        **await visit.finish(topic_row(visit, far, topic)),
         "topic_id": str(topic.topic_id),
         "list": listed(rows, visit.query, _COLUMNS, "partition", "partition"),
         "groups": groups[:_GROUPS_SHOWN],
