@@ -34,6 +34,8 @@ _KMINION = (
     r"^kminion_exporter_|^kminion_kafka_((requests_)?(sent|received)|(sent|received)_bytes)_total",
     # The version is guessed by the highest versions of requests, which are Kafka 4's here.
     r"^kminion_kafka_cluster_info",
+    # How often it has tried so far to reach the broker that is gone.
+    r'^kminion_log_messages_total \{"level": "warn"\}',
 )
 _PROBES = "kminion_end_to_end_messages_received_total"
 _PROBES_MIN = 10
