@@ -23,7 +23,10 @@ def lock(log_dirs: LogDirs) -> None:
     except (StorageError, OSError) as error:
         raise StartupError(str(error)) from error
     if len(log_dirs.offline) == len(log_dirs.directories):
-        raise StartupError(f"cannot use {', '.join(log_dirs.directories)} for data (log.dirs)")
+        raise StartupError(
+            f"cannot use {', '.join(log_dirs.directories)} for data (log.dirs): the log says why; user "
+            f"{os.geteuid()} has to be able to write there"
+        )
 
 
 def finish_return(log_dirs: LogDirs) -> None:
