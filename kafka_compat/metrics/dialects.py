@@ -172,7 +172,7 @@ class Confluent(Dialect):
 
     def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
         name = f"kafka_server_{resource.lower()}_{_attribute(attribute)}"
-        return Series(name, GAUGE), {tag.replace("-", "_"): value for tag, value in client.items()}
+        return Series(name, GAUGE), {self.label(tag): value for tag, value in client.items()}
 
     def label(self, tag: str) -> str:
         return tag.replace("-", "_").lower()

@@ -68,19 +68,21 @@ class SampledRate:
 
     def told(self, now_ms: int) -> float:
         """The rate per second as `measure` has it, for somebody who only looks: nothing is forgotten."""
-        age_ms = self._windows.samples * self._windows.size_ms
-        begins = [sample[0] for sample in self._samples if now_ms - sample[1] < age_ms]
-        return self.total(now_ms) / (self._window_of(int(min(begins, default=now_ms)), now_ms) / 1000)
+        begin_ms = min((sample[0] for sample in self._recent(now_ms)), default=now_ms)
+        return self.total(now_ms) / (self._window_of(int(begin_ms), now_ms) / 1000)
 
     def total(self, now_ms: int) -> float:
         """All that was recorded over the last samples; nothing is forgotten."""
-        age_ms = self._windows.samples * self._windows.size_ms
-        return sum(sample[2] for sample in self._samples if now_ms - sample[1] < age_ms)
+        return sum(sample[2] for sample in self._recent(now_ms))
 
     def is_idle(self, now_ms: int) -> bool:
         """Whether a new one would say the same from now on."""
+        return not self._recent(now_ms)
+
+    def _recent(self, now_ms: int) -> list[list[float]]:
+        """The samples that count."""
         age_ms = self._windows.samples * self._windows.size_ms
-        return all(now_ms - sample[1] >= age_ms for sample in self._samples)
+        return [sample for sample in self._samples if now_ms - sample[1] < age_ms]
 
     def _forget_old(self, now_ms: int) -> None:
         age_ms = self._windows.samples * self._windows.size_ms

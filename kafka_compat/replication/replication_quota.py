@@ -68,13 +68,7 @@ class ReplicationQuota:
 
     def is_exceeded(self, now_ms: int) -> bool:
         """Whether the rate is above the bound."""
-        if self.bytes_per_s == UNLIMITED:
-            return False
-        self._forget_old(now_ms)
-        if not self._samples:
-            return False
-        elapsed_ms = max(now_ms - self._samples[0][0], self._window_ms)
-        return 1000 * sum(size for _, size in self._samples) > self.bytes_per_s * elapsed_ms
+        return self.bytes_per_s != UNLIMITED and self.rate(now_ms) > self.bytes_per_s
 
     def rate(self, now_ms: int) -> float:
         """Bytes of throttled replicas a second, whether or not there is a bound."""
