@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kafka_compat.coordination.embedded import StoreFailed
-from kafka_compat.coordination.journal import CorruptJournal
-from kafka_compat.coordination.malformed_nodes import MalformedNode
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+from kafka_compat.coordination.store.embedded import StoreFailed
+from kafka_compat.coordination.store.journal import CorruptJournal
+from kafka_compat.coordination.store.metadata_store import (
     ConnectionLost,
     NotAllowed,
     SessionExpired,

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kafka_compat.storage import log as log_module
+from kafka_compat.storage.log import log as log_module
 from tests.support import campaign as campaigns
 from tests.support import servers
 from tests.support.servers import GenuineKafka, KafkaCompatBroker

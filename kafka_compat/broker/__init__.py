@@ -24,10 +24,10 @@ from kafka_compat.storage.filesystem import Filesystem
 if TYPE_CHECKING:
     from kafka_compat.cluster.membership import ClusterMembership
     from kafka_compat.cluster.session import ConnectStore
-    from kafka_compat.coordinators.scheduler import Scheduler
+    from kafka_compat.coordinator_runtime.scheduler import Scheduler
     from kafka_compat.membership.lone import LoneMembership, NewTree
     from kafka_compat.network.stages import Stages
-    from kafka_compat.storage.directory_worker import Worker
+    from kafka_compat.storage.directories.directory_worker import Worker
     from kafka_compat.telemetry.pushed import PushedMetrics
 
 __all__ = ["Broker", "StartupError", "cluster_broker", "lone_broker"]

@@ -22,7 +22,7 @@ from kafka_compat.broker.services import BrokerServices, M_co
 from kafka_compat.broker.stop_log import StopLog
 from kafka_compat.clock import Clock, SystemClock
 from kafka_compat.config import BrokerConfig, ConfigError, Listener, TopicToCreate
-from kafka_compat.coordination.model import BrokerInfo, Endpoint
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint
 from kafka_compat.errors import StartupError
 from kafka_compat.handlers.served import TELEMETRY_SERVED
 from kafka_compat.lazy import Lazy
@@ -40,9 +40,9 @@ from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.leaderships import Leaderships
 from kafka_compat.security.broker_security import NONE
-from kafka_compat.storage.directory_worker import ThreadWorker, Worker
+from kafka_compat.storage.directories.directory_worker import ThreadWorker, Worker
+from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.filesystem import Filesystem
-from kafka_compat.storage.log_dirs import LogDirs
 from kafka_compat.tasks import OnFailure, Tasks
 from kafka_compat.upkeep.maintenance import Maintenance
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import socket
 
     from kafka_compat.broker.entrances import Entrances
-    from kafka_compat.coordinators.scheduler import Scheduler
+    from kafka_compat.coordinator_runtime.scheduler import Scheduler
     from kafka_compat.network.request_counts import RequestCounts
     from kafka_compat.network.stages import Stages
     from kafka_compat.replication.partition import Partition

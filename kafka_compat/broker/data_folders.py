@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
+from kafka_compat.storage.directories.folder_names import RETURNING
+from kafka_compat.storage.directories.log_dirs import LoadReport, LogDirs
+from kafka_compat.storage.directories.meta_properties import stored_meta_properties
 from kafka_compat.storage.errors import StorageError
-from kafka_compat.storage.folder_names import RETURNING
-from kafka_compat.storage.log_dirs import LoadReport, LogDirs
-from kafka_compat.storage.meta_properties import stored_meta_properties
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ def finish_return(log_dirs: LogDirs) -> None:
     """Return to the state to which a kill did not let the folders return. Raises StartupError."""
     first = log_dirs.directories[0]
     if os.path.exists(f"{first}/{RETURNING}"):
-        from kafka_compat.storage import saved_states
+        from kafka_compat.storage.directories import saved_states
 
         try:
             saved_states.finish_return(log_dirs.directories)

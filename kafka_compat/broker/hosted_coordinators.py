@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from kafka_compat.lazy import Lazy
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kafka_compat.replication.replica_manager import ReplicaManager
-from kafka_compat.storage.kinds import CompressionType
+from kafka_compat.storage.records.kinds import CompressionType
 
 if TYPE_CHECKING:
-    from kafka_compat.coordinators.scheduler import Scheduler
+    from kafka_compat.coordinator_runtime.scheduler import Scheduler
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.membership.foundation import Foundation
     from kafka_compat.membership.membership import Membership
@@ -80,12 +80,12 @@ class HostedCoordinators:
     def _scheduler(self) -> Scheduler:
         if self._given_scheduler is not None:
             return self._given_scheduler
-        from kafka_compat.coordinators.scheduler import LoopScheduler
+        from kafka_compat.coordinator_runtime.scheduler import LoopScheduler
 
         return LoopScheduler(self._loop)
 
     def _make_groups(self) -> GroupCoordinator:
-        from kafka_compat.coordinators.partition_log import PartitionCoordinatorLog
+        from kafka_compat.coordinator_runtime.partition_log import PartitionCoordinatorLog
         from kafka_compat.groups.coordinator import GroupCoordinator
         from kafka_compat.groups.settings import group_settings
 
@@ -102,7 +102,7 @@ class HostedCoordinators:
         return groups
 
     def _make_transactions(self) -> TransactionCoordinator:
-        from kafka_compat.coordinators.partition_log import PartitionCoordinatorLog
+        from kafka_compat.coordinator_runtime.partition_log import PartitionCoordinatorLog
         from kafka_compat.transactions.coordinator import TransactionCoordinator
         from kafka_compat.transactions.settings import transaction_settings
 

@@ -13,8 +13,8 @@ import socket
 from typing import TYPE_CHECKING
 
 from kafka_compat.broker import counting
-from kafka_compat.coordination.entity_settings import entity_paths, stored_settings
-from kafka_compat.coordination.malformed_nodes import MalformedNode
+from kafka_compat.coordination.nodes.entity_settings import entity_paths, stored_settings
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.lazy import Lazy
 from kafka_compat.tasks import asked_for_all
 
@@ -61,7 +61,7 @@ class QuotasInForce:
         self._switch()
 
     async def _read(self, path: str) -> None:
-        from kafka_compat.coordination.entity_names import entity_name
+        from kafka_compat.coordination.nodes.entity_names import entity_name
 
         try:
             stored = await stored_settings(self._store, f"/config/{path}")

@@ -80,7 +80,7 @@ def _fork_topic(args: argparse.Namespace) -> int:
 
 
 def _fork_folder(args: argparse.Namespace) -> int:
-    from kafka_compat.storage.data_fork import fork_data
+    from kafka_compat.storage.directories.data_fork import fork_data
     from kafka_compat.storage.errors import StorageError
 
     began_s = time.perf_counter()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kafka_compat.broker import Broker
     from kafka_compat.cluster.session import ConnectStore
     from kafka_compat.control.side import ControlSide
-    from kafka_compat.coordination.embedded import EmbeddedSession
+    from kafka_compat.coordination.store.embedded import EmbeddedSession
     from kafka_compat.decoding.registry import Registry
     from kafka_compat.http.listener import HttpListener
     from kafka_compat.metrics.scraper import Scraper
@@ -77,7 +77,7 @@ def page_principal(config: BrokerConfig) -> Principal | None:
     """Who the page is to the authorizer; None without a page. StartupError."""
     if not config.bool(_PAGE):
         return None
-    from kafka_compat.security.acls.model import parse_principal
+    from kafka_compat.security.acls.bindings import parse_principal
 
     text = config.str(_PRINCIPAL) or ""
     try:

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from kafka_compat.cli.http_side import LISTENER
 from kafka_compat.config import BrokerConfig, ConfigError, Listener
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.journal import JOURNAL_NAME, CorruptJournal
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal
 from kafka_compat.errors import StartupError
-from kafka_compat.storage.directory_claim import DirectoryClaim
+from kafka_compat.storage.directories.directory_claim import DirectoryClaim
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.filesystem import RealFilesystem
 

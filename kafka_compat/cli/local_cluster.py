@@ -14,7 +14,7 @@ from kafka_compat.cli.http_side import HttpSide, handed_in_by, http_side
 from kafka_compat.cli.local_brokers import Tree, broker_configs
 from kafka_compat.cli.log_output import refuse
 from kafka_compat.config import BrokerConfig
-from kafka_compat.coordination.embedded import EmbeddedSession
+from kafka_compat.coordination.store.embedded import EmbeddedSession
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from kafka_compat.config import TopicToCreate
-from kafka_compat.coordination.store_wire import Message
+from kafka_compat.coordination.store.store_wire import Message
 
 READY = "ready"
 """["ready", [[listener, host, port], …], URL]: the broker serves, and where it listens; "" for the URL where

@@ -17,8 +17,8 @@ from kafka_compat.cli import event_loop, foreground, log_output
 from kafka_compat.cli.http_side import HttpSide, handed_in_by, http_side
 from kafka_compat.cli.orders import EXIT_REFUSED, READY, REFUSED, SERVE, STOP, Orders
 from kafka_compat.config import BrokerConfig
-from kafka_compat.coordination.local_link import Link
-from kafka_compat.coordination.remote_store import StoreClient
+from kafka_compat.coordination.store.local_link import Link
+from kafka_compat.coordination.store.remote_store import StoreClient
 from kafka_compat.errors import StartupError
 
 with foreground.uncollected():

@@ -25,7 +25,7 @@ from kafka_compat.cli.log_output import refuse, tell
 from kafka_compat.cli.restarts import RestartWaits
 from kafka_compat.cli.supervised import End, SupervisedBroker
 from kafka_compat.config import BrokerConfig
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.errors import StartupError
 
 log = logging.getLogger("kafka_compat")

@@ -14,10 +14,10 @@ from kafka_compat.cli.http_side import LISTENER
 from kafka_compat.cli.local_brokers import listeners_text
 from kafka_compat.cli.orders import READY, REFUSED, STOP, Orders
 from kafka_compat.config import BrokerConfig, TopicToCreate
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.local_link import Link
-from kafka_compat.coordination.store_server import StoreServer
-from kafka_compat.coordination.store_wire import BadFrame
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.local_link import Link
+from kafka_compat.coordination.store.store_server import StoreServer
+from kafka_compat.coordination.store.store_wire import BadFrame
 
 log = logging.getLogger(__name__)
 

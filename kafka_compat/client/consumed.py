@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_compat.storage.batch import LOG_OVERHEAD, BatchHeader, read_header
-from kafka_compat.storage.kinds import ControlRecordType, TimestampType
-from kafka_compat.storage.legacy import records_of
-from kafka_compat.storage.records import Header, Record, control_record_type, iter_records
+from kafka_compat.storage.records.batch import LOG_OVERHEAD, BatchHeader, read_header
+from kafka_compat.storage.records.kinds import ControlRecordType, TimestampType
+from kafka_compat.storage.records.legacy import records_of
+from kafka_compat.storage.records.records import Header, Record, control_record_type, iter_records
 
 if TYPE_CHECKING:
     from kafka_compat.protocol.buffers import Buffer

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_compat.client.assignors import ASSIGNORS
+from kafka_compat.client.group_membership import Membership, Refused, Standing
 from kafka_compat.client.groups import CONSUMERS, Committed, assigned, commit_topics, committed_offsets
-from kafka_compat.client.membership import Membership, Refused, Standing
 from kafka_compat.client.partitions import TopicPartition, by_topic
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kafka_compat.client.partitions import TopicPartition
-from kafka_compat.storage.records import Header, Record, encode_varint
+from kafka_compat.storage.records.records import Header, Record, encode_varint
 
 RECORD_OVERHEAD_BYTES: Final = 21
 """What Kafka's producer reckons for length, attributes, timestamp and offset of a record."""

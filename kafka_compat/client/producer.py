@@ -14,9 +14,9 @@ from kafka_compat.client.partitions import PASSING, TopicPartition
 from kafka_compat.client.pending_batches import BATCH_OVERHEAD_BYTES, Pending, PendingBatches, size_of
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.batch import add_sequence
-from kafka_compat.storage.kinds import CompressionType
-from kafka_compat.storage.records import Header, Record, build_batch
+from kafka_compat.storage.records.batch import add_sequence
+from kafka_compat.storage.records.kinds import CompressionType
+from kafka_compat.storage.records.records import Header, Record, build_batch
 
 if TYPE_CHECKING:
     from kafka_compat.client.cluster import Cluster

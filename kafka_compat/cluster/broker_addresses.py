@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.malformed_nodes import MalformedNode
-from kafka_compat.coordination.metadata_store import MetadataStore, MetadataStoreError
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError
 from kafka_compat.metadata.cache import MetadataCache
 
 Address = tuple[str, int]

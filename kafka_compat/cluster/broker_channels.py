@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kafka_compat.cluster.broker_client import BrokerClient
-from kafka_compat.coordination.model import BrokerInfo
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
 from kafka_compat.long_work import LongWork
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest

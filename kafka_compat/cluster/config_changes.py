@@ -10,10 +10,15 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.malformed_nodes import MalformedNode, MalformedNodes
-from kafka_compat.coordination.metadata_store import Event, MetadataStore, MetadataStoreError, SessionExpired
-from kafka_compat.coordination.notices import Notices
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
+from kafka_compat.coordination.nodes.notices import Notices
+from kafka_compat.coordination.store.metadata_store import (
+    Event,
+    MetadataStore,
+    MetadataStoreError,
+    SessionExpired,
+)
 from kafka_compat.tasks import Background, OnFailure, Tasks
 
 log = logging.getLogger(__name__)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import NamedTuple
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.malformed_nodes import MalformedNode, MalformedNodes
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
+from kafka_compat.coordination.store.metadata_store import (
     Create,
     MetadataStore,
     NodeExists,

@@ -15,18 +15,20 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.controller_effects import StateWrite, WriteStates
-from kafka_compat.coordination.controller_events import StatesWritten
-from kafka_compat.coordination.controller_model import CREATE, TopicPartition
-from kafka_compat.coordination.malformed_nodes import (
+from kafka_compat.coordination.controller.effects import StateWrite, WriteStates
+from kafka_compat.coordination.controller.events import StatesWritten
+from kafka_compat.coordination.controller.outcomes import CREATE, TopicPartition
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, PartitionState, TopicState
+from kafka_compat.coordination.nodes.malformed_nodes import (
     MALFORMED_FEATURES,
     MALFORMED_SETTINGS,
     NO_VERSION,
     MalformedNode,
     MalformedNodes,
 )
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.nodes.node_json import INT32_MAX, is_number
+from kafka_compat.coordination.store.metadata_store import (
     BadVersion,
     Check,
     ConnectionLost,
@@ -41,8 +43,6 @@ from kafka_compat.coordination.metadata_store import (
     TransactionFailed,
     Watch,
 )
-from kafka_compat.coordination.model import BrokerInfo, PartitionState, TopicState
-from kafka_compat.coordination.node_json import INT32_MAX, is_number
 from kafka_compat.errors import KafkaError
 from kafka_compat.metadata.topic_names import check_topic_name
 from kafka_compat.tasks import asked_for_all

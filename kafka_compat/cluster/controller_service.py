@@ -25,9 +25,9 @@ from kafka_compat.cluster.controller_election import (
 )
 from kafka_compat.cluster.controller_settings import ControllerTermSettings
 from kafka_compat.cluster.controller_times import ControllerTimes
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.malformed_nodes import NO_VERSION, MalformedNode, MalformedNodes
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.malformed_nodes import NO_VERSION, MalformedNode, MalformedNodes
+from kafka_compat.coordination.store.metadata_store import (
     ConnectionLost,
     Event,
     MetadataStore,
@@ -39,8 +39,7 @@ from kafka_compat.tasks import Background, OnFailure, Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.controller_term import ControllerTerm
-    from kafka_compat.coordination import controller_events as events
-    from kafka_compat.coordination import controller_replies as replies
+    from kafka_compat.coordination.controller import events, replies
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka_compat.coordination.controller_model import ControllerSettings
+from kafka_compat.coordination.controller.outcomes import ControllerSettings
 from kafka_compat.security.broker_security import NONE, BrokerSecurity
 
 

@@ -1,5 +1,5 @@
 """One term of this broker as controller: changes of nodes and requests go into the machine
-(coordination/controller.py), what comes out is written and sent.
+(coordination/controller/machine.py), what comes out is written and sent.
 
 Rules
 1. One thing at a time: a job reads what an event needs, the machine handles it, its effects are carried out,
@@ -30,16 +30,14 @@ from kafka_compat.cluster.controller_election import ControllerEpoch
 from kafka_compat.cluster.controller_nodes import RETRY_S, ControllerNodes
 from kafka_compat.cluster.controller_settings import ControllerTermSettings
 from kafka_compat.cluster.controller_times import Backlog, ControllerTimes, TimedQueue
-from kafka_compat.coordination import controller_effects as effects
-from kafka_compat.coordination import controller_events as events
-from kafka_compat.coordination import controller_model as model
-from kafka_compat.coordination import controller_replies as replies
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.controller import Controller
-from kafka_compat.coordination.malformed_nodes import MalformedNode, MalformedNodes
-from kafka_compat.coordination.metadata_store import ConnectionLost, MetadataStore, Watch
-from kafka_compat.coordination.metadata_store import Event as StoreEvent
-from kafka_compat.coordination.model import BrokerInfo, TopicState
+from kafka_compat.coordination.controller import effects, events, replies
+from kafka_compat.coordination.controller import outcomes as model
+from kafka_compat.coordination.controller.machine import Controller
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, TopicState
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
+from kafka_compat.coordination.store.metadata_store import ConnectionLost, MetadataStore, Watch
+from kafka_compat.coordination.store.metadata_store import Event as StoreEvent
 from kafka_compat.long_work import LongWork
 from kafka_compat.metadata import topic_log
 from kafka_compat.metadata.topic_nodes import new_topic_id

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from kafka_compat.coordination.controller import DeletionCounts
+    from kafka_compat.coordination.controller.machine import DeletionCounts
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ _STATE_OF: Final = {
     "LogDirsFailed": "LogDirChange",
     "ReassignmentsListed": "ListPartitionReassignment",
 }
-"""By the class of an event of coordination/controller_events.py."""
+"""By the class of an event of coordination/controller/events.py."""
 
 
 class Durations:

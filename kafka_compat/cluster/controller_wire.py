@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 from uuid import UUID
 
-from kafka_compat.coordination.controller_effects import (
+from kafka_compat.coordination.controller.effects import (
     LeaderAndIsrPartition,
     SendLeaderAndIsr,
     SendStopReplica,
@@ -17,10 +17,10 @@ from kafka_compat.coordination.controller_effects import (
     StopReplicaPartition,
     UpdateMetadataPartition,
 )
-from kafka_compat.coordination.controller_events import IsrChange, LeaderAndIsrAnswered, StopReplicaAnswered
-from kafka_compat.coordination.controller_model import TopicPartition
-from kafka_compat.coordination.controller_replies import AlterPartitionReply
-from kafka_compat.coordination.model import BrokerInfo, PartitionState
+from kafka_compat.coordination.controller.events import IsrChange, LeaderAndIsrAnswered, StopReplicaAnswered
+from kafka_compat.coordination.controller.outcomes import TopicPartition
+from kafka_compat.coordination.controller.replies import AlterPartitionReply
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, PartitionState
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.alter_partition import (
     AlterPartitionRequest,

@@ -12,13 +12,13 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.malformed_nodes import (
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.malformed_nodes import (
     MALFORMED_FEATURES,
     MalformedNode,
     MalformedNodes,
 )
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.store.metadata_store import (
     Event,
     MetadataStore,
     MetadataStoreError,

@@ -34,10 +34,11 @@ from kafka_compat.cluster.session import ConnectStore, CurrentSession
 from kafka_compat.cluster.topic_settings import ClusterTopicSettings
 from kafka_compat.cluster.topics import ClusterTopics
 from kafka_compat.config import BrokerConfig, ConfigError, TopicToCreate
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.controller_model import ControllerSettings
-from kafka_compat.coordination.malformed_nodes import MalformedNode, MalformedNodes
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.controller.outcomes import ControllerSettings
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
+from kafka_compat.coordination.store.metadata_store import (
     LoginFailed,
     MetadataStore,
     MetadataStoreError,
@@ -45,7 +46,6 @@ from kafka_compat.coordination.metadata_store import (
     NoNode,
     NotAllowed,
 )
-from kafka_compat.coordination.model import BrokerInfo
 from kafka_compat.errors import StartupError
 from kafka_compat.lazy import Lazy
 from kafka_compat.membership.foundation import Foundation, Made, Opened, create_wanted
@@ -54,7 +54,7 @@ from kafka_compat.replication.follower import FollowerSettings
 from kafka_compat.replication.replica_fetcher import ReplicaFetcher, ReplicaFetchers
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.replication.replication_quota import FOLLOWER_RATE, LEADER_RATE, ReplicationQuotas
-from kafka_compat.storage.log_dirs import LoadReport
+from kafka_compat.storage.directories.log_dirs import LoadReport
 from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:

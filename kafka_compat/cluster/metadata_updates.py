@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafka_compat.coordination.controller_model import LEADER_DURING_DELETE
+from kafka_compat.coordination.controller.outcomes import LEADER_DURING_DELETE
 from kafka_compat.metadata.cache import BrokerMetadata, MetadataCache, PartitionMetadata, TopicMetadata
 from kafka_compat.protocol.messages.update_metadata import (
     UpdateMetadataPartitionState,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from kafka_compat.cluster.controller_link import RETRY_S, ControllerLink
-from kafka_compat.coordination.metadata_store import MetadataStore
+from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.errors import ErrorCode
 from kafka_compat.metadata.producer_ids import ProducerIds
 from kafka_compat.protocol.api_keys import ApiKey

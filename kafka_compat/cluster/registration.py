@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
+from kafka_compat.coordination.store.metadata_store import (
     ConnectionLost,
     Create,
     Event,
@@ -15,7 +16,6 @@ from kafka_compat.coordination.metadata_store import (
     Stat,
     TransactionFailed,
 )
-from kafka_compat.coordination.model import BrokerInfo
 
 
 async def register(store: MetadataStore, broker: BrokerInfo, now_ms: int, wait_s: float) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from kafka_compat.coordination.controller_model import EPOCH_DURING_DELETE, NO_EPOCH
+from kafka_compat.coordination.controller.outcomes import EPOCH_DURING_DELETE, NO_EPOCH
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import Steps, Turn
 from kafka_compat.metadata import topic_log

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.store.metadata_store import (
     MetadataStore,
     Operation,
     SessionState,

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
-from kafka_compat.coordination.metadata_store import MetadataStoreError
+from kafka_compat.coordination.store.metadata_store import MetadataStoreError
 from kafka_compat.membership.topic_settings import TopicSettings
 
 log = logging.getLogger(__name__)

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from kafka_compat.cluster.controller_service import ControllerService
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.malformed_nodes import MalformedNode
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.cluster_state import TopicState
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+from kafka_compat.coordination.store.metadata_store import (
     BadVersion,
     ConnectionLost,
     Create,
@@ -27,7 +28,6 @@ from kafka_compat.coordination.metadata_store import (
     SetData,
     TransactionFailed,
 )
-from kafka_compat.coordination.model import TopicState
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode, KafkaError
 from kafka_compat.membership.foundation import Foundation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_compat.config import BrokerConfig, ConfigError
-from kafka_compat.coordination.store_security import OPEN, DigestLogin, StoreSecurity
+from kafka_compat.coordination.zookeeper_store.security import OPEN, DigestLogin, StoreSecurity
 
 _JAAS: Final = "kafka.compat.zookeeper.sasl.jaas.config"
 _JAAS_FILE: Final = "kafka.compat.zookeeper.sasl.jaas.file"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from kafka_compat.cluster.session import ConnectStore
 from kafka_compat.cluster.zookeeper_security import store_security
 from kafka_compat.config import BrokerConfig
-from kafka_compat.coordination.metadata_store import MetadataStore
-from kafka_compat.coordination.store_security import StoreSecurity
+from kafka_compat.coordination.store.metadata_store import MetadataStore
+from kafka_compat.coordination.zookeeper_store.security import StoreSecurity
 
 
 def zookeeper_sessions(config: BrokerConfig) -> ConnectStore:
@@ -20,7 +20,7 @@ def zookeeper_sessions(config: BrokerConfig) -> ConnectStore:
 
     async def connect() -> MetadataStore:
         nonlocal security
-        from kafka_compat.coordination.zookeeper import ZooKeeperMetadataStore
+        from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
 
         if security is None:
             security = store_security(config)

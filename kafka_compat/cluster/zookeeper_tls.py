@@ -13,7 +13,7 @@ import ssl
 from typing import Final, cast
 
 from kafka_compat.config import BrokerConfig, ConfigError
-from kafka_compat.coordination.store_security import Unusable
+from kafka_compat.coordination.zookeeper_store.security import Unusable
 from kafka_compat.security import cipher_suites, pem
 from kafka_compat.security.tls_context import TlsContext
 from kafka_compat.security.tls_settings import (

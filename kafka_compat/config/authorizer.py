@@ -7,7 +7,7 @@ decides as they do, and any other is refused. A broker that ignored it would let
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from .keys import ConfigError
+from kafka_compat.config.keys import ConfigError
 
 CLASS: Final = "authorizer.class.name"
 SUPER_USERS: Final = "super.users"

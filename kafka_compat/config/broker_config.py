@@ -5,13 +5,19 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TypeAlias, cast
 
-from .authorizer import OWN as AUTHORIZER_SETTINGS
-from .authorizer import AuthorizerSettings, authorizer_settings
-from .effect import broker_setting_has_effect
-from .environment import TopicToCreate
-from .keys import ConfigError, ConfigKey, Value, broker_keys, dynamic_only_keys
-from .listener_config import PREFIX, ListenerConfig, listener_key, with_right_case
-from .listeners import Listener, check_advertised, check_bound, parse_listeners, parse_protocol_map
+from kafka_compat.config.authorizer import OWN as AUTHORIZER_SETTINGS
+from kafka_compat.config.authorizer import AuthorizerSettings, authorizer_settings
+from kafka_compat.config.effect import broker_setting_has_effect
+from kafka_compat.config.environment import TopicToCreate
+from kafka_compat.config.keys import ConfigError, ConfigKey, Value, broker_keys, dynamic_only_keys
+from kafka_compat.config.listener_config import PREFIX, ListenerConfig, listener_key, with_right_case
+from kafka_compat.config.listeners import (
+    Listener,
+    check_advertised,
+    check_bound,
+    parse_listeners,
+    parse_protocol_map,
+)
 
 #: Settings that mean the same in different units, the strongest first. Setting one of them dynamically sets
 #: the others aside, so that a dynamic log.retention.hours beats a static log.retention.ms.

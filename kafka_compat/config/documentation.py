@@ -1,6 +1,6 @@
 """A sentence on what a setting does, for DescribeConfigs; imported when a client asks for it."""
 
-from .keys import ConfigKey, broker_keys, dynamic_only_keys, topic_keys
+from kafka_compat.config.keys import ConfigKey, broker_keys, dynamic_only_keys, topic_keys
 
 _ABOUT = {
     "advertised.listeners": "The addresses that clients are told; unset, the one by which each client came.",

@@ -1,8 +1,8 @@
 """Which settings do something in this version. The others are accepted, kept and shown, and said in the
 log."""
 
-from .listener_config import PREFIX, listener_key
-from .topic_table import SERVER_SYNONYMS
+from kafka_compat.config.listener_config import PREFIX, listener_key
+from kafka_compat.config.topic_table import SERVER_SYNONYMS
 
 #: Topic settings that logs, appends or fetches obey.
 TOPIC_SETTINGS = frozenset(

@@ -8,8 +8,8 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from .broker_table import BROKER_TABLE, DYNAMIC_ONLY_TABLE
-from .topic_table import TOPIC_TABLE
+from kafka_compat.config.broker_table import BROKER_TABLE, DYNAMIC_ONLY_TABLE
+from kafka_compat.config.topic_table import TOPIC_TABLE
 
 Value = bool | int | float | str | list[str] | None
 
@@ -150,7 +150,7 @@ class ConfigKey(NamedTuple):
             if not value:
                 raise self.refuse(text, "String must be non-empty")
         elif head == "log-levels":
-            from .logger_levels import parse_levels
+            from kafka_compat.config.logger_levels import parse_levels
 
             try:
                 parse_levels(text)
@@ -220,7 +220,7 @@ def _keys(table: str, update: str | None = None) -> dict[str, ConfigKey]:
 @cache
 def broker_keys() -> dict[str, ConfigKey]:
     """Every broker setting by name, Kafka's first, then those of this project (own_settings.py)."""
-    from .own_settings import OWN_DEFAULTS, OWN_TABLE
+    from kafka_compat.config.own_settings import OWN_DEFAULTS, OWN_TABLE
 
     keys = _keys(BROKER_TABLE)
     for name, default in OWN_DEFAULTS.items():

@@ -3,7 +3,7 @@
 import re
 from typing import Protocol, TypeAlias, cast
 
-from .keys import ConfigKey, Value, broker_keys
+from kafka_compat.config.keys import ConfigKey, Value, broker_keys
 
 PREFIX = "listener.name."
 

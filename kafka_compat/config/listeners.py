@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .keys import ConfigError
+from kafka_compat.config.keys import ConfigError
 
 _LISTENER = re.compile(
     r"(?P<name>[^:/\s]+)://(?:\[(?P<ipv6>[0-9a-fA-F:.%\w]+)\]|(?P<host>[^\[\]:/\s]*)):(?P<port>-?\d+)"

@@ -3,12 +3,12 @@ winning."""
 
 from collections.abc import Mapping, Sequence
 
-from .broker_config import BrokerConfig
-from .environment import settings_from_environment, topics_from_environment
-from .images import with_listeners, with_secrets
-from .java_options import settings_from_java_options
-from .keys import ConfigError
-from .properties import parse_properties
+from kafka_compat.config.broker_config import BrokerConfig
+from kafka_compat.config.environment import settings_from_environment, topics_from_environment
+from kafka_compat.config.images import with_listeners, with_secrets
+from kafka_compat.config.java_options import settings_from_java_options
+from kafka_compat.config.keys import ConfigError
+from kafka_compat.config.properties import parse_properties
 
 
 class ConfigFileError(Exception):

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from .broker_config import UNIT_GROUPS, BrokerConfig
-from .keys import ConfigKey, broker_keys, dynamic_only_keys, topic_keys
-from .topic import server_default
-from .topic_table import SERVER_SYNONYMS
+from kafka_compat.config.broker_config import UNIT_GROUPS, BrokerConfig
+from kafka_compat.config.keys import ConfigKey, broker_keys, dynamic_only_keys, topic_keys
+from kafka_compat.config.topic import server_default
+from kafka_compat.config.topic_table import SERVER_SYNONYMS
 
 
 class ConfigSource(IntEnum):

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import cast
 
+from kafka_compat.config.broker_config import UNIT_GROUPS, BrokerConfig
+from kafka_compat.config.keys import ConfigError, Value, topic_keys
+from kafka_compat.config.topic_table import SERVER_SYNONYMS
 from kafka_compat.storage.config import LogConfig
-
-from .broker_config import UNIT_GROUPS, BrokerConfig
-from .keys import ConfigError, Value, topic_keys
-from .topic_table import SERVER_SYNONYMS
 
 _LONG_MAX = 2**63 - 1
 _GROUP_HEADS = {group[0] for group in UNIT_GROUPS}

@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from kafka_compat.coordination.embedded import EmbeddedSession
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.store.embedded import EmbeddedSession
+from kafka_compat.coordination.store.metadata_store import (
     Event,
     MetadataStore,
     Operation,
@@ -23,7 +23,7 @@ from kafka_compat.coordination.metadata_store import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.coordinators.scheduler import Scheduler, TimerHandle
+    from kafka_compat.coordinator_runtime.scheduler import Scheduler, TimerHandle
 
 
 class CoordinationLink:

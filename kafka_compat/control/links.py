@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from kafka_compat.broker import Broker
     from kafka_compat.cluster.session import ConnectStore
     from kafka_compat.config import BrokerConfig
-    from kafka_compat.coordination.embedded import EmbeddedSession
-    from kafka_compat.coordinators.scheduler import Scheduler
+    from kafka_compat.coordination.store.embedded import EmbeddedSession
+    from kafka_compat.coordinator_runtime.scheduler import Scheduler
     from kafka_compat.network.connection import Connection
 
 _NAMES = ("broker-", "controller-")

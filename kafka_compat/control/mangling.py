@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kafka_compat.control.subjects import IsMeant, Subject
-from kafka_compat.storage.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION
+from kafka_compat.storage.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION
 
 _FLIPPED_MAX = 8
 _START_BYTES = 8

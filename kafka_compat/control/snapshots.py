@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kafka_compat.control.alone import the_lone
 from kafka_compat.errors import StartupError
 from kafka_compat.http.routes import Answer, BadCall, Call, Route
-from kafka_compat.storage import saved_states
+from kafka_compat.storage.directories import saved_states
 from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:

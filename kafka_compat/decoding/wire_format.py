@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from kafka_compat.decoding.plain import NotSo
 from kafka_compat.storage.errors import InvalidRecord
-from kafka_compat.storage.records import read_varint
+from kafka_compat.storage.records.records import read_varint
 
 _MAGIC: Final = 0
 _START_BYTES: Final = 5

@@ -12,13 +12,13 @@ from functools import partial
 from typing import NamedTuple
 from uuid import uuid4
 
-from kafka_compat.coordinators.coordinator_log import CoordinatorLog
-from kafka_compat.coordinators.runtime import CoordinatorRuntime
-from kafka_compat.coordinators.scheduler import Scheduler
-from kafka_compat.coordinators.shard import RunningMachine
+from kafka_compat.coordinator_runtime.coordinator_log import CoordinatorLog
+from kafka_compat.coordinator_runtime.runtime import CoordinatorRuntime
+from kafka_compat.coordinator_runtime.scheduler import Scheduler
+from kafka_compat.coordinator_runtime.shard import RunningMachine
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.group import Group
-from kafka_compat.groups.model import (
+from kafka_compat.groups.group_states import (
     Commit,
     GroupDescription,
     GroupOverview,

@@ -12,12 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from kafka_compat.coordinators.coordinator_log import TransactionalProducer
-from kafka_compat.coordinators.machine import Now, Output, Waiter
+from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProducer
+from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.joining import JoiningMachine
-from kafka_compat.groups.machine import COMPLETING_REBALANCE, EMPTY, STABLE
-from kafka_compat.groups.model import (
+from kafka_compat.groups.group_states import (
     CONSUMER_PROTOCOL_TYPE,
     AssignmentStored,
     Commit,
@@ -35,6 +33,8 @@ from kafka_compat.groups.model import (
     TombstonesStored,
     TopicPartition,
 )
+from kafka_compat.groups.joining import JoiningMachine
+from kafka_compat.groups.machine import COMPLETING_REBALANCE, EMPTY, STABLE
 from kafka_compat.groups.offsets import GroupOffsets
 from kafka_compat.groups.store_errors import OFFSET_STORE_ERRORS, STORE_ERRORS
 

@@ -7,8 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kafka_compat.coordinators.machine import Now, Output, Waiter
+from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.group_states import (
+    UNKNOWN_MEMBER_ID,
+    Join,
+    LeaveResult,
+    Leaving,
+    Member,
+    StaticMemberStored,
+)
 from kafka_compat.groups.machine import (
     COMPLETING_REBALANCE,
     EMPTY,
@@ -16,14 +24,6 @@ from kafka_compat.groups.machine import (
     PREPARING_REBALANCE,
     STABLE,
     RebalanceMachine,
-)
-from kafka_compat.groups.model import (
-    UNKNOWN_MEMBER_ID,
-    Join,
-    LeaveResult,
-    Leaving,
-    Member,
-    StaticMemberStored,
 )
 from kafka_compat.groups.timers import Timer, TimerKind
 

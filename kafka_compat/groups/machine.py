@@ -33,11 +33,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kafka_compat.coordinators.coordinator_log import TransactionalProducer
-from kafka_compat.coordinators.machine import Now, Output, Waiter, Write
+from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProducer
+from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter, Write
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.membership import StoredMembership
-from kafka_compat.groups.model import (
+from kafka_compat.groups.group_states import (
     CONSUMER_PROTOCOL_TYPE,
     UNKNOWN_MEMBER_ID,
     AssignmentStored,
@@ -57,6 +56,7 @@ from kafka_compat.groups.model import (
 )
 from kafka_compat.groups.roster import Roster
 from kafka_compat.groups.store_errors import GROUP_STORE_ERRORS
+from kafka_compat.groups.stored_generation import StoredMembership
 from kafka_compat.groups.subscription import subscribed_topics
 from kafka_compat.groups.timers import Timer, TimerKind, Timers
 

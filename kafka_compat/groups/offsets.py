@@ -16,8 +16,8 @@ import itertools
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from kafka_compat.coordinators.coordinator_log import NO_PRODUCER_ID
-from kafka_compat.groups.model import (
+from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID
+from kafka_compat.groups.group_states import (
     CONSUMER_PROTOCOL_TYPE,
     GroupState,
     OffsetAndMetadata,

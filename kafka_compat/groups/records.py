@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_compat.groups.model import (
+from kafka_compat.groups.group_states import (
     GroupRecord,
     GroupSnapshot,
     MemberSnapshot,

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kafka_compat.coordinators.machine import Waiter
-from kafka_compat.groups.model import JoinedMember, Member, MemberSnapshot, Protocols
+from kafka_compat.coordinator_runtime.machine import Waiter
+from kafka_compat.groups.group_states import JoinedMember, Member, MemberSnapshot, Protocols
 
 
 class Roster:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_compat.config import BrokerConfig
-from kafka_compat.groups.model import GroupSettings
+from kafka_compat.groups.group_states import GroupSettings
 
 
 def group_settings(config: BrokerConfig) -> GroupSettings:

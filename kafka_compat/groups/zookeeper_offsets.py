@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.metadata_store import MetadataStore, MetadataStoreError, NoNode
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, NoNode
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.group import java_length
 from kafka_compat.metadata.cache import MetadataCache

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Any, Protocol, TypeVar
 
 from kafka_compat.network.request import RequestContext
-from kafka_compat.security.acls.model import (
+from kafka_compat.security.acls.bindings import (
     Entry,
     EntryFilter,
     Filter,

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_compat.coordination.controller_events import ReassignmentRequested
-from kafka_compat.coordination.controller_model import ControllerError, TopicPartition
-from kafka_compat.coordination.controller_replies import ReassignmentReply
+from kafka_compat.coordination.controller.events import ReassignmentRequested
+from kafka_compat.coordination.controller.outcomes import ControllerError, TopicPartition
+from kafka_compat.coordination.controller.replies import ReassignmentReply
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_compat.coordination.controller_events import ControlledShutdownRequested
-from kafka_compat.coordination.controller_model import ControllerError
-from kafka_compat.coordination.controller_replies import ControlledShutdownReply
+from kafka_compat.coordination.controller.events import ControlledShutdownRequested
+from kafka_compat.coordination.controller.outcomes import ControllerError
+from kafka_compat.coordination.controller.replies import ControlledShutdownReply
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler

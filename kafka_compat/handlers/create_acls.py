@@ -15,7 +15,7 @@ from kafka_compat.protocol.messages.create_acls import (
     CreateAclsRequest,
     CreateAclsResponse,
 )
-from kafka_compat.security.acls.model import Binding, Entry, Pattern, PatternType, Permission
+from kafka_compat.security.acls.bindings import Binding, Entry, Pattern, PatternType, Permission
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ from kafka_compat.protocol.messages.describe_delegation_token import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal
-from kafka_compat.security.tokens.model import is_asked_for
+from kafka_compat.security.tokens.delegation_token import is_asked_for
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.token_requests import TokenServices
+    from kafka_compat.security.tokens.delegation_token import Token
     from kafka_compat.security.tokens.keeper import Issued
-    from kafka_compat.security.tokens.model import Token
 
 
 @handler(ApiKey.DESCRIBE_DELEGATION_TOKEN, 0, 3)

@@ -7,9 +7,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from kafka_compat.cluster.controller_wire import partitions_of
-from kafka_compat.coordination.controller_events import ElectionRequested
-from kafka_compat.coordination.controller_model import ControllerError, ElectionType, Outcome, TopicPartition
-from kafka_compat.coordination.controller_replies import ElectionReply
+from kafka_compat.coordination.controller.events import ElectionRequested
+from kafka_compat.coordination.controller.outcomes import (
+    ControllerError,
+    ElectionType,
+    Outcome,
+    TopicPartition,
+)
+from kafka_compat.coordination.controller.replies import ElectionReply
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.long_work import gathered

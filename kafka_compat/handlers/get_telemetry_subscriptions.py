@@ -15,7 +15,7 @@ from kafka_compat.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
 )
-from kafka_compat.storage.kinds import CompressionType
+from kafka_compat.storage.records.kinds import CompressionType
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasTelemetry

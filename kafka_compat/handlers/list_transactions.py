@@ -18,7 +18,7 @@ from kafka_compat.protocol.messages.list_transactions import (
     TransactionState,
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
-from kafka_compat.transactions import model
+from kafka_compat.transactions import transaction_states as model
 from kafka_compat.transactions.id_pattern import IdPattern, InvalidPattern
 
 if TYPE_CHECKING:

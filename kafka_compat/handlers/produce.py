@@ -40,10 +40,10 @@ from kafka_compat.protocol.messages.produce import (
 )
 from kafka_compat.protocol.pending import PENDING
 from kafka_compat.replication.delayed_produce import DelayedProduce
-from kafka_compat.storage.batch import COMPRESSION_MASK, HEADER_SIZE, read_header
 from kafka_compat.storage.errors import OutOfOrderSequence, StorageError, TakesLong
-from kafka_compat.storage.log import AppendInfo
-from kafka_compat.storage.validation import (
+from kafka_compat.storage.log.log import AppendInfo
+from kafka_compat.storage.records.batch import COMPRESSION_MASK, HEADER_SIZE, read_header
+from kafka_compat.storage.records.validation import (
     QUICK_BYTES_MAX,
     QUICK_COMPRESSED_BYTES_MAX,
     QUICK_RECORDS_MAX,
@@ -348,7 +348,7 @@ def _verify(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> Ve
         adds or broker.config.bool("transaction.partition.verification.enable")
     ):
         return None
-    from kafka_compat.transactions.model import ProducerIdentity
+    from kafka_compat.transactions.transaction_states import ProducerIdentity
 
     partitions: dict[tuple[str, int], ProducerIdentity] = {}
     for topic in request.topic_data:

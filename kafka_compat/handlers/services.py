@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafka_compat.cluster.controller_orders import ControllerOrders
     from kafka_compat.cluster.controller_service import ControllerService
     from kafka_compat.config import BrokerConfig
-    from kafka_compat.coordination.metadata_store import MetadataStore
+    from kafka_compat.coordination.store.metadata_store import MetadataStore
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.groups.zookeeper_offsets import ZooKeeperOffsets
     from kafka_compat.membership.lone_controller import Controller
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kafka_compat.security.authorizer import Authorizer
     from kafka_compat.security.scram_credentials import ScramCredentials
     from kafka_compat.security.tokens.keeper import Keeper as DelegationTokens
-    from kafka_compat.storage.log_dirs import LogDirs
+    from kafka_compat.storage.directories.log_dirs import LogDirs
     from kafka_compat.telemetry.service import ClientTelemetry
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter

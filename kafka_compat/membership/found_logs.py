@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
 from kafka_compat.config import BrokerConfig
-from kafka_compat.coordination.model import TopicState
+from kafka_compat.coordination.nodes.cluster_state import TopicState
 from kafka_compat.metadata import topic_rules
 from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.metadata.topic_nodes import FIRST_EPOCH, new_topic_id
-from kafka_compat.storage.log_dirs import LogDirs
+from kafka_compat.storage.directories.log_dirs import LogDirs
 
 log = logging.getLogger(__name__)
 

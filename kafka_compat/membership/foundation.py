@@ -12,7 +12,7 @@ from kafka_compat.errors import KafkaError
 if TYPE_CHECKING:
     from kafka_compat.clock import Clock
     from kafka_compat.config import BrokerConfig, TopicToCreate
-    from kafka_compat.coordination.metadata_store import MetadataStore
+    from kafka_compat.coordination.store.metadata_store import MetadataStore
     from kafka_compat.long_work import LongWork
     from kafka_compat.membership.entity_changes import EntityChanges
     from kafka_compat.membership.topic_settings import TopicSettings
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafka_compat.replication.listeners import CallSoon
     from kafka_compat.replication.replica_manager import ReplicaManager
     from kafka_compat.security.broker_security import BrokerSecurity
-    from kafka_compat.storage.log_dirs import LogDirs
+    from kafka_compat.storage.directories.log_dirs import LogDirs
 
 log = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.clock import Clock
 from kafka_compat.config import BrokerConfig, TopicToCreate
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.journal import JOURNAL_NAME, CorruptJournal
-from kafka_compat.coordination.malformed_nodes import MalformedNode, MalformedNodes
-from kafka_compat.coordination.model import BrokerInfo
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal
 from kafka_compat.errors import StartupError
 from kafka_compat.membership.foundation import Foundation, Made, Opened, create_wanted
 from kafka_compat.membership.lone_topics import LoneTopics
@@ -23,7 +23,7 @@ from kafka_compat.metadata.cache import BrokerMetadata
 from kafka_compat.metadata.producer_ids import ProducerIds
 from kafka_compat.metadata.topic_nodes import new_topic_id
 from kafka_compat.replication.replica_manager import ReplicaManager
-from kafka_compat.storage.log_dirs import LoadReport
+from kafka_compat.storage.directories.log_dirs import LoadReport
 
 if TYPE_CHECKING:
     from kafka_compat.membership.lone_controller import Controller

@@ -8,15 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Protocol
 
-from kafka_compat.coordination.controller_events import (
+from kafka_compat.coordination.controller.events import (
     ElectionRequested,
     Event,
     ReassignmentRequested,
     ReassignmentsListed,
 )
-from kafka_compat.coordination.controller_model import ControllerError, ElectionType, Outcome, TopicPartition
-from kafka_compat.coordination.controller_refusals import election_failed, refused_target
-from kafka_compat.coordination.controller_replies import (
+from kafka_compat.coordination.controller.outcomes import (
+    ControllerError,
+    ElectionType,
+    Outcome,
+    TopicPartition,
+)
+from kafka_compat.coordination.controller.refusals import election_failed, refused_target
+from kafka_compat.coordination.controller.replies import (
     ElectionReply,
     ReassignmentReply,
     ReassignmentsReply,

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.model import TopicState
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.cluster_state import TopicState
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.membership.foundation import Foundation
 from kafka_compat.membership.lone_topics import LoneTopics
@@ -18,9 +18,9 @@ from kafka_compat.metadata.topic_nodes import describe_partitions, new_topic_id
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.errors import StorageError
-from kafka_compat.storage.kinds import ControlRecordType
-from kafka_compat.storage.log import Log
-from kafka_compat.storage.records import EndTransactionMarker, build_marker
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.records.kinds import ControlRecordType
+from kafka_compat.storage.records.records import EndTransactionMarker, build_marker
 
 
 class LoneForks:

@@ -19,20 +19,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.malformed_nodes import (
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.cluster_state import PartitionState, TopicState
+from kafka_compat.coordination.nodes.malformed_nodes import (
     NO_VERSION,
     MalformedNode,
     MalformedNodes,
 )
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.store.metadata_store import (
     MetadataStoreError,
     NoNode,
     Operation,
     SetData,
     TransactionFailed,
 )
-from kafka_compat.coordination.model import PartitionState, TopicState
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.membership.found_logs import Adopted, set_strays_aside
 from kafka_compat.membership.foundation import Foundation

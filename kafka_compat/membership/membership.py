@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from kafka_compat.clock import Clock
     from kafka_compat.config import BrokerConfig, TopicToCreate
-    from kafka_compat.coordination.model import BrokerInfo
+    from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
     from kafka_compat.membership.foundation import Foundation, Made, Opened
     from kafka_compat.membership.lone_controller import Controller
-    from kafka_compat.storage.log_dirs import LoadReport
+    from kafka_compat.storage.directories.log_dirs import LoadReport
     from kafka_compat.transactions.marker_writer import MarkerWriter
     from kafka_compat.transactions.verification import Coordinators
 

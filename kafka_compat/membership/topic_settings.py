@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.malformed_nodes import MALFORMED_SETTINGS, MalformedNode, MalformedNodes
-from kafka_compat.coordination.metadata_store import MetadataStore, NoNode
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.malformed_nodes import MALFORMED_SETTINGS, MalformedNode, MalformedNodes
+from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.topic_overrides import TopicOverrides
 from kafka_compat.replication.replica_manager import ReplicaManager

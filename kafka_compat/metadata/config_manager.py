@@ -30,9 +30,9 @@ from kafka_compat.config.synonyms import (
     default_broker_entry,
     topic_entry,
 )
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.malformed_nodes import MalformedNode
-from kafka_compat.coordination.metadata_store import MetadataStore, NoNode
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata import client_metrics

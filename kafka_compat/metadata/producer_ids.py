@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import asyncio
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.metadata_store import BadVersion, MetadataStore
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.store.metadata_store import BadVersion, MetadataStore
 
 BLOCK_SIZE = 1000
 

@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.metadata_store import Create, Operation, SetData
-from kafka_compat.coordination.model import PartitionState, TopicState
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.cluster_state import PartitionState, TopicState
+from kafka_compat.coordination.store.metadata_store import Create, Operation, SetData
 from kafka_compat.metadata.cache import PartitionMetadata
 
 FIRST_EPOCH = 0

@@ -68,7 +68,7 @@ def _known(services: BrokerServices[Any], beans: Beans) -> Steps[None]:
 def _terms(candidates: Sequence[BrokerServices[Any]], beans: Beans) -> None:
     from kafka_compat.cluster.controller_service import ControllerService
     from kafka_compat.cluster.controller_times import STATES, Backlog
-    from kafka_compat.coordination.controller import DeletionCounts
+    from kafka_compat.coordination.controller.machine import DeletionCounts
 
     may_be = [each.controller for each in candidates if isinstance(each.controller, ControllerService)]
     backlogs = [each.term.backlog for each in may_be if each.term is not None]

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.protocol.codec import MalformedRequest
-from kafka_compat.storage.batch import read_header
 from kafka_compat.storage.errors import StorageError
-from kafka_compat.storage.timestamp_lookup import ANY_TIMESTAMP, first_of_batch, is_quick
+from kafka_compat.storage.log.timestamp_lookup import ANY_TIMESTAMP, first_of_batch, is_quick
+from kafka_compat.storage.records.batch import read_header
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.remote_partitions import RemotePartitions, TopicPartition

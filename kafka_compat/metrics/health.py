@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kafka_compat.coordination.metadata_store import SessionState
+from kafka_compat.coordination.store.metadata_store import SessionState
 from kafka_compat.errors import ErrorCode
 from kafka_compat.http.routes import Answer, Call, NotNow, Route
 from kafka_compat.long_work import Steps, batched

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.long_work import Steps
-from kafka_compat.storage.first_record import first_record_from
-from kafka_compat.storage.timestamp_lookup import TimestampOffset
+from kafka_compat.storage.log.first_record import first_record_from
+from kafka_compat.storage.log.timestamp_lookup import TimestampOffset
 
 if TYPE_CHECKING:
     from kafka_compat.replication.partition import Partition
-    from kafka_compat.storage.log import Log
+    from kafka_compat.storage.log.log import Log
 
 
 class _Known(NamedTuple):

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from kafka_compat.broker import Broker
     from kafka_compat.broker.services import BrokerServices
     from kafka_compat.cluster.remote_partitions import RemotePartitions
-    from kafka_compat.coordination.zookeeper import ZooKeeperMetadataStore
+    from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.metadata.cache import BrokerMetadata, PartitionMetadata
     from kafka_compat.network.request_counts import RequestCounts
     from kafka_compat.network.server import Server
     from kafka_compat.replication.counts import Counts
     from kafka_compat.replication.partition import Partition
-    from kafka_compat.storage.disk import Disk
+    from kafka_compat.storage.directories.disk import Disk
     from kafka_compat.upkeep.cleaning import LogCleaner
 
 
@@ -55,7 +55,7 @@ def zookeeper_of(services: BrokerServices[Any]) -> ZooKeeperMetadataStore | None
     """A broker's session of the day with a ZooKeeper; None where its metadata are elsewhere."""
     if not services.config.str("zookeeper.connect"):
         return None
-    from kafka_compat.coordination.zookeeper import ZooKeeperMetadataStore
+    from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
 
     session = getattr(services.store, "session", None)
     return session if isinstance(session, ZooKeeperMetadataStore) else None

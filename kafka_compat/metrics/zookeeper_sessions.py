@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kafka_compat.coordination.metadata_store import SessionState
+from kafka_compat.coordination.store.metadata_store import SessionState
 from kafka_compat.metrics.sight import zookeeper_of
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
-    from kafka_compat.coordination.zookeeper import ZooKeeperMetadataStore
+    from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
 
 _NAMES = {
     SessionState.CONNECTED: "SyncConnects",

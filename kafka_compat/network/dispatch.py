@@ -36,7 +36,7 @@ from kafka_compat.protocol.buffers import TooLong
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.headers import decode_client_id
 from kafka_compat.protocol.pending import PENDING
-from kafka_compat.storage.segment import FileSlice
+from kafka_compat.storage.segments.segment import FileSlice
 
 if TYPE_CHECKING:
     from kafka_compat.errors import KafkaError

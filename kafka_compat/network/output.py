@@ -21,7 +21,7 @@ from typing import Final
 
 from kafka_compat.network.budget import AnswerBudget
 from kafka_compat.network.tls import CHUNK_BYTES, Wire
-from kafka_compat.storage.segment import FileSlice
+from kafka_compat.storage.segments.segment import FileSlice
 
 Part = bytes | bytearray | memoryview | FileSlice
 

@@ -17,11 +17,11 @@ from kafka_compat.http.routes import BadCall
 from kafka_compat.page.producing import NotAppended, append
 from kafka_compat.page.records import source_of
 from kafka_compat.search.source import Content, Unreadable
-from kafka_compat.storage.batch import BatchHeader
 from kafka_compat.storage.errors import StorageError
-from kafka_compat.storage.kinds import CompressionType, ControlRecordType, TimestampType
-from kafka_compat.storage.legacy import records_of
-from kafka_compat.storage.records import Record, build_batch, control_record_type, iter_records
+from kafka_compat.storage.records.batch import BatchHeader
+from kafka_compat.storage.records.kinds import CompressionType, ControlRecordType, TimestampType
+from kafka_compat.storage.records.legacy import records_of
+from kafka_compat.storage.records.records import Record, build_batch, control_record_type, iter_records
 
 if TYPE_CHECKING:
     from kafka_compat.page.copies import Copy

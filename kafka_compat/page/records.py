@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.decoding.formats import AUTO, SCHEMA, Decoded, Schemas, decoded, schema_ids
 from kafka_compat.search.source import Leader, Source
-from kafka_compat.storage.kinds import TimestampType
+from kafka_compat.storage.records.kinds import TimestampType
 
 if TYPE_CHECKING:
     from kafka_compat.metadata.cache import TopicMetadata

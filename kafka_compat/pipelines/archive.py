@@ -6,13 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .archive_store import ArchiveState, ArchiveStore, StagedFile
-from .checkpoint import Offsets, batch_range, next_offsets
-from .cluster import ClusterView, lost_since
-from .errors import RecordsLost
-from .progress import Progress, text_table
-from .runner import run_batches
-from .stream_job import Source, StreamJob, opened
+from kafka_compat.pipelines.archive_store import ArchiveState, ArchiveStore, StagedFile
+from kafka_compat.pipelines.checkpoint import Offsets, batch_range, next_offsets
+from kafka_compat.pipelines.cluster import ClusterView, lost_since
+from kafka_compat.pipelines.errors import RecordsLost
+from kafka_compat.pipelines.progress import Progress, text_table
+from kafka_compat.pipelines.runner import run_batches
+from kafka_compat.pipelines.stream_job import Source, StreamJob, opened
 
 COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")
 
@@ -95,8 +95,8 @@ def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
     """
     from pyspark import cloudpickle
 
-    from . import archive_writer
-    from .offset_runs import OffsetRuns, int64_array
+    from kafka_compat.pipelines import archive_writer
+    from kafka_compat.pipelines.offset_runs import OffsetRuns, int64_array
 
     # Executors on other machines have pyarrow, but not this package: its functions travel with the task.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])

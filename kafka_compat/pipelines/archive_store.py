@@ -24,9 +24,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .checkpoint import Offsets
-from .errors import NotStarted, RecordsLost
-from .whole_file import holds_more_than, sync, write_json
+from kafka_compat.pipelines.checkpoint import Offsets
+from kafka_compat.pipelines.errors import NotStarted, RecordsLost
+from kafka_compat.pipelines.whole_file import holds_more_than, sync, write_json
 
 FORMAT = {"kafka_compat_archive": 1}
 LOG_ENTRIES_KEPT = 100
@@ -197,7 +197,7 @@ def add_batch(
     totals: dict[str, dict[int, PartitionTotals]], files: list[StagedFile], start: Offsets, end: Offsets
 ) -> None:
     """Add a batch to the totals, in place: its files hold offsets of [start, end) only, and none twice."""
-    from .offset_runs import gaps_in, merged
+    from kafka_compat.pipelines.offset_runs import gaps_in, merged
 
     by_partition: dict[tuple[str, int], list[Any]] = {}
     for file in files:

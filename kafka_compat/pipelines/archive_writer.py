@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from .errors import RecordsLost
-from .offset_runs import OffsetRuns, int64_bytes, merged, runs_of
+from kafka_compat.pipelines.errors import RecordsLost
+from kafka_compat.pipelines.offset_runs import OffsetRuns, int64_bytes, merged, runs_of
 
 FILES_SCHEMA = (
     "name string, topic string, partition int, day string, first long, last long, "

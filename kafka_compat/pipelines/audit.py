@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .audit_counts import Bucket, Count, Difference, differences_between
-from .audit_plot import plot
-from .cluster import cause, look
-from .environment import require_matplotlib, require_spark
-from .errors import JobFailed, NotStarted
-from .first_look import first_look
-from .kafka_options import client_properties, source_options
-from .plot_page import Made
-from .progress import Progress, text_table, utc
-from .session import create_session
+from kafka_compat.pipelines.audit_counts import Bucket, Count, Difference, differences_between
+from kafka_compat.pipelines.audit_plot import plot
+from kafka_compat.pipelines.cluster import cause, look
+from kafka_compat.pipelines.environment import require_matplotlib, require_spark
+from kafka_compat.pipelines.errors import JobFailed, NotStarted
+from kafka_compat.pipelines.first_look import first_look
+from kafka_compat.pipelines.kafka_options import client_properties, source_options
+from kafka_compat.pipelines.plot_page import Made
+from kafka_compat.pipelines.progress import Progress, text_table, utc
+from kafka_compat.pipelines.session import create_session
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,7 @@ def _reader(spark: Any, tier: Tier, options: dict[str, str], job: AuditJob) -> A
         }
         rows = spark.read.format("kafka").options(**{**options, **own}).load()
         return rows if tier.kind == "kafka" else announced(rows, job.sequence_header)
-    from .replay import archive_schema
+    from kafka_compat.pipelines.replay import archive_schema
 
     return spark.read.schema(archive_schema()).parquet(str(Path(tier.place) / f"topic_dir={tier.topic}"))
 

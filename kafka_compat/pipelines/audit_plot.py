@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .audit_counts import Bucket, Count, Difference
-from .audit_time import Span, length_text, on_time_axis, span_of, times
-from .plot_page import Column, Made, Page, Table, save
-from .plot_style import Theme, shortened, thousands
-from .progress import utc
+from kafka_compat.pipelines.audit_counts import Bucket, Count, Difference
+from kafka_compat.pipelines.audit_time import Span, length_text, on_time_axis, span_of, times
+from kafka_compat.pipelines.plot_page import Column, Made, Page, Table, save
+from kafka_compat.pipelines.plot_style import Theme, shortened, thousands
+from kafka_compat.pipelines.progress import utc
 
 Counts = Mapping[str, Mapping[Bucket, Count]]
 ROWS_MAX = 500

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from .audit_counts import Bucket, Count
+from kafka_compat.pipelines.audit_counts import Bucket, Count
 
 STEPS_MAX = 400
 """More would be a thicket: the picture then adds buckets up."""

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .checkpoint import Offsets
-from .errors import NotStarted
-from .first_look import check_topics
+from kafka_compat.pipelines.checkpoint import Offsets
+from kafka_compat.pipelines.errors import NotStarted
+from kafka_compat.pipelines.first_look import check_topics
 
 TIMEOUT_MS = 20_000
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"

@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from .environment import SPARK_VERSION, java_command, pyspark_home
-from .errors import NotStarted
+from kafka_compat.pipelines.environment import SPARK_VERSION, java_command, pyspark_home
+from kafka_compat.pipelines.errors import NotStarted
 
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
 JARS = {

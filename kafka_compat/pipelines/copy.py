@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import transactional_writer
-from .checkpoint import Offsets, batch_range
-from .errors import NotStarted
-from .exact_sink import Target, target_of
-from .job_folder import JobFolder
-from .kafka_options import source_options
-from .stream_job import Process, StreamJob, StreamRun, run_stream
+from kafka_compat.pipelines import transactional_writer
+from kafka_compat.pipelines.checkpoint import Offsets, batch_range
+from kafka_compat.pipelines.errors import NotStarted
+from kafka_compat.pipelines.exact_sink import Target, target_of
+from kafka_compat.pipelines.job_folder import JobFolder
+from kafka_compat.pipelines.kafka_options import source_options
+from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamRun, run_stream
 
 _SPLITTING = ("minPartitions", "maxRecordsPerPartition")
 

@@ -16,14 +16,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import dedupe_rows
-from .checkpoint import batch_range
-from .errors import NotStarted
-from .exact_sink import Ends, Target, target_of, write_exactly_once
-from .job_folder import JobFolder
-from .stream_job import Process, StreamJob, StreamRun, run_stream
-from .versions import Versions
-from .watermark import latest_time
+from kafka_compat.pipelines import dedupe_rows
+from kafka_compat.pipelines.checkpoint import batch_range
+from kafka_compat.pipelines.errors import NotStarted
+from kafka_compat.pipelines.exact_sink import Ends, Target, target_of, write_exactly_once
+from kafka_compat.pipelines.job_folder import JobFolder
+from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamRun, run_stream
+from kafka_compat.pipelines.versions import Versions
+from kafka_compat.pipelines.watermark import latest_time
 
 _COUNTS = ("kept", "repeated", "late", "without_id")
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from .errors import NotStarted
+from kafka_compat.pipelines.errors import NotStarted
 
 SPARK_VERSION = "4.0.0"
 JAVA_VERSION_MIN = 17

@@ -21,12 +21,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import exact_sink_writer
-from .client_names import producer_properties
-from .errors import NotStarted
-from .first_look import check_partitions, first_look_at_target
-from .kafka_options import client_properties, named_values, source_options
-from .stream_job import StreamJob
+from kafka_compat.pipelines import exact_sink_writer
+from kafka_compat.pipelines.client_names import producer_properties
+from kafka_compat.pipelines.errors import NotStarted
+from kafka_compat.pipelines.first_look import check_partitions, first_look_at_target
+from kafka_compat.pipelines.kafka_options import client_properties, named_values, source_options
+from kafka_compat.pipelines.stream_job import StreamJob
 
 Ends = dict[str, dict[str, int]]
 """topic → partition (a string, for JSON) → next offset."""

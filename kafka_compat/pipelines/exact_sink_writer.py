@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .errors import JobFailed
+from kafka_compat.pipelines.errors import JobFailed
 
 COLUMNS = (
     "to_topic",

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .errors import NotStarted
+from kafka_compat.pipelines.errors import NotStarted
 
 DYING_JVM_WAIT_S = 30.0
 _POLL_S = 0.1

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .errors import NotStarted
-from .whole_file import holds_more_than, write_json
+from kafka_compat.pipelines.errors import NotStarted
+from kafka_compat.pipelines.whole_file import holds_more_than, write_json
 
 BATCHES_KEPT = 100
 _FIRST_FILES = {"_lock", "_log", "__job.json"}

@@ -116,7 +116,7 @@ class KafkaLogReader(DataSourceReader):  # type: ignore[misc]
 
 def segments(folder: Path, topics: list[str] | None = None) -> list[SegmentFile]:
     """The segments of the folder's topics, with the offsets that count. ValueError for no data folder."""
-    from kafka_compat.storage import checkpoints
+    from kafka_compat.storage.directories import checkpoints
 
     if not (folder / checkpoints.META_PROPERTIES).is_file():
         raise ValueError(f"{folder} is not a broker's data folder (no {checkpoints.META_PROPERTIES})")
@@ -148,7 +148,7 @@ def rows_of(segment: SegmentFile, payload: str) -> Iterator[Any]:
 
     A segment that retention deleted meanwhile has none.
     """
-    from kafka_compat.storage.scan import scan_batches
+    from kafka_compat.storage.records.scan import scan_batches
 
     try:
         descriptor = os.open(segment.path, os.O_RDONLY)
@@ -278,10 +278,10 @@ class _Records:
 
 def _records(batch: Any, *, with_headers: bool) -> tuple[str, int, _Records]:
     """(codec, bytes when decompressed, records) of a scanned batch of any format."""
-    from kafka_compat.storage.batch import HEADER_SIZE
-    from kafka_compat.storage.kinds import CompressionType
-    from kafka_compat.storage.legacy import read_message, unwrap
-    from kafka_compat.storage.records import iter_body, records_body
+    from kafka_compat.storage.records.batch import HEADER_SIZE
+    from kafka_compat.storage.records.kinds import CompressionType
+    from kafka_compat.storage.records.legacy import read_message, unwrap
+    from kafka_compat.storage.records.records import iter_body, records_body
 
     records = _Records()
     if batch.header.magic == 2:
@@ -313,7 +313,7 @@ def _without_headers(header: Any, body: bytes, records: _Records) -> None:
 
     Numbers of one or two bytes, and timestamps, are read in place.
     """
-    from kafka_compat.storage.records import read_varint
+    from kafka_compat.storage.records.records import read_varint
 
     add_stamp, add_offset = records.stamps.append, records.offsets.append
     add_key, add_value = records.keys.append, records.values.append

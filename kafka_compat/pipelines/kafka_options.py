@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from .errors import NotStarted
+from kafka_compat.pipelines.errors import NotStarted
 
 SOURCE_OPTIONS = {
     option.lower(): option

@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .archive import COLUMNS
-from .job_folder import JobFolder
-from .replay import archive_schema
-from .stream_job import Process, StreamJob, StreamRun, run_stream
-from .versions import Versions
+from kafka_compat.pipelines.archive import COLUMNS
+from kafka_compat.pipelines.job_folder import JobFolder
+from kafka_compat.pipelines.replay import archive_schema
+from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamRun, run_stream
+from kafka_compat.pipelines.versions import Versions
 
 _PLACE = ("partition", "offset")
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .progress import text_table, utc
+from kafka_compat.pipelines.progress import text_table, utc
 
 
 @dataclass(frozen=True, slots=True)

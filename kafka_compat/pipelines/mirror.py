@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .checkpoint import Offsets, batch_range
-from .exact_sink import Ends, Target, write_exactly_once
-from .job_folder import JobFolder
-from .kafka_options import named_values
-from .stream_job import Process, StreamJob, StreamRun, run_stream
-from .whole_file import write_whole
+from kafka_compat.pipelines.checkpoint import Offsets, batch_range
+from kafka_compat.pipelines.exact_sink import Ends, Target, write_exactly_once
+from kafka_compat.pipelines.job_folder import JobFolder
+from kafka_compat.pipelines.kafka_options import named_values
+from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamRun, run_stream
+from kafka_compat.pipelines.whole_file import write_whole
 
 CLUSTER_HEADER = "kafka-compat-cluster"
 """Name of a cluster that a mirrored record came from; one that went through several has several."""

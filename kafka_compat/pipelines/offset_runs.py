@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .errors import RecordsLost
+from kafka_compat.pipelines.errors import RecordsLost
 
 
 @dataclass(frozen=True, slots=True)

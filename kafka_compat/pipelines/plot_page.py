@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .plot_style import DARK, DPI, LIGHT, Theme, styled
-from .progress import utc
-from .whole_file import write_whole
+from kafka_compat.pipelines.plot_style import DARK, DPI, LIGHT, Theme, styled
+from kafka_compat.pipelines.progress import utc
+from kafka_compat.pipelines.whole_file import write_whole
 
 _CAPTION_WIDTH = 150
 

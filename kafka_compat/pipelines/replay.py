@@ -13,17 +13,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .archive import COLUMNS
-from .archive_store import ArchiveStore
-from .cluster import cause
-from .environment import require_spark
-from .errors import JobFailed, NotStarted
-from .exact_sink import Target, write_exactly_once
-from .folder_lock import FolderLock
-from .job_folder import JobFolder
-from .kafka_options import named_values
-from .progress import Progress, text_table
-from .session import create_session
+from kafka_compat.pipelines.archive import COLUMNS
+from kafka_compat.pipelines.archive_store import ArchiveStore
+from kafka_compat.pipelines.cluster import cause
+from kafka_compat.pipelines.environment import require_spark
+from kafka_compat.pipelines.errors import JobFailed, NotStarted
+from kafka_compat.pipelines.exact_sink import Target, write_exactly_once
+from kafka_compat.pipelines.folder_lock import FolderLock
+from kafka_compat.pipelines.job_folder import JobFolder
+from kafka_compat.pipelines.kafka_options import named_values
+from kafka_compat.pipelines.progress import Progress, text_table
+from kafka_compat.pipelines.session import create_session
 
 _FILE = re.compile(r"topic_dir=([^/]+)/day_utc=(\d{4,}-\d\d-\d\d)/(\d+)-(\d+)-(\d+)\.parquet")
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .cluster import cause
-from .environment import require_matplotlib, require_spark
-from .errors import JobFailed, NotStarted
-from .log_report import KeyLine, LogReport, PartitionLine
-from .plot_page import Made
-from .progress import Progress
-from .report_plot import plot
-from .session import create_session
+from kafka_compat.pipelines.cluster import cause
+from kafka_compat.pipelines.environment import require_matplotlib, require_spark
+from kafka_compat.pipelines.errors import JobFailed, NotStarted
+from kafka_compat.pipelines.log_report import KeyLine, LogReport, PartitionLine
+from kafka_compat.pipelines.plot_page import Made
+from kafka_compat.pipelines.progress import Progress
+from kafka_compat.pipelines.report_plot import plot
+from kafka_compat.pipelines.session import create_session
 
 DAY_MS = 86_400_000
 
@@ -73,7 +73,7 @@ def run_report(job: ReportJob) -> LogReport:
     require_spark()
     if job.plot is not None:
         require_matplotlib()
-    from .kafka_log import KafkaLog, segments
+    from kafka_compat.pipelines.kafka_log import KafkaLog, segments
 
     try:
         files = [segment for folder in job.folders for segment in segments(folder, list(job.topics))]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .log_report import KeyLine, LogReport, PartitionLine
-from .plot_page import Column, Made, Page, Table, save
-from .plot_style import (
+from kafka_compat.pipelines.log_report import KeyLine, LogReport, PartitionLine
+from kafka_compat.pipelines.plot_page import Column, Made, Page, Table, save
+from kafka_compat.pipelines.plot_style import (
     Theme,
     rows_of,
     shortened,
@@ -18,7 +18,7 @@ from .plot_style import (
     titled,
     unit_of,
 )
-from .progress import utc
+from kafka_compat.pipelines.progress import utc
 
 PARTITIONS_MAX = 40
 TOPICS_MAX = 20

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .cluster import cause
-from .errors import JobFailed, PipelineError, RecordsLost
-from .stop_signals import stop_signals
+from kafka_compat.pipelines.cluster import cause
+from kafka_compat.pipelines.errors import JobFailed, PipelineError, RecordsLost
+from kafka_compat.pipelines.stop_signals import stop_signals
 
 POLL_S = 0.5
 

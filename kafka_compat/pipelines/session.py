@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from . import spark_output
-from .connector import CONNECTOR, jars_in
-from .environment import SPARK_VERSION, java_command, require_spark
-from .errors import NotStarted
+from kafka_compat.pipelines import spark_output
+from kafka_compat.pipelines.connector import CONNECTOR, jars_in
+from kafka_compat.pipelines.environment import SPARK_VERSION, java_command, require_spark
+from kafka_compat.pipelines.errors import NotStarted
 
 _LOG4J = """\
 rootLogger.level = {level}

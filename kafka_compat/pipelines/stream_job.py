@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .checkpoint import Offsets, batch_range, next_offsets
-from .cluster import ClusterView, look, lost_since
-from .environment import require_spark
-from .errors import NotStarted, RecordsLost
-from .first_look import first_look
-from .folder_lock import FolderLock
-from .job_folder import JobFolder
-from .kafka_options import client_properties, source_options
-from .progress import Progress
-from .runner import kafka_stream, run_batches
-from .session import create_session
+from kafka_compat.pipelines.checkpoint import Offsets, batch_range, next_offsets
+from kafka_compat.pipelines.cluster import ClusterView, look, lost_since
+from kafka_compat.pipelines.environment import require_spark
+from kafka_compat.pipelines.errors import NotStarted, RecordsLost
+from kafka_compat.pipelines.first_look import first_look
+from kafka_compat.pipelines.folder_lock import FolderLock
+from kafka_compat.pipelines.job_folder import JobFolder
+from kafka_compat.pipelines.kafka_options import client_properties, source_options
+from kafka_compat.pipelines.progress import Progress
+from kafka_compat.pipelines.runner import kafka_stream, run_batches
+from kafka_compat.pipelines.session import create_session
 
 
 @dataclass(frozen=True, slots=True)

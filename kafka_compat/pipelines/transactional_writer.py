@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .errors import JobFailed
+from kafka_compat.pipelines.errors import JobFailed
 
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 DONE_SCHEMA = "copied long, skipped long"

@@ -15,14 +15,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .checkpoint import batch_range
-from .errors import JobFailed, NotStarted
-from .exact_sink import Ends, Target, target_of, write_exactly_once
-from .job_folder import JobFolder
-from .stream_job import Process, StreamJob, StreamRun, run_stream
-from .versions import Versions
-from .watermark import latest_time
-from .windows_rows import WindowQuery, count_by_window, dead_letters, judge, merge, results
+from kafka_compat.pipelines.checkpoint import batch_range
+from kafka_compat.pipelines.errors import JobFailed, NotStarted
+from kafka_compat.pipelines.exact_sink import Ends, Target, target_of, write_exactly_once
+from kafka_compat.pipelines.job_folder import JobFolder
+from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamRun, run_stream
+from kafka_compat.pipelines.versions import Versions
+from kafka_compat.pipelines.watermark import latest_time
+from kafka_compat.pipelines.windows_rows import (
+    WindowQuery,
+    count_by_window,
+    dead_letters,
+    judge,
+    merge,
+    results,
+)
 
 _NOTHING: dict[str, Any] = {
     **dict.fromkeys(("read_total", "closed_rows", "open_rows", "open_windows", "dead_letters"), 0),

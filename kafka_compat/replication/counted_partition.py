@@ -12,8 +12,8 @@ from kafka_compat.replication.in_sync import IsrAnswer, IsrProposer, Proposal
 from kafka_compat.replication.listeners import CallSoon
 from kafka_compat.replication.partition import Partition
 from kafka_compat.storage.errors import StorageError
-from kafka_compat.storage.log import AppendInfo, Log
-from kafka_compat.storage.validation import ValidatedBatches
+from kafka_compat.storage.log.log import AppendInfo, Log
+from kafka_compat.storage.records.validation import ValidatedBatches
 
 FIRST_VERSION_WITH_FORMAT_2: Final = 3
 """Of Produce."""

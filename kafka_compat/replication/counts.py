@@ -11,7 +11,7 @@ from typing import Final
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.storage.errors import InvalidRecord, InvalidTimestamp, MisplacedBatch
-from kafka_compat.storage.validation import KEYLESS
+from kafka_compat.storage.records.validation import KEYLESS
 
 _NO_FAILED_PRODUCE: Final = frozenset(
     {

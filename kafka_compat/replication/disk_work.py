@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from kafka_compat.storage.directory_worker import Done
+from kafka_compat.storage.directories.directory_worker import Done
 
 
 async def finished(begin: Callable[[Done], None]) -> Exception | None:

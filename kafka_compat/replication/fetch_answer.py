@@ -12,7 +12,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from kafka_compat.replication.nearest_replica import LEADER
 from kafka_compat.storage.errors import StorageError
-from kafka_compat.storage.segment import FileSlice
+from kafka_compat.storage.segments.segment import FileSlice
 
 if TYPE_CHECKING:
     from kafka_compat.long_work import Steps
@@ -86,7 +86,7 @@ def _convert(ctx: FetchContext, found: list[Found]) -> Steps[None]:
 
 def _down_converted(records: FileSlice, magic: int) -> bytes:
     # Few clients ask for old formats.
-    from kafka_compat.storage.legacy import down_convert
+    from kafka_compat.storage.records.legacy import down_convert
 
     return down_convert(records.read(), magic)
 

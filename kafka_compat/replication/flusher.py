@@ -13,9 +13,9 @@ import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from kafka_compat.storage.disk import Disk
+from kafka_compat.storage.directories.disk import Disk
 from kafka_compat.storage.errors import RefusedForNow, StorageError
-from kafka_compat.storage.log import Log
+from kafka_compat.storage.log.log import Log
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, Protocol
 
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.storage.log import Log
+from kafka_compat.storage.log.log import Log
 
 UNKNOWN_OFFSET: Final = -1
 _NEVER_MS: Final = -(2**62)

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.storage.errors import StorageError
-from kafka_compat.storage.log import Log
+from kafka_compat.storage.log.log import Log
 from kafka_compat.tasks import Background, OnFailure, Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.config import BrokerConfig
     from kafka_compat.replication.partition import Partition
     from kafka_compat.replication.replica_manager import ReplicaManager
-    from kafka_compat.storage.log_dirs import LogDirs
+    from kafka_compat.storage.directories.log_dirs import LogDirs
 
 log = logging.getLogger(__name__)
 

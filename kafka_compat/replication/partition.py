@@ -33,8 +33,8 @@ from kafka_compat.replication.listened import Listened
 from kafka_compat.replication.listeners import CallSoon
 from kafka_compat.replication.waiters import CommitCallback, OffsetWaiters, dismiss, pushed
 from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.log import AppendInfo, Log
-from kafka_compat.storage.validation import ValidatedBatches
+from kafka_compat.storage.log.log import AppendInfo, Log
+from kafka_compat.storage.records.validation import ValidatedBatches
 
 _NONE: Final = ErrorCode.NONE
 """At hand: a member of an enumeration takes two look-ups by name."""

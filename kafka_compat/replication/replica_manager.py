@@ -18,13 +18,13 @@ from kafka_compat.replication.in_sync import IsrProposer
 from kafka_compat.replication.listeners import CallSoon
 from kafka_compat.replication.partition import DEFAULT_LAG_TIME_MAX_MS, Partition
 from kafka_compat.replication.replication_quota import ReplicationQuotas
-from kafka_compat.storage.directory_worker import Done
+from kafka_compat.storage.directories.directory_worker import Done
+from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.errors import FolderInTheWay, LogDirFailure, RefusedForNow, StorageError
-from kafka_compat.storage.log_dirs import LogDirs
 
 if TYPE_CHECKING:
     from kafka_compat.replication.counts import Counts
-    from kafka_compat.storage.log import Log
+    from kafka_compat.storage.log.log import Log
 
 logger = logging.getLogger(__name__)
 

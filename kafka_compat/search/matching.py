@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from kafka_compat.storage.records import Record
+from kafka_compat.storage.records.records import Record
 
 CONTAINS: Final = "contains"
 IS: Final = "is"

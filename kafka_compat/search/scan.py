@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.client.consumed import whole_batches
 from kafka_compat.search.matching import Match
-from kafka_compat.storage.batch import BatchHeader, crc_ok
 from kafka_compat.storage.errors import CorruptRecord, StorageError
-from kafka_compat.storage.kinds import ControlRecordType
-from kafka_compat.storage.legacy import records_of
-from kafka_compat.storage.records import Header, Record, control_record_type, iter_body, records_body
+from kafka_compat.storage.records.batch import BatchHeader, crc_ok
+from kafka_compat.storage.records.kinds import ControlRecordType
+from kafka_compat.storage.records.legacy import records_of
+from kafka_compat.storage.records.records import Header, Record, control_record_type, iter_body, records_body
 
 if TYPE_CHECKING:
     from kafka_compat.protocol.buffers import Buffer

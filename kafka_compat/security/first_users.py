@@ -14,10 +14,10 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.entity_names import node_name
-from kafka_compat.coordination.entity_settings import stored_settings
-from kafka_compat.coordination.metadata_store import MetadataStore, NoNode
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.entity_names import node_name
+from kafka_compat.coordination.nodes.entity_settings import stored_settings
+from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
 from kafka_compat.errors import StartupError
 from kafka_compat.security import scram
 from kafka_compat.security.scram import Credential

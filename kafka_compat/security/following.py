@@ -10,14 +10,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.nodes.notices import Notices
+from kafka_compat.coordination.store.metadata_store import (
     Event,
     MetadataStore,
     MetadataStoreError,
     SessionExpired,
     SessionState,
 )
-from kafka_compat.coordination.notices import Notices
 from kafka_compat.tasks import OnFailure, Tasks
 
 log = logging.getLogger(__name__)

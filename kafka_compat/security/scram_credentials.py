@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.entity_names import node_name
-from kafka_compat.coordination.entity_settings import stored_settings
-from kafka_compat.coordination.malformed_nodes import MalformedNode
-from kafka_compat.coordination.metadata_store import MetadataStore
-from kafka_compat.coordination.node_json import is_number
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.entity_names import node_name
+from kafka_compat.coordination.nodes.entity_settings import stored_settings
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+from kafka_compat.coordination.nodes.node_json import is_number
+from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.security import scram

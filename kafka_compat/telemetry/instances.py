@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.storage.kinds import CompressionType
+from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.telemetry.subscriptions import Client, Subscription, Wanted, wanted
 
 INSTANCES_MAX: Final = 16384

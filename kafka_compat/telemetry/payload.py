@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafka_compat.storage.compression import decompress
 from kafka_compat.storage.errors import StorageError, TakesLong
+from kafka_compat.storage.records.compression import decompress
 from kafka_compat.telemetry.wire_fields import fields_up_to
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.entity_names import node_name
-from kafka_compat.coordination.entity_settings import stored_settings
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.entity_names import node_name
+from kafka_compat.coordination.nodes.entity_settings import stored_settings
+from kafka_compat.coordination.store.metadata_store import (
     Create,
     Delete,
     MetadataStore,

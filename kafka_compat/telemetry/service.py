@@ -9,9 +9,9 @@ import logging
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.malformed_nodes import MalformedNode
-from kafka_compat.coordination.metadata_store import Event, MetadataStore, MetadataStoreError
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+from kafka_compat.coordination.store.metadata_store import Event, MetadataStore, MetadataStoreError
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.long_work import Steps
 from kafka_compat.security.following import Following

@@ -12,7 +12,7 @@ from uuid import UUID
 import crc32c
 
 from kafka_compat.config import ConfigError, ConfigKey
-from kafka_compat.coordination.znodes import encode_topic_id
+from kafka_compat.coordination.nodes.znodes import encode_topic_id
 from kafka_compat.errors import ErrorCode, KafkaError
 
 METRICS: Final = "metrics"

@@ -14,7 +14,7 @@ from kafka_compat.client.connection import Connection
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.json_form import api_named, from_json, to_json
 from kafka_compat.protocol.messages import request_class
-from kafka_compat.storage.batch import HEADER, HEADER_SIZE, read_header, seal
+from kafka_compat.storage.records.batch import HEADER, HEADER_SIZE, read_header, seal
 
 Entry = dict[str, Any]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.checkpoints import encode_topic_id
+from kafka_compat.storage.directories.checkpoints import encode_topic_id
 from kafka_compat.tools import show
 from kafka_compat.tools.failure import failure_of
 from kafka_compat.tools.topic_names import TIMEOUT_MS, ensure_exists, topics

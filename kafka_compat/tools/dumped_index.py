@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from kafka_compat.storage.legacy import records_of
-from kafka_compat.storage.producers import ProducerState
-from kafka_compat.storage.txn_index import decode as decode_aborted
+from kafka_compat.storage.log.producers import ProducerState
+from kafka_compat.storage.records.legacy import records_of
+from kafka_compat.storage.segments.txn_index import decode as decode_aborted
 from kafka_compat.tools.dumped_log import batches, optional
 
 _OFFSET_ENTRY: Final = struct.Struct(">ii")

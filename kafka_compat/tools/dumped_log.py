@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from kafka_compat.storage import legacy
-from kafka_compat.storage.batch import (
+from kafka_compat.storage.records import legacy
+from kafka_compat.storage.records.batch import (
     LEGACY_HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_POSITION,
@@ -20,9 +20,9 @@ from kafka_compat.storage.batch import (
     crc_ok,
     read_header,
 )
-from kafka_compat.storage.compression import decompress
-from kafka_compat.storage.kinds import ControlRecordType, TimestampType
-from kafka_compat.storage.records import Record, control_record_type, iter_records
+from kafka_compat.storage.records.compression import decompress
+from kafka_compat.storage.records.kinds import ControlRecordType, TimestampType
+from kafka_compat.storage.records.records import Record, control_record_type, iter_records
 from kafka_compat.tools.internal_records import Decoder
 
 _SIZE: Final = struct.Struct(">i")

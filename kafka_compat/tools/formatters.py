@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kafka_compat.storage.kinds import TimestampType
+from kafka_compat.storage.records.kinds import TimestampType
 from kafka_compat.tools import deserializers
 from kafka_compat.tools.failure import Failure, log
 

@@ -17,7 +17,7 @@ from kafka_compat.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
 )
 from kafka_compat.protocol.messages.transaction_state import TransactionLogKey, TransactionLogValue
-from kafka_compat.storage.records import Record
+from kafka_compat.storage.records.records import Record
 from kafka_compat.tools.message_json import as_json, compact
 
 Texts = tuple[str | None, str | None]

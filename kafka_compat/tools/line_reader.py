@@ -10,7 +10,7 @@ from kafka_compat.tools.failure import Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_compat.storage.records import Header
+    from kafka_compat.storage.records.records import Header
 
 _NAMES: Final = {
     "key.separator": "\t",

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from kafka_compat.protocol.schema import FieldSpec, fields_of
-from kafka_compat.storage.checkpoints import encode_topic_id
+from kafka_compat.storage.directories.checkpoints import encode_topic_id
 
 _ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | {
     8: "\\b",

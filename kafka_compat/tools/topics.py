@@ -7,7 +7,7 @@ from typing import Final
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.checkpoints import encode_topic_id
+from kafka_compat.storage.directories.checkpoints import encode_topic_id
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import cluster_of
 from kafka_compat.tools.failure import Failure, failure_of, illegal_argument, log, of_client, told

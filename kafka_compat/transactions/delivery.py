@@ -7,13 +7,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from kafka_compat.coordinators.processor import offer_core
-from kafka_compat.coordinators.runtime import CoordinatorRuntime
-from kafka_compat.coordinators.shard import RunningMachine
+from kafka_compat.coordinator_runtime.processor import offer_core
+from kafka_compat.coordinator_runtime.runtime import CoordinatorRuntime
+from kafka_compat.coordinator_runtime.shard import RunningMachine
 from kafka_compat.errors import ErrorCode
 from kafka_compat.transactions.machine import Transaction
 from kafka_compat.transactions.marker_writer import Marker, MarkerWriter
-from kafka_compat.transactions.model import Markers, StatusRecord, TopicPartition
+from kafka_compat.transactions.transaction_states import Markers, StatusRecord, TopicPartition
 
 log = logging.getLogger(__name__)
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kafka_compat.coordinators.coordinator_log import is_committed
-from kafka_compat.coordinators.machine import Now, Waiter, Write
+from kafka_compat.coordinator_runtime.coordinator_log import is_committed
+from kafka_compat.coordinator_runtime.machine import Now, Waiter, Write
 from kafka_compat.errors import ErrorCode
-from kafka_compat.transactions.model import (
+from kafka_compat.transactions.transaction_states import (
     EPOCH_MAX,
     NO_EPOCH,
     NO_PRODUCER_ID,

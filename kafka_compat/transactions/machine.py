@@ -25,10 +25,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafka_compat.coordinators.machine import Waiter
+from kafka_compat.coordinator_runtime.machine import Waiter
 from kafka_compat.errors import ErrorCode
 from kafka_compat.transactions.lifecycle import TransactionLifecycle
-from kafka_compat.transactions.model import (
+from kafka_compat.transactions.transaction_states import (
     EPOCH_MAX,
     NO_EPOCH,
     NO_PRODUCER_ID,

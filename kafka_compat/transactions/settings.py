@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_compat.config import BrokerConfig
-from kafka_compat.transactions.model import TransactionSettings
+from kafka_compat.transactions.transaction_states import TransactionSettings
 
 
 def transaction_settings(config: BrokerConfig) -> TransactionSettings:

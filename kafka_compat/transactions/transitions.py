@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.transactions.model import TransactionState
+from kafka_compat.transactions.transaction_states import TransactionState
 
 EMPTY: Final = TransactionState.EMPTY
 ONGOING: Final = TransactionState.ONGOING

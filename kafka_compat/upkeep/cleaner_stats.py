@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kafka_compat.storage.cleaner_job import CleanedGroup, CleaningJob
-from kafka_compat.storage.log_cleaning import DirtyPart
-from kafka_compat.storage.offset_map import SLOT_BYTES
+from kafka_compat.storage.compaction.cleaner_job import CleanedGroup, CleaningJob
+from kafka_compat.storage.compaction.offset_map import SLOT_BYTES
+from kafka_compat.storage.log.cleaning import DirtyPart
 
 NEVER = -1
 

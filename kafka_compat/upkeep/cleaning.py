@@ -25,12 +25,12 @@ from kafka_compat.clock import Clock
 from kafka_compat.config import BrokerConfig
 from kafka_compat.replication.leaderships import Leaderships
 from kafka_compat.replication.partition import Partition
-from kafka_compat.storage import log_cleaning
-from kafka_compat.storage.checkpoints import TopicPartition
-from kafka_compat.storage.cleaner_job import CleanedGroup, CleaningDone, CleaningJob
+from kafka_compat.storage.compaction.cleaner_job import CleanedGroup, CleaningDone, CleaningJob
+from kafka_compat.storage.directories.checkpoints import TopicPartition
+from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.errors import StorageError
-from kafka_compat.storage.log import Log
-from kafka_compat.storage.log_dirs import LogDirs
+from kafka_compat.storage.log import cleaning as log_cleaning
+from kafka_compat.storage.log.log import Log
 from kafka_compat.upkeep.cleaner_stats import CleanerStats, Cleaning
 
 logger = logging.getLogger(__name__)
@@ -214,7 +214,7 @@ class _Child:
             file.write(job.encode())
             file.seek(0)
             self._process = subprocess.Popen(
-                own_processes.command("kafka_compat.storage.cleaner_process", str(file.fileno())),
+                own_processes.command("kafka_compat.storage.compaction.cleaner_process", str(file.fileno())),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 pass_fds=[file.fileno()],

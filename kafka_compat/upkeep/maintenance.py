@@ -27,8 +27,8 @@ from kafka_compat.replication.leaderships import Leaderships
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.config import LONG_MAX
+from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.errors import StorageError
-from kafka_compat.storage.log_dirs import LogDirs
 from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:

@@ -174,7 +174,7 @@ def produce(servers: str, seconds: float, batch_records: int) -> dict[str, float
         ProduceRequest,
         TopicProduceData,
     )
-    from kafka_compat.storage.records import Record, build_batch
+    from kafka_compat.storage.records.records import Record, build_batch
 
     records = [Record(timestamp=1, key=None, value=b"v" * _SIZE_BYTES)] * batch_records
     batch = memoryview(build_batch(records))

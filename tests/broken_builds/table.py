@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-COORDINATORS = "tests/coordinators/"
+COORDINATORS = "tests/coordinator_runtime/"
 GROUPS = COORDINATORS + "test_groups_live_as_at_load.py::test_groups_are_live_what_they_are_at_load"
 TRANSACTIONS = (
     COORDINATORS + "test_transactions_live_as_at_load.py::test_transactions_are_live_what_they_are_at_load"
@@ -43,7 +43,7 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "the controller does not compare the partition epoch of AlterPartition",
-        "coordination/controller_isr.py",
+        "coordination/controller/isr_changes.py",
         "if change.partition_epoch < state.partition_epoch:",
         "if False:",
         FENCES + "test_the_controller_takes_an_isr_only_from_who_knows_the_present_one",
@@ -128,14 +128,14 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "unclean elections always",
-        "coordination/election.py",
+        "coordination/controller/leader_election.py",
         "    if unclean_allowed:",
         "    if True:",
         "tests/coordination/test_election.py::test_a_leader_comes_out_of_the_isr",
     ),
     BrokenBuild(
         "a follower appends what it has already",
-        "storage/log.py",
+        "storage/log/log.py",
         "headers = read_checked_headers(data, self.log_end_offset)",
         "headers = read_checked_headers(data, 0)",
         "tests/storage/test_log.py::test_a_follower_stores_what_its_leader_has_and_nothing_broken",
@@ -179,7 +179,7 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "loading takes a deletion for nothing that open transactions need to know",
-        "kafka_compat/coordinators/loader.py",
+        "kafka_compat/coordinator_runtime/loader.py",
         "        if latest is self._latest:\n",
         "        if False:\n",
         GROUPS,
@@ -194,7 +194,7 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "what was not committed in time never counts",
-        "kafka_compat/coordinators/runtime.py",
+        "kafka_compat/coordinator_runtime/runtime.py",
         "                self._tell(append, ErrorCode.REQUEST_TIMED_OUT)\n",
         "                self._tell(append, ErrorCode.REQUEST_TIMED_OUT)\n"
         "                shard.appends.remove(append)\n",
@@ -202,7 +202,7 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "what fewer replicas have than min.insync.replicas counts as lost",
-        "kafka_compat/coordinators/coordinator_log.py",
+        "kafka_compat/coordinator_runtime/coordinator_log.py",
         "error is ErrorCode.NONE or error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND",
         "error is ErrorCode.NONE",
         TRANSACTIONS,
@@ -216,7 +216,7 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "records are replayed when they are appended",
-        "kafka_compat/coordinators/runtime.py",
+        "kafka_compat/coordinator_runtime/runtime.py",
         "        shard.appends.append(append)\n",
         "        shard.appends.append(append)\n"
         "        for record in write.records:\n"
@@ -225,21 +225,21 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "the end of a process is not the end of its sessions",
-        "coordination/store_server.py",
+        "coordination/store/store_server.py",
         "        self._next_look.cancel()\n",
         "        self._next_look.cancel()\n        return\n",
         STORE_SERVER + "test_what_a_killed_process_held_goes_at_once",
     ),
     BrokenBuild(
         "a process that stands still keeps its sessions",
-        "coordination/store_server.py",
+        "coordination/store/store_server.py",
         "if not self._silence.is_too_long(self._loop.time()):",
         "if True:",
         STORE_SERVER + "test_a_process_that_stands_still_loses_its_session_and_learns_it",
     ),
     BrokenBuild(
         "answers of another process's store overtake its events",
-        "coordination/remote_store.py",
+        "coordination/store/remote_store.py",
         "self._loop.call_soon(_call, *told, event)",
         "self._loop.call_later(0.01, _call, *told, event)",
         "tests/coordination/test_metadata_store.py::"
@@ -247,7 +247,7 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "a change can be read in the moment before its watches are called",
-        "coordination/embedded.py",
+        "coordination/store/embedded.py",
         "            await asyncio.sleep(0)\n            batch.done",
         "            batch.done",
         "tests/coordination/test_embedded.py::"
@@ -262,7 +262,7 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "who requested a delegation token for somebody may renew it",
-        "kafka_compat/security/tokens/model.py",
+        "kafka_compat/security/tokens/delegation_token.py",
         "if principal != token.owner and principal not in token.renewers:",
         "if not token.concerns(principal):",
         TOKENS + "test_model.py::test_a_life",

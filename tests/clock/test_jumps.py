@@ -14,7 +14,7 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode
 from kafka_compat.membership.lone import LoneMembership
 from kafka_compat.replication.partition import Partition
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.records.records import Record, build_batch
 from tests.cluster.embedded import EmbeddedCluster, until
 
 HOUR_MS = 3_600_000

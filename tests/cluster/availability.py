@@ -10,8 +10,8 @@ from pathlib import Path
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.batch import read_headers
-from kafka_compat.storage.records import Record, build_batch, iter_records
+from kafka_compat.storage.records.batch import read_headers
+from kafka_compat.storage.records.records import Record, build_batch, iter_records
 from tests.conformance.wire import Closed, Connection, Plain
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server, ZooKeeper

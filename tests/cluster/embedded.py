@@ -15,8 +15,8 @@ from kafka_compat.cluster.controller_service import ControllerService
 from kafka_compat.cluster.membership import ClusterMembership
 from kafka_compat.cluster.session import ConnectStore, CurrentSession
 from kafka_compat.config import BrokerConfig
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.metadata_store import MetadataStore
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.served import CLUSTER_SERVED
 from kafka_compat.metadata.cache import MetadataCache
@@ -34,9 +34,9 @@ from kafka_compat.protocol.messages.produce import (
     TopicProduceData,
 )
 from kafka_compat.replication.replica_manager import ReplicaManager
-from kafka_compat.storage.batch import read_headers
-from kafka_compat.storage.log_dirs import LogDirs
-from kafka_compat.storage.records import Record, build_batch, iter_records
+from kafka_compat.storage.directories.log_dirs import LogDirs
+from kafka_compat.storage.records.batch import read_headers
+from kafka_compat.storage.records.records import Record, build_batch, iter_records
 from tests.support.client_security import for_brokers
 from tests.support.ports import free_port
 from tests.support.secured import Secured, first_nodes

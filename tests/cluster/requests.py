@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from uuid import UUID
 
-from kafka_compat.coordination import znodes
+from kafka_compat.coordination.nodes import znodes
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.cluster.pair import Pair, Side
 from tests.conformance.differential import differences, neutral

@@ -9,8 +9,8 @@ import pytest
 from kafka_compat.broker import Broker, StartupError, cluster_broker
 from kafka_compat.cluster.membership import ClusterMembership
 from kafka_compat.config import BrokerConfig
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.metadata_store import MetadataStore
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.metadata_store import MetadataStore
 
 
 class Cluster:

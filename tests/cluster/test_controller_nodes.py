@@ -12,13 +12,13 @@ import pytest
 
 from kafka_compat.cluster.controller_election import run_for_controller
 from kafka_compat.cluster.controller_nodes import ControllerNodes
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.controller_effects import StateWrite, WriteStates
-from kafka_compat.coordination.controller_model import CREATE, TopicPartition
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.malformed_nodes import MalformedNodes
-from kafka_compat.coordination.metadata_store import Create, MetadataStore
-from kafka_compat.coordination.model import PartitionState, TopicState
+from kafka_compat.coordination.controller.effects import StateWrite, WriteStates
+from kafka_compat.coordination.controller.outcomes import CREATE, TopicPartition
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.cluster_state import PartitionState, TopicState
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.metadata_store import Create, MetadataStore
 from kafka_compat.metadata.topic_nodes import new_topic_id
 from tests.cluster.embedded import SETTLE_S, EmbeddedCluster
 from tests.coordination.losing_answers import LosingAnswers

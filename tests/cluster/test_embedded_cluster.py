@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from kafka_compat.cluster.broker_client import BrokerClient
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.metadata_store import ANY_VERSION
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.store.metadata_store import ANY_VERSION
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.broker import StartupError
-from kafka_compat.coordination import znodes
+from kafka_compat.coordination.nodes import znodes
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest
 from tests.cluster.embedded import EmbeddedCluster, until

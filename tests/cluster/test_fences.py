@@ -13,8 +13,7 @@ import pytest
 
 from kafka_compat.cluster import controller_wire as wire
 from kafka_compat.cluster.controller_nodes import ControllerNodes, Deposed
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.controller_effects import (
+from kafka_compat.coordination.controller.effects import (
     BrokerEpoch,
     LeaderAndIsrPartition,
     SendLeaderAndIsr,
@@ -24,11 +23,12 @@ from kafka_compat.coordination.controller_effects import (
     StopReplicaPartition,
     WriteStates,
 )
-from kafka_compat.coordination.controller_model import Assignment as Replicas
-from kafka_compat.coordination.controller_model import TopicPartition
-from kafka_compat.coordination.malformed_nodes import MalformedNodes
-from kafka_compat.coordination.metadata_store import SessionExpired
-from kafka_compat.coordination.model import PartitionState
+from kafka_compat.coordination.controller.outcomes import Assignment as Replicas
+from kafka_compat.coordination.controller.outcomes import TopicPartition
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.cluster_state import PartitionState
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
+from kafka_compat.coordination.store.metadata_store import SessionExpired
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kafka_compat.coordination import znodes
+from kafka_compat.coordination.nodes import znodes
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_client_quotas import (

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kafka_compat.coordination.metadata_store import MetadataStore, NoNode
+from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_partition_reassignments import (

@@ -15,10 +15,11 @@ from kafka_compat.cluster.controller_service import ControllerService
 from kafka_compat.cluster.controller_settings import ControllerTermSettings
 from kafka_compat.cluster.registration import register
 from kafka_compat.cluster.session import CurrentSession
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.controller_model import ControllerSettings
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore, EmbeddedSession
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.controller.outcomes import ControllerSettings
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, EmbeddedSession
+from kafka_compat.coordination.store.metadata_store import (
     ConnectionLost,
     Create,
     Delete,
@@ -27,7 +28,6 @@ from kafka_compat.coordination.metadata_store import (
     Operation,
     Stat,
 )
-from kafka_compat.coordination.model import BrokerInfo, Endpoint
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import LongWork
 from kafka_compat.protocol.api_keys import ApiKey

@@ -9,9 +9,9 @@ import pytest
 
 from kafka_compat.cluster.config_changes import announce
 from kafka_compat.config import BrokerConfig
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.metadata_store import ConnectionLost, MetadataStore, Stat, Watch
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.metadata_store import ConnectionLost, MetadataStore, Stat, Watch
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.incremental_alter_configs import (
@@ -19,7 +19,7 @@ from kafka_compat.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from kafka_compat.storage.log_dirs import LoadReport
+from kafka_compat.storage.directories.log_dirs import LoadReport
 from tests.cluster.embedded import EmbeddedBroker, EmbeddedCluster, until
 
 TOPIC, BROKER = 2, 4

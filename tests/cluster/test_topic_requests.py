@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.metadata_store import Operation, Stat
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.store.metadata_store import Operation, Stat
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_topics import (

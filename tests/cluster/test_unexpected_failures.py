@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kafka_compat.cluster import enrolment
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.metadata_store import ConnectionLost, Stat, Watch
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.store.metadata_store import ConnectionLost, Stat, Watch
 from kafka_compat.errors import ErrorCode
 from tests.cluster.embedded import EmbeddedCluster, until
 

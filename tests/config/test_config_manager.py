@@ -11,7 +11,7 @@ import pytest
 
 from kafka_compat.config import BrokerConfig, log_config
 from kafka_compat.config.synonyms import ConfigSource
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore, EmbeddedSession
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, EmbeddedSession
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata.cache import MetadataCache, PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.config_manager import ConfigManager, ResourceType

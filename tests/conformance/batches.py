@@ -8,8 +8,8 @@ import zlib
 
 import crc32c
 
-from kafka_compat.storage.kinds import CompressionType
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.records.kinds import CompressionType
+from kafka_compat.storage.records.records import Record, build_batch
 
 START_MS = int(time.time()) * 1000 - 3_600_000
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.kinds import CompressionType
-from kafka_compat.storage.records import Record, build_batch, encode_record
+from kafka_compat.storage.records.kinds import CompressionType
+from kafka_compat.storage.records.records import Record, build_batch, encode_record
 from tests.conformance.batches import (
     ATTRIBUTES_AT,
     BASE_SEQUENCE_AT,

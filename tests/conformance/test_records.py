@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.kinds import CompressionType
+from kafka_compat.storage.records.kinds import CompressionType
 from tests.conformance.batches import START_MS, batch, old_message
 from tests.conformance.differential import Pair
 from tests.conformance.wire import Plain

@@ -9,8 +9,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import ZERO_UUID
-from kafka_compat.storage.batch import read_header
-from kafka_compat.storage.crc import crc32c
+from kafka_compat.storage.records.batch import read_header
+from kafka_compat.storage.records.crc import crc32c
 from kafka_compat.testing import KafkaBroker
 from tests.conformance.wire import Closed, Connection, Plain
 from tests.control.clients import produce, producer

@@ -10,12 +10,12 @@ from typing import Self
 
 import pytest
 
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore, EmbeddedSession
-from kafka_compat.coordination.local_link import Link
-from kafka_compat.coordination.metadata_store import MetadataStore
-from kafka_compat.coordination.remote_store import RemoteSession, StoreClient
-from kafka_compat.coordination.store_server import StoreServer
-from kafka_compat.coordination.zookeeper import ZooKeeperMetadataStore
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, EmbeddedSession
+from kafka_compat.coordination.store.local_link import Link
+from kafka_compat.coordination.store.metadata_store import MetadataStore
+from kafka_compat.coordination.store.remote_store import RemoteSession, StoreClient
+from kafka_compat.coordination.store.store_server import StoreServer
+from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
 from tests.support.servers import ZooKeeper
 
 SESSION_TIMEOUT_MS = 1000

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from uuid import UUID
 
-from kafka_compat.coordination.controller import Controller
-from kafka_compat.coordination.controller_effects import (
+from kafka_compat.coordination.controller.effects import (
     ClearDeletions,
     ClearPreferredElection,
     DeleteTopicNodes,
@@ -24,7 +23,7 @@ from kafka_compat.coordination.controller_effects import (
     WriteStates,
     WriteTopic,
 )
-from kafka_compat.coordination.controller_events import (
+from kafka_compat.coordination.controller.events import (
     AlterPartitionRequested,
     BrokersChanged,
     DeletionsRequested,
@@ -37,8 +36,14 @@ from kafka_compat.coordination.controller_events import (
     StopReplicaAnswered,
     TopicsChanged,
 )
-from kafka_compat.coordination.controller_model import CREATE, Assignment, ControllerSettings, TopicPartition
-from kafka_compat.coordination.controller_replies import (
+from kafka_compat.coordination.controller.machine import Controller
+from kafka_compat.coordination.controller.outcomes import (
+    CREATE,
+    Assignment,
+    ControllerSettings,
+    TopicPartition,
+)
+from kafka_compat.coordination.controller.replies import (
     AlterPartitionReply,
     ControlledShutdownReply,
     ElectionReply,
@@ -46,7 +51,7 @@ from kafka_compat.coordination.controller_replies import (
     ReassignmentsReply,
     ReplyValue,
 )
-from kafka_compat.coordination.model import BrokerInfo, Endpoint, PartitionState, TopicState
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, PartitionState, TopicState
 
 
 class World:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.coordination.controller_context import AT_ONCE
-from kafka_compat.coordination.controller_events import (
+from kafka_compat.coordination.controller.context import AT_ONCE
+from kafka_compat.coordination.controller.events import (
     ControlledShutdownRequested,
     ElectionRequested,
     IsrChangesFound,
@@ -24,7 +24,7 @@ from kafka_compat.coordination.controller_events import (
     Resigned,
     UncleanConfigChanged,
 )
-from kafka_compat.coordination.controller_model import ControllerSettings, ElectionType, TopicPartition
+from kafka_compat.coordination.controller.outcomes import ControllerSettings, ElectionType, TopicPartition
 from tests.coordination.controller_world import World
 from tests.support.transcripts import check_transcript, transcripts
 

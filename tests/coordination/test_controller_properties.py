@@ -16,7 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kafka_compat.coordination.controller_events import (
+from kafka_compat.coordination.controller.events import (
     ControlledShutdownRequested,
     ElectionRequested,
     LeaderAndIsrAnswered,
@@ -24,7 +24,7 @@ from kafka_compat.coordination.controller_events import (
     RebalanceTick,
     UncleanConfigChanged,
 )
-from kafka_compat.coordination.controller_model import ElectionType, TopicPartition
+from kafka_compat.coordination.controller.outcomes import ElectionType, TopicPartition
 from tests.coordination.controller_world import World
 
 BROKERS = (1, 2, 3, 4)

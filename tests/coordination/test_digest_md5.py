@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kafka_compat.coordination.digest_md5 import DigestError, DigestMd5Client
+from kafka_compat.coordination.zookeeper_store.digest_md5 import DigestError, DigestMd5Client
 
 CHALLENGE = b'realm="elwood.innosoft.com",nonce="OA6MG9tEQGm2hh",qop="auth",algorithm=md5-sess,charset=utf-8'
 

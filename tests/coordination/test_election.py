@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafka_compat.coordination.election import (
+from kafka_compat.coordination.controller.leader_election import (
     Elected,
     elect_for_reassignment,
     elect_leader,

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore, StoreFailed
-from kafka_compat.coordination.journal import CorruptJournal, decode
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, StoreFailed
+from kafka_compat.coordination.store.journal import CorruptJournal, decode
+from kafka_compat.coordination.store.metadata_store import (
     BadVersion,
     Check,
     Create,
@@ -30,7 +30,7 @@ from kafka_compat.coordination.metadata_store import (
     SetData,
     TransactionFailed,
 )
-from kafka_compat.coordination.tree import Tree
+from kafka_compat.coordination.store.tree import Tree
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ async def test_a_cancelled_writer_disturbs_nobody(path: str) -> None:
 
 
 async def test_a_change_waits_while_the_disk_is_full(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafka_compat.coordination.embedded.FULL_DISK_RETRY_S", 0.01)
+    monkeypatch.setattr("kafka_compat.coordination.store.embedded.FULL_DISK_RETRY_S", 0.01)
     store = EmbeddedMetadataStore(path)
     session = store.connect()
     await session.create("/kept")
@@ -232,7 +232,7 @@ async def test_a_failing_disk_fails_the_store_and_a_restart_has_what_was_acknowl
 async def test_compaction_keeps_everything_and_shrinks_the_file(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafka_compat.coordination.journal.COMPACT_BYTES_MIN", 20_000)
+    monkeypatch.setattr("kafka_compat.coordination.store.journal.COMPACT_BYTES_MIN", 20_000)
     store = EmbeddedMetadataStore(path)
     session = store.connect()
     await session.create("/counter", b"")
@@ -390,7 +390,7 @@ def test_an_unwritten_page_amid_unacknowledged_lines_is_cut_but_damage_before_is
 
 WRITER = """
 import asyncio, sys
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 
 async def main():
     session = EmbeddedMetadataStore(sys.argv[1]).connect()

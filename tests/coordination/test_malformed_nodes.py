@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.malformed_nodes import MalformedNode, MalformedNodes
-from kafka_compat.coordination.model import BrokerInfo, Endpoint, PartitionState, TopicState
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, PartitionState, TopicState
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
 
 _TOPIC = TopicState("t", None, {0: (1, 2), 1: (2, 1)}, {0: (2,)}, {1: (1,)})
 _BROKER = BrokerInfo(1, (Endpoint("PLAINTEXT", "localhost", 9092),), "r", features={"f": (1, 2)})

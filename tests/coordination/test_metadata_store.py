@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.store.metadata_store import (
     BadVersion,
     Check,
     Create,

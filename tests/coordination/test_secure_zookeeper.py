@@ -13,9 +13,14 @@ from kazoo.client import KazooClient
 
 from kafka_compat.cluster.zookeeper_tls import ZooKeeperTls
 from kafka_compat.config import BrokerConfig
-from kafka_compat.coordination.metadata_store import ConnectionLost, LoginFailed, NotAllowed, SessionState
-from kafka_compat.coordination.store_security import OPEN, DigestLogin, StoreSecurity
-from kafka_compat.coordination.zookeeper import ZooKeeperMetadataStore
+from kafka_compat.coordination.store.metadata_store import (
+    ConnectionLost,
+    LoginFailed,
+    NotAllowed,
+    SessionState,
+)
+from kafka_compat.coordination.zookeeper_store.security import OPEN, DigestLogin, StoreSecurity
+from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
 from tests.coordination.test_zookeeper import until
 from tests.support.certificates import Authority, authority
 from tests.support.node_acls import node_acls

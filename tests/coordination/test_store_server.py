@@ -16,24 +16,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.local_link import Link
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.local_link import Link
+from kafka_compat.coordination.store.metadata_store import (
     ConnectionLost,
     MetadataStore,
     NoNode,
     SessionExpired,
     SessionState,
 )
-from kafka_compat.coordination.store_server import CHECKS_PER_TIMEOUT, Silence, StoreServer
+from kafka_compat.coordination.store.store_server import CHECKS_PER_TIMEOUT, Silence, StoreServer
 from tests.coordination.conftest import Remote
 
 _TIMEOUT_MS = 600
 
 _CHILD = """
 import asyncio, socket, sys
-from kafka_compat.coordination.local_link import Link
-from kafka_compat.coordination.remote_store import StoreClient
+from kafka_compat.coordination.store.local_link import Link
+from kafka_compat.coordination.store.remote_store import StoreClient
 
 async def main():
     link = await Link.over(
@@ -261,7 +261,7 @@ async def test_a_list_that_is_too_long_is_told_as_an_error(
     session = await remote.client.connect()
     for number in range(20):
         await session.create(f"/{'x' * 50}{number}")
-    monkeypatch.setattr("kafka_compat.coordination.store_wire.FRAME_BYTES_MAX", 500)
+    monkeypatch.setattr("kafka_compat.coordination.store.store_wire.FRAME_BYTES_MAX", 500)
     with pytest.raises(Exception, match="at most 500 are sent at once"):
         await session.children("/")
     assert await session.exists("/")

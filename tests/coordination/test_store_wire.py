@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_compat.coordination import store_wire
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.store import store_wire
+from kafka_compat.coordination.store.metadata_store import (
     Check,
     Create,
     Delete,
@@ -22,7 +22,7 @@ from kafka_compat.coordination.metadata_store import (
     Stat,
     TransactionFailed,
 )
-from kafka_compat.coordination.store_wire import (
+from kafka_compat.coordination.store.store_wire import (
     BadFrame,
     Splitter,
     decode_answer,

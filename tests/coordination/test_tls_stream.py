@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.coordination import tls_stream
-from kafka_compat.coordination.tls_stream import TlsStream
+from kafka_compat.coordination.zookeeper_store import tls_stream
+from kafka_compat.coordination.zookeeper_store.tls_stream import TlsStream
 from tests.support.certificates import authority
 
 

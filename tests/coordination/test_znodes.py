@@ -4,9 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.malformed_nodes import MalformedNode
-from kafka_compat.coordination.model import BrokerInfo, Endpoint, PartitionState, TopicState
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, PartitionState, TopicState
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 
 
 def test_broker_registration() -> None:

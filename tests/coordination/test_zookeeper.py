@@ -14,7 +14,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from kafka_compat.coordination.metadata_store import (
+from kafka_compat.coordination.store.metadata_store import (
     ConnectionLost,
     Event,
     EventKind,
@@ -23,7 +23,7 @@ from kafka_compat.coordination.metadata_store import (
     SessionExpired,
     SessionState,
 )
-from kafka_compat.coordination.zookeeper import ZooKeeperMetadataStore
+from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
 from tests.coordination.conftest import SESSION_TIMEOUT_MS, ZooKeeperStores
 from tests.support.ports import free_port
 from tests.support.servers import PROJECT, ZooKeeper
@@ -256,7 +256,7 @@ async def test_a_session_that_expires_while_the_server_is_away_ends_what_waits(
 
 MEMBER = """
 import asyncio, sys
-from kafka_compat.coordination.zookeeper import ZooKeeperMetadataStore
+from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
 
 async def main():
     session = await ZooKeeperMetadataStore.connect(sys.argv[1], session_timeout_ms=int(sys.argv[2]))

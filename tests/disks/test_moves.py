@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.records.records import Record, build_batch
 from tests.conformance import wire
 from tests.durability.load import PARTITIONS, ConfluentProducer, Load, check, read_everything
 from tests.support import campaign, java

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.batch import read_header
-from kafka_compat.storage.records import Record, build_batch, iter_records
+from kafka_compat.storage.records.batch import read_header
+from kafka_compat.storage.records.records import Record, build_batch, iter_records
 from tests.conformance.wire import Closed, Connection, Plain
 
 GONE = (Closed, ConnectionError, TimeoutError)

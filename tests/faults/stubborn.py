@@ -25,8 +25,8 @@ from kafka_compat.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from kafka_compat.storage.batch import read_header
-from kafka_compat.storage.records import Record, build_batch, iter_records
+from kafka_compat.storage.records.batch import read_header
+from kafka_compat.storage.records.records import Record, build_batch, iter_records
 from tests.faults.cluster import FaultCluster
 from tests.support.client_security import for_brokers
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kafka_compat.coordinators.coordinator_log import ReplayedBatch
+from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.model import Commit, Leaving, OffsetRecord
+from kafka_compat.groups.group_states import Commit, Leaving, OffsetRecord
 from kafka_compat.groups.records import encode_record
 from tests.groups.memory import (
     Coordinator,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_compat.coordinators.shards import java_hash_code, shard_of
-from kafka_compat.groups.model import (
+from kafka_compat.coordinator_runtime.shards import java_hash_code, shard_of
+from kafka_compat.groups.group_states import (
     GroupRecord,
     GroupSnapshot,
     MemberSnapshot,

@@ -13,8 +13,8 @@ import pytest
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.group import Group
+from kafka_compat.groups.group_states import Commit, JoinResult, Leaving, Sync, SyncResult
 from kafka_compat.groups.machine import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
-from kafka_compat.groups.model import Commit, JoinResult, Leaving, Sync, SyncResult
 from tests.groups.memory import Coordinator, MemoryLog, join_request, position
 from tests.groups.transcript import subscription
 from tests.support.steps import result_of

@@ -25,12 +25,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
 
-from kafka_compat.coordinators.coordinator_log import NO_PRODUCER_ID, ReplayedBatch
-from kafka_compat.coordinators.loader import Loader
-from kafka_compat.coordinators.machine import Now, Output, Write
+from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, ReplayedBatch
+from kafka_compat.coordinator_runtime.loader import Loader
+from kafka_compat.coordinator_runtime.machine import Now, Output, Write
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.group import Group
-from kafka_compat.groups.model import (
+from kafka_compat.groups.group_states import (
     Commit,
     GroupRecord,
     GroupSettings,

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.records.records import Record, build_batch
 from tests.conformance.wire import Plain
 from tests.hostile.attacks import (
     MIB,

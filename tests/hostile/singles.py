@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.kinds import CompressionType
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.records.kinds import CompressionType
+from kafka_compat.storage.records.records import Record, build_batch
 from tests.conformance.wire import Plain
 from tests.hostile.attacks import (
     MANY,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.journal import JOURNAL_NAME
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.journal import JOURNAL_NAME
 from kafka_compat.errors import ErrorCode
 from tests.conformance.wire import Connection
 from tests.interop import dataset

@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.cleaner_job import CleanedGroup, CleaningJob, SegmentSource
-from kafka_compat.storage.log_cleaning import DirtyPart
-from kafka_compat.storage.offset_map import SLOT_BYTES
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.compaction.cleaner_job import CleanedGroup, CleaningJob, SegmentSource
+from kafka_compat.storage.compaction.offset_map import SLOT_BYTES
+from kafka_compat.storage.log.cleaning import DirtyPart
+from kafka_compat.storage.records.records import Record, build_batch
 from kafka_compat.upkeep.cleaner_stats import CleanerStats, Cleaning
 from tests.conformance.wire import Connection
 from tests.metrics.scraping import Scrape

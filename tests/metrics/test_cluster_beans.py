@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
 )
 
 from kafka_compat.cluster.controller_times import ControllerTimes, TimedQueue
-from kafka_compat.coordination.controller_events import RebalanceTick, UncleanConfigChanged
+from kafka_compat.coordination.controller.events import RebalanceTick, UncleanConfigChanged
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.testing import KafkaCluster
 from tests.conformance.wire import Connection

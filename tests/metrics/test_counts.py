@@ -19,7 +19,7 @@ from kafka_compat.network.request_counts import TIMED_PER_S, Requests
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.replication.delayed_fetch import DelayedFetch
 from kafka_compat.replication.partition import Partition
-from kafka_compat.storage.records import build_batch
+from kafka_compat.storage.records.records import build_batch
 from kafka_compat.testing import KafkaBroker, KafkaCluster
 from tests.conformance.batches import BASE_SEQUENCE_AT, batch, changed, old_message, record
 from tests.conformance.wire import Connection

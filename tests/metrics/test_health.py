@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from kafka_compat.coordination.metadata_store import SessionState
+from kafka_compat.coordination.store.metadata_store import SessionState
 from kafka_compat.errors import ErrorCode
 from kafka_compat.metadata.cache import BrokerMetadata, MetadataCache, PartitionMetadata, TopicMetadata
 from kafka_compat.metrics.health import reasons_against

@@ -10,10 +10,10 @@ import pytest
 
 from kafka_compat.metrics import record_times
 from kafka_compat.metrics.record_times import RecordTimes
-from kafka_compat.storage.first_record import first_record_from
-from kafka_compat.storage.kinds import ControlRecordType
-from kafka_compat.storage.log import Log
-from kafka_compat.storage.records import EndTransactionMarker, build_marker
+from kafka_compat.storage.log.first_record import first_record_from
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.records.kinds import ControlRecordType
+from kafka_compat.storage.records.records import EndTransactionMarker, build_marker
 from tests.storage.log_support import START_MS, Harness, append, batch
 from tests.support.steps import result_of
 

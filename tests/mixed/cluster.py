@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from kafka_compat.storage.batch import read_headers
+from kafka_compat.storage.records.batch import read_headers
 from tests.faults.cluster import BROKER_IDS, FaultCluster
 from tests.support.process import wait_until
 

@@ -12,7 +12,7 @@ import pytest
 
 from kafka_compat.broker import Broker, lone_broker
 from kafka_compat.config import BrokerConfig
-from kafka_compat.coordination import znodes
+from kafka_compat.coordination.nodes import znodes
 from kafka_compat.errors import ErrorCode
 from kafka_compat.membership.lone import LoneMembership
 from kafka_compat.protocol.api_keys import ApiKey
@@ -91,7 +91,7 @@ async def test_a_store_that_lost_its_journal_is_an_error(
         raise OSError(5, "Input/output error")
 
     async with serving(tmp_path) as (_, connection):
-        monkeypatch.setattr("kafka_compat.coordination.journal.Journal.append", refuse)
+        monkeypatch.setattr("kafka_compat.coordination.store.journal.Journal.append", refuse)
         for api_key, version, request, answers in WITHOUT_A_STORE:
             answer = await ask(connection, api_key, version, request)
             codes = [item["error_code"] for item in answer[answers]]

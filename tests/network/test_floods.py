@@ -108,7 +108,7 @@ def create_topics(broker: KafkaCompatBroker, names: Sequence[str]) -> None:
 
 def fill(broker: KafkaCompatBroker, topic: str, size_bytes: int) -> None:
     """Produce that much, in batches of about a megabyte."""
-    from kafka_compat.storage.records import build_batch
+    from kafka_compat.storage.records.records import build_batch
 
     data = build_batch([record(number, b"v" * 1000) for number in range(900)])
     with Connection(broker.address, 60) as client:

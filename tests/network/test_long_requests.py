@@ -20,8 +20,8 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol import codec, headers
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.produce import ProduceResponse
-from kafka_compat.storage.kinds import CompressionType
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.records.kinds import CompressionType
+from kafka_compat.storage.records.records import Record, build_batch
 from tests.conformance.wire import Connection, Plain, encode
 from tests.support.servers import KafkaCompatBroker
 

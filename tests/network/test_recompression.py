@@ -8,8 +8,8 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kafka_compat.storage.batch import read_header
-from kafka_compat.storage.kinds import CompressionType
+from kafka_compat.storage.records.batch import read_header
+from kafka_compat.storage.records.kinds import CompressionType
 from tests.support.servers import KafkaCompatBroker
 
 TOPIC = "packed"

@@ -53,7 +53,8 @@ def test_the_project_serves_and_takes_no_strange_names(wheel: Path, tmp_path: Pa
     """Alone, and with what makes it faster."""
     installed = Installed(tmp_path / "venv", f"kafka-compat{extra} @ file://{wheel}")
     ask = (
-        "import importlib.util as u; import kafka_compat.storage.log, kafka_compat.coordination.zookeeper, "
+        "import importlib.util as u; import kafka_compat.storage.log.log; "
+        "import kafka_compat.coordination.zookeeper_store.zookeeper, "
         "kafka_compat.broker, kafka_compat.cli.local_cluster; "
         "print([n for n in ('storage', 'coordination', 'tests', 'pytest', 'pyspark') if u.find_spec(n)])"
     )

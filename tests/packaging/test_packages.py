@@ -16,7 +16,9 @@ def test_setup_cfg_lists_every_package() -> None:
     setup = configparser.ConfigParser()
     setup.read(PROJECT / "setup.cfg")
     folders = {path.parent.relative_to(PROJECT) for path in PROJECT.glob("kafka_compat/**/__init__.py")}
-    folders |= {Path("kafka_compat/storage"), Path("kafka_compat/coordination")}
+    for name in ("storage", "coordination"):
+        found = PROJECT.glob(f"{name}/**/__init__.py")
+        folders |= {"kafka_compat" / path.parent.relative_to(PROJECT) for path in found}
     listed = setup["options"]["packages"].split()
     assert sorted(listed) == sorted({".".join(folder.parts) for folder in folders})
 
@@ -30,8 +32,8 @@ def test_a_bare_checkout_runs_without_links_and_without_an_installation(tmp_path
     for name in ("storage", "coordination"):
         (tmp_path / "kafka_compat" / name).unlink()
     asked = (
-        "import kafka_compat.cli, kafka_compat.storage.log as log;"
-        "import kafka_compat.coordination.zookeeper as store;"
+        "import kafka_compat.cli, kafka_compat.storage.log.log as log;"
+        "import kafka_compat.coordination.zookeeper_store.zookeeper as store;"
         "print(log.__file__, store.__file__)"
     )
     # Nor is the compiled form at hand, which the tests of that find by these.
@@ -46,8 +48,8 @@ def test_a_bare_checkout_runs_without_links_and_without_an_installation(tmp_path
         timeout=60,
     ).stdout
     assert printed.split() == [
-        str(tmp_path / "storage" / "log.py"),
-        str(tmp_path / "coordination" / "zookeeper.py"),
+        str(tmp_path / "storage" / "log" / "log.py"),
+        str(tmp_path / "coordination" / "zookeeper_store" / "zookeeper.py"),
     ]
 
 

@@ -32,7 +32,7 @@ def test_the_compiled_wheel_runs_compiled(tmp_path: Path) -> None:
     assert wheels.contents(compiled) - wheels.contents(pure) == extensions | {f"{name}.py" for name in codecs}
 
     installed = Installed(tmp_path / "venv", f"kafka-compat[fast] @ file://{compiled}")
-    asked = "import kafka_compat.storage.log as log; print(log.__file__)"
+    asked = "import kafka_compat.storage.log.log as log; print(log.__file__)"
     assert installed.run(installed.python, "-c", asked).strip().endswith(".so")
     assert "on the loop of uvloop" in installed.serve(tmp_path / "data")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.batch import read_headers
-from kafka_compat.storage.records import iter_records
+from kafka_compat.storage.records.batch import read_headers
+from kafka_compat.storage.records.records import iter_records
 from tests.conformance.wire import Closed, Connection, Plain
 from tests.partitions.network import Network
 from tests.support.process import wait_until

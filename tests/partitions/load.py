@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.records.records import Record, build_batch
 from tests.conformance.wire import Closed, Connection
 from tests.partitions.network import Network
 

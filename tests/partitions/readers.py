@@ -7,8 +7,8 @@ from typing import Any
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.batch import read_headers
-from kafka_compat.storage.records import iter_records
+from kafka_compat.storage.records.batch import read_headers
+from kafka_compat.storage.records.records import iter_records
 from tests.conformance.wire import Closed, Connection
 from tests.partitions.network import Network
 

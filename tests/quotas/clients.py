@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.records.records import Record, build_batch
 from tests.conformance.wire import Connection, Plain
 from tests.support.process import wait_until
 

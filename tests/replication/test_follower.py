@@ -14,7 +14,7 @@ from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, FetchRe
 from kafka_compat.replication.follower import Follower, FollowerSettings
 from kafka_compat.replication.partition import Partition
 from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.log_dirs import LogDirs
+from kafka_compat.storage.directories.log_dirs import LogDirs
 
 _TOPIC_ID = uuid4()
 

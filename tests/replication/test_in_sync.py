@@ -21,8 +21,8 @@ from kafka_compat.replication.nearest_replica import LEADER, nearest_replica
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.log_dirs import LogDirs
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.directories.log_dirs import LogDirs
+from kafka_compat.storage.records.records import Record, build_batch
 from tests.support.steps import result_of
 
 LAG_TIME_MAX_MS = 1000

@@ -13,9 +13,9 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.replication.flusher import Callback
 from kafka_compat.replication.partition import Partition
 from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.log import Log
-from kafka_compat.storage.log_dirs import LogDirs
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.directories.log_dirs import LogDirs
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.records.records import Record, build_batch
 
 
 class HeldFlusher:

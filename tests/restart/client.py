@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.batch import BatchHeader, read_header
-from kafka_compat.storage.records import Record, build_batch, iter_records
+from kafka_compat.storage.records.batch import BatchHeader, read_header
+from kafka_compat.storage.records.records import Record, build_batch, iter_records
 from tests.conformance.wire import Connection, Plain
 from tests.support.process import wait_until
 

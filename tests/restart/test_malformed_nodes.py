@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.journal import JOURNAL_NAME
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.journal import JOURNAL_NAME
 from kafka_compat.errors import ErrorCode
 from tests.conformance.wire import Connection
 from tests.restart.client import create_topic, delete_topic, produce, topic_of, values_of

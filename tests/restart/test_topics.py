@@ -10,11 +10,11 @@ from uuid import uuid4
 
 import pytest
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.journal import JOURNAL_NAME
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.journal import JOURNAL_NAME
 from kafka_compat.errors import ErrorCode
-from kafka_compat.storage import checkpoints
+from kafka_compat.storage.directories import checkpoints
 from tests.conformance.wire import Closed, Connection
 from tests.conftest import StartBroker
 from tests.restart.client import (

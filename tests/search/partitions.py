@@ -9,9 +9,9 @@ from typing import NamedTuple
 from kafka_compat.search.matching import Match
 from kafka_compat.search.scan import Scanned, scanned
 from kafka_compat.search.search import Bounds, Read, Search
-from kafka_compat.storage.batch import read_header
-from kafka_compat.storage.kinds import CompressionType, ControlRecordType
-from kafka_compat.storage.records import EndTransactionMarker, Record, build_batch, build_marker
+from kafka_compat.storage.records.batch import read_header
+from kafka_compat.storage.records.kinds import CompressionType, ControlRecordType
+from kafka_compat.storage.records.records import EndTransactionMarker, Record, build_batch, build_marker
 
 PRODUCER = 7
 

@@ -10,7 +10,7 @@ from kafka_compat.search.cursor import BadCursor, Cursor, cursor_of
 from kafka_compat.search.matching import CONTAINS, IS, NULL, STARTS, Match, Needle
 from kafka_compat.search.scan import Wanted, scanned
 from kafka_compat.search.search import Bounds, Search
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.records.records import Record, build_batch
 from tests.search.partitions import FakePartition, expected, pages
 
 _NO_BOUNDS = Bounds(1 << 60, 1 << 60)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.metadata_store import MetadataStore
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.errors import StartupError
 from kafka_compat.security import first_users, scram
 from kafka_compat.security.scram import Credential

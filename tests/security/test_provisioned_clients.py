@@ -27,7 +27,7 @@ from confluent_kafka.admin import (
 from kafka import KafkaConsumer, KafkaProducer
 
 from kafka_compat.config.properties import parse_properties
-from kafka_compat.coordination.zookeeper import ZooKeeperMetadataStore
+from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
 from kafka_compat.security import first_users
 from tests.support import campaign, java
 from tests.support.ports import free_port

@@ -43,13 +43,13 @@ from kafka_compat.replication.follower_requests import LIST_OFFSETS_VERSION
 from kafka_compat.replication.in_sync import IsrAnswer, LedPartition
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import ReplicaManager
-from kafka_compat.storage.batch import read_headers
 from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.errors import StorageError
-from kafka_compat.storage.log import Log
-from kafka_compat.storage.log_dirs import LogDirs
-from kafka_compat.storage.records import Record, build_batch
-from kafka_compat.storage.segment import FileSlice
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.records.batch import read_headers
+from kafka_compat.storage.records.records import Record, build_batch
+from kafka_compat.storage.segments.segment import FileSlice
 from kafka_compat.testing.simulation.filesystem import SimulatedFilesystem
 from tests.simulation.controller import BROKERS, DELAY_MAX_MS, TOPIC, TOPIC_ID, Controller, Controls
 from tests.simulation.producer import IdempotentProducer, Violation

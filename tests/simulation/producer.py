@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.storage.batch import read_headers
 from kafka_compat.storage.errors import OutOfOrderSequence, StorageError
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.records.batch import read_headers
+from kafka_compat.storage.records.records import Record, build_batch
 
 if TYPE_CHECKING:
     from tests.simulation.cluster import Cluster

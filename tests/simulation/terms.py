@@ -15,12 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kafka_compat.cluster import controller_wire as wire
-from kafka_compat.coordination import controller_effects as effects
-from kafka_compat.coordination import controller_events as events
-from kafka_compat.coordination import controller_model as model
-from kafka_compat.coordination import controller_replies as replies
-from kafka_compat.coordination.controller import Controller as Machine
-from kafka_compat.coordination.model import BrokerInfo, Endpoint, PartitionState, TopicState
+from kafka_compat.coordination.controller import effects, events, replies
+from kafka_compat.coordination.controller import outcomes as model
+from kafka_compat.coordination.controller.machine import Controller as Machine
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, PartitionState, TopicState
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest
 from kafka_compat.replication.in_sync import IsrAnswer

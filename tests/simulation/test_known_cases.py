@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from kafka_compat.coordination import controller_isr
-from kafka_compat.coordination.controller_context import ControllerContext
-from kafka_compat.coordination.controller_effects import StateWrite
-from kafka_compat.coordination.controller_events import IsrChange
-from kafka_compat.coordination.controller_model import TopicPartition
+from kafka_compat.coordination.controller import isr_changes as controller_isr
+from kafka_compat.coordination.controller.context import ControllerContext
+from kafka_compat.coordination.controller.effects import StateWrite
+from kafka_compat.coordination.controller.events import IsrChange
+from kafka_compat.coordination.controller.outcomes import TopicPartition
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.fetch import FetchPartition
 from kafka_compat.replication import follower_requests
 from kafka_compat.replication.follower import Follower
 from kafka_compat.replication.in_sync import InSyncReplicas
 from kafka_compat.replication.partition import Partition
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.records.records import Record, build_batch
 from tests.simulation.cluster import Cluster
 from tests.simulation.controller import Controller
 from tests.simulation.producer import Violation

@@ -14,9 +14,9 @@ import pytest
 from kafka_compat.pipelines.errors import JobFailed, NotStarted
 from kafka_compat.pipelines.kafka_log import KafkaLog
 from kafka_compat.pipelines.report import ReportJob, SegmentLine, Sizes, partition_lines, run_report
-from kafka_compat.storage.checkpoints import encode_offsets
-from kafka_compat.storage.kinds import CompressionType
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.directories.checkpoints import encode_offsets
+from kafka_compat.storage.records.kinds import CompressionType
+from kafka_compat.storage.records.records import Record, build_batch
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import Job, kill_repeatedly, kills_of_a_campaign, run_here

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafka_compat.storage import cleaner_job, log_cleaning
-from kafka_compat.storage.batch import BatchHeader, read_header
-from kafka_compat.storage.cleaner_job import CleanedGroup, CleaningDone
+from kafka_compat.storage.compaction import cleaner_job
+from kafka_compat.storage.compaction.cleaner_job import CleanedGroup, CleaningDone
 from kafka_compat.storage.filesystem import Filesystem, RealFilesystem
-from kafka_compat.storage.log import Log
-from kafka_compat.storage.records import Record, iter_records
+from kafka_compat.storage.log import cleaning as log_cleaning
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.records.batch import BatchHeader, read_header
+from kafka_compat.storage.records.records import Record, iter_records
 
 DEDUPE_BUFFER_BYTES = 1 << 20
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import strategies
 
-from kafka_compat.storage.records import Record
+from kafka_compat.storage.records.records import Record
 from tests.storage.record_oracle import RecordOracle
 
 RECORDS = strategies.lists(

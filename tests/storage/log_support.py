@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from uuid import UUID
 
-from kafka_compat.storage.batch import read_header
 from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.directory_worker import Worker
+from kafka_compat.storage.directories.directory_worker import Worker
+from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.filesystem import Filesystem
-from kafka_compat.storage.kinds import CompressionType
-from kafka_compat.storage.log import AppendInfo, Log
-from kafka_compat.storage.log_dirs import LogDirs
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.log.log import AppendInfo, Log
+from kafka_compat.storage.records.batch import read_header
+from kafka_compat.storage.records.kinds import CompressionType
+from kafka_compat.storage.records.records import Record, build_batch
 
 TOPIC_ID = UUID("f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
 START_MS = 1_700_000_000_000

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from kafka_compat.storage.kinds import CompressionType, TimestampType
-from kafka_compat.storage.records import Record
+from kafka_compat.storage.records.kinds import CompressionType, TimestampType
+from kafka_compat.storage.records.records import Record
 from tests.support.kafka_jars import class_path
 
 _SOURCE = Path(__file__).with_name("RecordOracle.java")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from kafka_compat.storage.directory_worker import Done, Job
+from kafka_compat.storage.directories.directory_worker import Done, Job
 
 
 class SteppedWorker:

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
 
-from kafka_compat.storage.batch import HEADER_SIZE, add_sequence, crc_ok, read_header, stamp
 from kafka_compat.storage.errors import CorruptRecord
-from kafka_compat.storage.kinds import CompressionType, TimestampType
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.records.batch import HEADER_SIZE, add_sequence, crc_ok, read_header, stamp
+from kafka_compat.storage.records.kinds import CompressionType, TimestampType
+from kafka_compat.storage.records.records import Record, build_batch
 
 
 def batch_of_two(**settings: object) -> bytearray:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from kafka_compat.storage import checkpoints
+from kafka_compat.storage.directories import checkpoints
 from kafka_compat.storage.errors import CorruptFile
 
 TOPIC_ID = UUID("f81d4fae-7dec-11d0-a765-00a0c91e6bf6")

@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.storage import cleaner, cleaner_job, log_cleaning
-from kafka_compat.storage.cleaner import group_segments
-from kafka_compat.storage.cleaner_job import SegmentSource
+from kafka_compat.storage.compaction import cleaner, cleaner_job
+from kafka_compat.storage.compaction.cleaner import group_segments
+from kafka_compat.storage.compaction.cleaner_job import SegmentSource
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.filesystem import RealFilesystem
-from kafka_compat.storage.kinds import CompressionType, ControlRecordType
-from kafka_compat.storage.log import Log
-from kafka_compat.storage.records import EndTransactionMarker, Record, build_batch, build_marker
+from kafka_compat.storage.log import cleaning as log_cleaning
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.records.kinds import CompressionType, ControlRecordType
+from kafka_compat.storage.records.records import EndTransactionMarker, Record, build_batch, build_marker
 from tests.storage.cleaning_support import batches, clean, clean_all, records
 from tests.storage.log_support import START_MS, Harness, append
 from tests.support import campaign

@@ -8,10 +8,10 @@ import random
 import pytest
 
 from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.kinds import ControlRecordType
-from kafka_compat.storage.log import Log
-from kafka_compat.storage.log_dirs import LogDirs
-from kafka_compat.storage.records import EndTransactionMarker, Record, build_batch, build_marker
+from kafka_compat.storage.directories.log_dirs import LogDirs
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.records.kinds import ControlRecordType
+from kafka_compat.storage.records.records import EndTransactionMarker, Record, build_batch, build_marker
 from kafka_compat.testing.simulation.filesystem import Crash, SimulatedFilesystem
 from tests.storage.cleaning_support import clean, records
 from tests.storage.log_support import START_MS, TOPIC_ID

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.storage.compression import (
+from kafka_compat.storage.errors import CorruptRecord, MessageTooLarge
+from kafka_compat.storage.records.compression import (
     NAMES,
     SIZE_CEILING_BYTES,
     SIZE_FLOOR_BYTES,
@@ -23,9 +24,8 @@ from kafka_compat.storage.compression import (
     decompress,
     limit_bytes,
 )
-from kafka_compat.storage.errors import CorruptRecord, MessageTooLarge
-from kafka_compat.storage.kinds import CompressionType
-from kafka_compat.storage.records import Record
+from kafka_compat.storage.records.kinds import CompressionType
+from kafka_compat.storage.records.records import Record
 from tests.storage.record_oracle import RecordOracle
 
 REAL_CODECS = [codec for codec in CompressionType if codec is not CompressionType.NONE]
@@ -135,8 +135,8 @@ def test_unknown_codecs(codec: int) -> None:
 
 MEASURE = """
 import resource, sys
-from kafka_compat.storage.kinds import CompressionType
-from kafka_compat.storage.compression import compress, decompress
+from kafka_compat.storage.records.kinds import CompressionType
+from kafka_compat.storage.records.compression import compress, decompress
 from kafka_compat.storage.errors import MessageTooLarge
 codec, bomb = int(sys.argv[1]), sys.stdin.buffer.read()
 decompress(codec, compress(CompressionType(codec), b"warm"))

@@ -11,10 +11,10 @@ from uuid import UUID
 
 import pytest
 
-from kafka_compat.storage import checkpoints
 from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.log import Log
-from kafka_compat.storage.log_dirs import LoadReport, LogDirs
+from kafka_compat.storage.directories import checkpoints
+from kafka_compat.storage.directories.log_dirs import LoadReport, LogDirs
+from kafka_compat.storage.log.log import Log
 from kafka_compat.testing.simulation.filesystem import Crash, SimulatedFilesystem
 from tests.storage.log_support import Clock, append, batch, offsets
 from tests.storage.stepped_worker import SteppedWorker

@@ -26,12 +26,12 @@ from uuid import UUID
 
 import pytest
 
-from kafka_compat.storage.batch import read_header
 from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.errors import DiskFull, NotSettled
-from kafka_compat.storage.log import Log
-from kafka_compat.storage.log_dirs import LogDirs
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.records.batch import read_header
+from kafka_compat.storage.records.records import Record, build_batch
 from kafka_compat.testing.simulation.filesystem import Crash, SimulatedFilesystem
 from tests.storage.stepped_worker import SteppedWorker
 from tests.support import campaign

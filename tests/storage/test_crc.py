@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.storage import crc
+from kafka_compat.storage.records import crc
 
 
 def test_the_check_value_of_the_standard() -> None:
@@ -31,7 +31,7 @@ def test_the_package_is_taken_when_its_extension_is_not_found(monkeypatch: pytes
 
 def test_a_broker_does_not_pay_for_the_rest_of_the_package() -> None:
     code = (
-        "import sys, kafka_compat.storage.validation\n"
+        "import sys, kafka_compat.storage.records.validation\n"
         "print('importlib.metadata' in sys.modules, 'crc32c' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,7 +8,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from kafka_compat.storage.directory_worker import InlineWorker, ThreadWorker, Worker
+from kafka_compat.storage.directories.directory_worker import InlineWorker, ThreadWorker, Worker
 
 
 class Loop:

@@ -11,10 +11,10 @@ import pytest
 
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.errors import LogDirFailure
-from kafka_compat.storage.first_record import first_record_from
-from kafka_compat.storage.kinds import CompressionType, ControlRecordType
-from kafka_compat.storage.log import Log
-from kafka_compat.storage.records import (
+from kafka_compat.storage.log.first_record import first_record_from
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.records.kinds import CompressionType, ControlRecordType
+from kafka_compat.storage.records.records import (
     EndTransactionMarker,
     Record,
     build_batch,

@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from kafka_compat.storage.errors import CorruptFile
-from kafka_compat.storage.offset_index import OffsetIndex
-from kafka_compat.storage.time_index import TimeIndex
+from kafka_compat.storage.segments.offset_index import OffsetIndex
+from kafka_compat.storage.segments.time_index import TimeIndex
 
 PREALLOCATED_BYTES = 10 * 1024 * 1024
 

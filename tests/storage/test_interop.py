@@ -17,13 +17,19 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from kafka_compat.clock import SystemClock
-from kafka_compat.storage.batch import read_header
 from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.kinds import CompressionType, ControlRecordType
-from kafka_compat.storage.log import Log
-from kafka_compat.storage.log_dirs import LogDirs
-from kafka_compat.storage.meta_properties import stored_meta_properties
-from kafka_compat.storage.records import EndTransactionMarker, Record, build_batch, build_marker, iter_records
+from kafka_compat.storage.directories.log_dirs import LogDirs
+from kafka_compat.storage.directories.meta_properties import stored_meta_properties
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.records.batch import read_header
+from kafka_compat.storage.records.kinds import CompressionType, ControlRecordType
+from kafka_compat.storage.records.records import (
+    EndTransactionMarker,
+    Record,
+    build_batch,
+    build_marker,
+    iter_records,
+)
 from tests.support import java
 from tests.support.servers import GenuineKafka
 

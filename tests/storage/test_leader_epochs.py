@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_compat.storage.errors import CorruptFile
-from kafka_compat.storage.leader_epochs import EpochEntry, LeaderEpochs
+from kafka_compat.storage.log.leader_epochs import EpochEntry, LeaderEpochs
 
 
 def epochs(*entries: tuple[int, int]) -> LeaderEpochs:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kafka.record.legacy_records import LegacyRecordBatch, LegacyRecordBatchBuilder
 
 from kafka_compat.storage.errors import CorruptRecord, InvalidRecord, UnsupportedCompressionType
-from kafka_compat.storage.kinds import CompressionType, ControlRecordType, TimestampType
-from kafka_compat.storage.legacy import (
+from kafka_compat.storage.records.kinds import CompressionType, ControlRecordType, TimestampType
+from kafka_compat.storage.records.legacy import (
     Message,
     down_convert,
     encode_message,
@@ -19,7 +19,7 @@ from kafka_compat.storage.legacy import (
     read_message_set,
     unwrap,
 )
-from kafka_compat.storage.records import EndTransactionMarker, Record, build_batch, build_marker
+from kafka_compat.storage.records.records import EndTransactionMarker, Record, build_batch, build_marker
 from tests.storage.conftest import RECORDS
 from tests.storage.record_oracle import RecordOracle
 

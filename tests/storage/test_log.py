@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.storage.batch import read_header
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.errors import (
     CorruptRecord,
@@ -18,8 +17,9 @@ from kafka_compat.storage.errors import (
     OffsetOutOfRange,
     RecordListTooLarge,
 )
-from kafka_compat.storage.kinds import ControlRecordType
-from kafka_compat.storage.records import EndTransactionMarker, build_marker
+from kafka_compat.storage.records.batch import read_header
+from kafka_compat.storage.records.kinds import ControlRecordType
+from kafka_compat.storage.records.records import EndTransactionMarker, build_marker
 from kafka_compat.testing.simulation.filesystem import SimulatedFilesystem
 from tests.storage.log_support import START_MS, Harness, append, batch, offsets
 from tests.support.steps import result_of

@@ -11,15 +11,15 @@ from uuid import UUID
 
 import pytest
 
-from kafka_compat.storage import checkpoints, meta_properties
-from kafka_compat.storage.checkpoints import TopicPartition
 from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.directory_worker import ThreadWorker
+from kafka_compat.storage.directories import checkpoints, meta_properties
+from kafka_compat.storage.directories.checkpoints import TopicPartition
+from kafka_compat.storage.directories.directory_worker import ThreadWorker
+from kafka_compat.storage.directories.folder_names import parse_folder_name
 from kafka_compat.storage.errors import InconsistentMetaProperties, LogDirFailure, LogDirInUse
 from kafka_compat.storage.filesystem import RealFilesystem
-from kafka_compat.storage.folder_names import parse_folder_name
-from kafka_compat.storage.legacy import Message, encode_message, read_message
-from kafka_compat.storage.log import Log
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.records.legacy import Message, encode_message, read_message
 from kafka_compat.testing.simulation.filesystem import SimulatedFilesystem
 from tests.storage.log_support import START_MS, TOPIC_ID, Harness, append, batch, offsets
 from tests.support.steps import result_of

@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 
 from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.log import Log
-from kafka_compat.storage.log_fork import COPIED_BYTES_MAX
+from kafka_compat.storage.log.fork import COPIED_BYTES_MAX
+from kafka_compat.storage.log.log import Log
 from tests.storage.log_support import START_MS, Harness, append, batch
 
 FORK_ID = UUID("0b1e2d3c-7dec-41d0-a765-00a0c91e6bf6")

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.log import Log
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.records.records import Record, build_batch
 from tests.storage.cleaning_support import clean
 from tests.storage.log_support import START_MS, Harness, append
 

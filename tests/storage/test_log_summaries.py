@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.storage import checkpoints
+from kafka_compat.storage.directories import checkpoints
+from kafka_compat.storage.directories.log_summaries import LOG_SUMMARIES
 from kafka_compat.storage.filesystem import OsFile, RealFilesystem
-from kafka_compat.storage.log_summaries import LOG_SUMMARIES
 from tests.storage.log_support import Harness, append, batch, offsets
 
 LOG = "00000000000000000000.log"

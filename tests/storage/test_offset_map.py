@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.storage import offset_map as offset_map_module
-from kafka_compat.storage.offset_map import OffsetMap, _Dictionary, _Slots
+from kafka_compat.storage.compaction import offset_map as offset_map_module
+from kafka_compat.storage.compaction.offset_map import OffsetMap, _Dictionary, _Slots
 
 LIMIT_BYTES = 4 << 20
 BATCH = 100

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.filesystem import Buffer, OsFile, RealFilesystem
-from kafka_compat.storage.log import Log
-from kafka_compat.storage.open_segments import OpenSegments
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.segments.open_segments import OpenSegments
 from tests.storage.log_support import START_MS, Harness, append, batch, offsets
 
 SMALL = LogConfig(segment_bytes=1_000, index_interval_bytes=200, retention_ms=-1)

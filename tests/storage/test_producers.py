@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.storage.batch import BatchHeader, read_header
 from kafka_compat.storage.errors import (
     CorruptFile,
     InvalidProducerEpoch,
@@ -17,10 +16,11 @@ from kafka_compat.storage.errors import (
     TransactionCoordinatorFenced,
 )
 from kafka_compat.storage.filesystem import RealFilesystem
-from kafka_compat.storage.kinds import ControlRecordType
-from kafka_compat.storage.producers import Duplicate, ProducerState
-from kafka_compat.storage.records import EndTransactionMarker, Record, build_batch, build_marker
-from kafka_compat.storage.txn_index import AbortedTxn, TransactionIndex
+from kafka_compat.storage.log.producers import Duplicate, ProducerState
+from kafka_compat.storage.records.batch import BatchHeader, read_header
+from kafka_compat.storage.records.kinds import ControlRecordType
+from kafka_compat.storage.records.records import EndTransactionMarker, Record, build_batch, build_marker
+from kafka_compat.storage.segments.txn_index import AbortedTxn, TransactionIndex
 from tests.storage.record_oracle import RecordOracle
 from tests.support import java
 

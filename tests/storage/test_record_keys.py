@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.storage.batch import BatchHeader, read_header
 from kafka_compat.storage.errors import InvalidRecord
-from kafka_compat.storage.record_keys import read_keys, timestamp_delta_at
-from kafka_compat.storage.records import Record, build_batch, encode_record, encode_varint, iter_body
+from kafka_compat.storage.records.batch import BatchHeader, read_header
+from kafka_compat.storage.records.record_keys import read_keys, timestamp_delta_at
+from kafka_compat.storage.records.records import Record, build_batch, encode_record, encode_varint, iter_body
 from tests.storage.damage import damage
 from tests.support.campaign import rounds
 

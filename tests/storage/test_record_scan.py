@@ -9,11 +9,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.storage import record_scan
-from kafka_compat.storage.batch import NO_TIMESTAMP, read_header
 from kafka_compat.storage.errors import InvalidRecord
-from kafka_compat.storage.record_scan import Scan, scan
-from kafka_compat.storage.records import Record, build_batch, encode_record, iter_records, join_batch
+from kafka_compat.storage.records import record_scan
+from kafka_compat.storage.records.batch import NO_TIMESTAMP, read_header
+from kafka_compat.storage.records.record_scan import Scan, scan
+from kafka_compat.storage.records.records import (
+    Record,
+    build_batch,
+    encode_record,
+    iter_records,
+    join_batch,
+)
 from tests.storage.damage import damage
 from tests.support.campaign import rounds
 

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from kafka_compat.storage.batch import HEADER_SIZE, read_header, seal
 from kafka_compat.storage.errors import CorruptRecord, InvalidRecord
-from kafka_compat.storage.kinds import CompressionType, ControlRecordType, TimestampType
-from kafka_compat.storage.records import (
+from kafka_compat.storage.records.batch import HEADER_SIZE, read_header, seal
+from kafka_compat.storage.records.kinds import CompressionType, ControlRecordType, TimestampType
+from kafka_compat.storage.records.records import (
     EndTransactionMarker,
     Record,
     build_batch,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.retention import DeletionReason, RetainedSegment, deletable
+from kafka_compat.storage.log.retention import DeletionReason, RetainedSegment, deletable
 
 NOW_MS = 1_000_000
 

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from kafka_compat.storage.errors import CorruptFile
 from kafka_compat.storage.filesystem import RealFilesystem
-from kafka_compat.storage.txn_index import AbortedTransaction, AbortedTxn, TransactionIndex, decode, encode
+from kafka_compat.storage.segments.txn_index import (
+    AbortedTransaction,
+    AbortedTxn,
+    TransactionIndex,
+    decode,
+    encode,
+)
 
 ENTRIES = [
     AbortedTxn(producer_id=1, first_offset=0, last_offset=10, last_stable_offset=2),

@@ -11,8 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.storage.batch import crc_ok, read_header, seal
-from kafka_compat.storage.compression import NAMES, compress
 from kafka_compat.storage.errors import (
     CorruptRecord,
     InvalidRecord,
@@ -23,10 +21,12 @@ from kafka_compat.storage.errors import (
     StorageError,
     UnsupportedCompressionType,
 )
-from kafka_compat.storage.kinds import CompressionType, TimestampType
-from kafka_compat.storage.legacy import Message, encode_message
-from kafka_compat.storage.records import Record, build_batch, encode_record, iter_records, join_batch
-from kafka_compat.storage.validation import AppendPolicy, ValidatedBatches, validate_batches
+from kafka_compat.storage.records.batch import crc_ok, read_header, seal
+from kafka_compat.storage.records.compression import NAMES, compress
+from kafka_compat.storage.records.kinds import CompressionType, TimestampType
+from kafka_compat.storage.records.legacy import Message, encode_message
+from kafka_compat.storage.records.records import Record, build_batch, encode_record, iter_records, join_batch
+from kafka_compat.storage.records.validation import AppendPolicy, ValidatedBatches, validate_batches
 from tests.storage.conftest import RECORDS
 from tests.storage.record_oracle import RecordOracle
 from tests.support.campaign import rounds

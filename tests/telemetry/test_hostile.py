@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.storage.compression import compress
-from kafka_compat.storage.kinds import CompressionType
+from kafka_compat.storage.records.compression import compress
+from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.telemetry.instances import ClientInstances
 from kafka_compat.telemetry.payload import Pushed, Sample
 from kafka_compat.telemetry.pushed import PushedMetrics

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
-from kafka_compat.storage.compression import compress
-from kafka_compat.storage.kinds import CompressionType
+from kafka_compat.storage.records.compression import compress
+from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.telemetry.payload import Pushed, PushRefused, Sample, family_name, read_push
 from tests.metrics.scraping import samples_of
 

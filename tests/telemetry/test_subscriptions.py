@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from kafka_compat.coordination.znodes import encode_topic_id
+from kafka_compat.coordination.nodes.znodes import encode_topic_id
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.telemetry.subscriptions import DEFAULT_INTERVAL_MS, Client, Wanted, subscription, wanted
 

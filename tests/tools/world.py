@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.records.records import Record, build_batch
 from tests.conformance.test_records import produce_request
 from tests.conformance.wire import Connection
 from tests.support.java_tools import JavaTools, Printed

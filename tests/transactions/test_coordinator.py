@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from kafka_compat.errors import ErrorCode
 from kafka_compat.transactions.coordinator import TransactionCoordinator
 from kafka_compat.transactions.marker_writer import Marker, MarkerCallback
-from kafka_compat.transactions.model import (
+from kafka_compat.transactions.transaction_states import (
     IdentityResult,
     ProducerIdentity,
     TopicPartition,

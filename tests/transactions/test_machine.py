@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_compat.coordinators.machine import Now
+from kafka_compat.coordinator_runtime.machine import Now
 from kafka_compat.errors import ErrorCode
 from kafka_compat.transactions.machine import Transaction
-from kafka_compat.transactions.model import (
+from kafka_compat.transactions.records import decode_record, encode_record
+from kafka_compat.transactions.transaction_states import (
     EPOCH_MAX,
     IdentityResult,
     Output,
@@ -16,7 +17,6 @@ from kafka_compat.transactions.model import (
     StatusRecord,
     TransactionState,
 )
-from kafka_compat.transactions.records import decode_record, encode_record
 
 P = ProducerIdentity
 FIRST = P(7, 0)

@@ -12,7 +12,7 @@ from kafka_compat.page.producing import append, led_partitions
 from kafka_compat.page.view import Done
 from kafka_compat.page.views.topic import known_topic, named_topic
 from kafka_compat.page.visit import path_of
-from kafka_compat.storage.records import Record, build_batch
+from kafka_compat.storage.records.records import Record, build_batch
 
 if TYPE_CHECKING:
     from kafka_compat.page.view import Data

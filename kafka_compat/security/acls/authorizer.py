@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from kafka_compat.security.acls.model import shown
+from kafka_compat.security.acls.bindings import shown
 from kafka_compat.security.acls.rules import ALLOWING, Rules, Verdict
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal

@@ -17,16 +17,16 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from kafka_compat.coordination import metadata_store as stores
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.malformed_nodes import NO_VERSION, MalformedNode, MalformedNodes
-from kafka_compat.coordination.metadata_store import Event, MetadataStore
-from kafka_compat.coordination.notices import Notices
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.malformed_nodes import NO_VERSION, MalformedNode, MalformedNodes
+from kafka_compat.coordination.nodes.notices import Notices
+from kafka_compat.coordination.store import metadata_store as stores
+from kafka_compat.coordination.store.metadata_store import Event, MetadataStore
 from kafka_compat.error_mapping import told_as
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.long_work import Turn, batched
 from kafka_compat.security.acls import nodes
-from kafka_compat.security.acls.model import (
+from kafka_compat.security.acls.bindings import (
     EVERYBODY,
     WILDCARD,
     Binding,

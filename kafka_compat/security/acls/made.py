@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kafka_compat.config.authorizer import AuthorizerSettings
-from kafka_compat.coordination.metadata_store import MetadataStore
+from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.security.acls.authorizer import AclAuthorizer
 from kafka_compat.security.acls.keeper import Keeper
 from kafka_compat.security.acls.rules import Rules

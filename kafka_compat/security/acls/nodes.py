@@ -15,10 +15,17 @@ from enum import IntEnum
 from functools import cache
 from typing import Any, Final, TypeVar
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.malformed_nodes import MalformedNode
-from kafka_compat.coordination.node_json import NodeObject, encode_json
-from kafka_compat.security.acls.model import Entry, Pattern, PatternType, Permission, parse_principal, shown
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+from kafka_compat.coordination.nodes.node_json import NodeObject, encode_json
+from kafka_compat.security.acls.bindings import (
+    Entry,
+    Pattern,
+    PatternType,
+    Permission,
+    parse_principal,
+    shown,
+)
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 M = TypeVar("M", bound=IntEnum)

@@ -24,7 +24,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from kafka_compat.security.acls.model import (
+from kafka_compat.security.acls.bindings import (
     EVERYBODY,
     WILDCARD,
     Entry,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kafka_compat.config import BrokerConfig
-from kafka_compat.coordination.metadata_store import MetadataStore
+from kafka_compat.coordination.store.metadata_store import MetadataStore
+from kafka_compat.security.tokens.delegation_token import Terms
 from kafka_compat.security.tokens.keeper import Keeper
-from kafka_compat.security.tokens.model import Terms
 from kafka_compat.tasks import Tasks
 
 

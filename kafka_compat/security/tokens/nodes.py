@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import unquote
 
-from kafka_compat.coordination import znodes
-from kafka_compat.coordination.entity_names import node_name
-from kafka_compat.coordination.malformed_nodes import MalformedNode
-from kafka_compat.coordination.node_json import INT64_MAX, NodeObject, encode_json
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.entity_names import node_name
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+from kafka_compat.coordination.nodes.node_json import INT64_MAX, NodeObject, encode_json
 from kafka_compat.security.principal import Principal
-from kafka_compat.security.tokens.model import Token
+from kafka_compat.security.tokens.delegation_token import Token
 
 TOKENS: Final = "/delegation_token/tokens"
 CHANGES: Final = "/delegation_token/token_changes"

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, TypeVar
 
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore, EmbeddedSession
-from kafka_compat.coordination.metadata_store import MetadataStore, SessionState, StateListener, Watch
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, EmbeddedSession
+from kafka_compat.coordination.store.metadata_store import MetadataStore, SessionState, StateListener, Watch
 from kafka_compat.testing.simulation.nodes import CURRENT, Node
 from kafka_compat.testing.simulation.tree import MemoryJournal
 

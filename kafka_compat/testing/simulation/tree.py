@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.journal import Journal, decode, encode_snapshot
-from kafka_compat.coordination.tree import Tree
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.journal import Journal, decode, encode_snapshot
+from kafka_compat.coordination.store.tree import Tree
 
 
 class MemoryJournal(Journal):

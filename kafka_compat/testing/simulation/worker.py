@@ -7,7 +7,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 
-from kafka_compat.storage.directory_worker import Done, Job, log_failure, run
+from kafka_compat.storage.directories.directory_worker import Done, Job, log_failure, run
 
 _DISK_S = (0.00002, 0.002)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from kafka_compat.security.acls.model import Binding, Pattern, PatternType, Permission
+from kafka_compat.security.acls.bindings import Binding, Pattern, PatternType, Permission
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal
 

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from kafka_compat.security.acls.authorizer import AclAuthorizer
-from kafka_compat.security.acls.model import Entry, Pattern, PatternType, Permission
+from kafka_compat.security.acls.bindings import Entry, Pattern, PatternType, Permission
 from kafka_compat.security.acls.rules import Rules
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal

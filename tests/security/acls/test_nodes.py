@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_compat.coordination.malformed_nodes import MalformedNode
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.security.acls import nodes
-from kafka_compat.security.acls.model import Entry, Pattern, PatternType, Permission
+from kafka_compat.security.acls.bindings import Entry, Pattern, PatternType, Permission
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_compat.security.acls.model import Binding, Entry, Pattern, PatternType, Permission
+from kafka_compat.security.acls.bindings import Binding, Entry, Pattern, PatternType, Permission
 from kafka_compat.security.acls.nodes import OPERATIONS, RESOURCE_TYPES
 from kafka_compat.security.acls.rules import ALLOWING, Rules, Verdict
 from kafka_compat.security.authorizer import Operation, ResourceType

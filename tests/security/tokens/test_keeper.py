@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.cluster.session import CurrentSession
-from kafka_compat.coordination.embedded import EmbeddedMetadataStore, EmbeddedSession
-from kafka_compat.coordination.metadata_store import MetadataStore, Watch
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, EmbeddedSession
+from kafka_compat.coordination.store.metadata_store import MetadataStore, Watch
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.security.principal import Principal, TokenHolder
 from kafka_compat.security.scram import MECHANISMS
-from kafka_compat.security.tokens import model, nodes
+from kafka_compat.security.tokens import delegation_token as model
+from kafka_compat.security.tokens import nodes
+from kafka_compat.security.tokens.delegation_token import Terms
 from kafka_compat.security.tokens.keeper import Issued, Keeper
-from kafka_compat.security.tokens.model import Terms
 from kafka_compat.tasks import Tasks
 from tests.cluster.embedded import until
 from tests.coordination.losing_answers import LosingAnswers

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_compat.coordination.malformed_nodes import MalformedNode
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.security import scram
 from kafka_compat.security.principal import Principal, TokenHolder
-from kafka_compat.security.tokens import model, nodes
-from kafka_compat.security.tokens.model import Terms, Token
+from kafka_compat.security.tokens import delegation_token as model
+from kafka_compat.security.tokens import nodes
+from kafka_compat.security.tokens.delegation_token import Terms, Token
 
 ALICE, BOB, CAROL, DAVE = (Principal("User", name) for name in ("alice", "bob", "carol", "dave"))
 EVERYBODY = (ALICE, BOB, CAROL, DAVE)

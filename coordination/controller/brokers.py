@@ -1,0 +1,177 @@
+"""Brokers that come, go, come back in a new life, or ask to leave.
+
+Rules:
+- A newcomer is told all partitions' metadata before it is told what it leads and follows.
+- The partitions that a dead broker led get new leaders first, then the broker leaves the ISRs of the others.
+- A broker that is back with a higher epoch before its death was seen is first dead, then new.
+- A broker that shuts down is live for requests, but leads and joins nothing any more.
+"""
+
+from collections.abc import Iterable
+
+from kafka_compat.coordination.controller.context import (
+    ControllerContext,
+    PartitionPhase,
+    Procedure,
+    Replica,
+    ReplicaPhase,
+)
+from kafka_compat.coordination.controller.events import LeaderAndIsrAnswered
+from kafka_compat.coordination.controller.outcomes import (
+    UNKNOWN_BROKER_EPOCH,
+    ControllerError,
+    TopicPartition,
+)
+from kafka_compat.coordination.controller.partition_states import Partitions, Strategy
+from kafka_compat.coordination.controller.reassignment import Reassignments
+from kafka_compat.coordination.controller.replica_states import Replicas
+from kafka_compat.coordination.controller.replies import ControlledShutdownReply
+from kafka_compat.coordination.controller.request_batch import RequestBatch, send_metadata
+from kafka_compat.coordination.controller.topic_deletion import Deletions
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
+
+
+class Brokers:
+    """Follows who is registered."""
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        replicas: Replicas,
+        partitions: Partitions,
+        deletions: Deletions,
+        reassignments: Reassignments,
+    ) -> None:
+        self._context = context
+        self._replicas = replicas
+        self._partitions = partitions
+        self._deletions = deletions
+        self._reassignments = reassignments
+
+    def changed(self, registered: Iterable[BrokerInfo]) -> Procedure[None]:
+        """These are all brokers that are registered now."""
+        known = self._context.brokers
+        now = {broker.broker_id: broker for broker in registered}
+        both = known.keys() & now.keys()
+        new = [now[broker] for broker in sorted(now.keys() - known.keys())]
+        bounced = [now[broker] for broker in sorted(both) if now[broker].epoch > known[broker].epoch]
+        dead = sorted(known.keys() - now.keys())
+        moved = [
+            now[broker]
+            for broker in both
+            if now[broker].epoch == known[broker].epoch and now[broker] != known[broker]
+        ]
+        yield from self._started(new)
+        yield from self._failed([broker.broker_id for broker in bounced])
+        yield from self._started(bounced)
+        yield from self._failed(dead)
+        if moved:
+            known.update({broker.broker_id: broker for broker in moved})
+            send_metadata(self._context, known, [])
+
+    def shutdown(self, broker: int, broker_epoch: int) -> Procedure[ControlledShutdownReply]:
+        """The broker wants to leave: others lead, it stops following. Answers what it leads even so."""
+        context = self._context
+        info = context.brokers.get(broker)
+        if info is None:
+            return ControlledShutdownReply(ControllerError.BROKER_NOT_AVAILABLE)
+        if broker_epoch != UNKNOWN_BROKER_EPOCH and broker_epoch < info.epoch:
+            return ControlledShutdownReply(ControllerError.STALE_BROKER_EPOCH)
+        context.shutting_down.add(broker)
+        led: list[TopicPartition] = []
+        followed: list[TopicPartition] = []
+        for partition, _ in context.replicas_on([broker]):
+            state = context.states.get(partition)
+            alone = len(context.assignment(partition).replicas) == 1
+            if state is not None and not alone and not context.is_deleted(partition.topic):
+                (led if state.leader == broker else followed).append(partition)
+        yield from context.pause()
+        yield from self._partitions.elect(led, Strategy.SHUTDOWN)
+        yield from context.pause()
+        batch = RequestBatch(context)
+        for partition in followed:
+            batch.stop_replica(broker, partition, delete=False)
+        batch.send()
+        yield from self._replicas.move([(partition, broker) for partition in followed], ReplicaPhase.OFFLINE)
+        remaining = tuple(partition for partition in led if context.states[partition].leader == broker)
+        return ControlledShutdownReply(ControllerError.NONE, remaining)
+
+    def log_dirs_failed(self, brokers: Iterable[int]) -> Procedure[None]:
+        """Ask the brokers for their replicas; they answer which ones are offline."""
+        yield from self._replicas.move(self._context.replicas_on(brokers), ReplicaPhase.ONLINE)
+
+    def answered(self, answer: LeaderAndIsrAnswered) -> Procedure[None]:
+        """A broker told which of its replicas are on failed disks."""
+        context = self._context
+        if answer.error != ControllerError.NONE or answer.broker_id not in context.brokers:
+            return
+        offline = context.offline_dirs.setdefault(answer.broker_id, set())
+        before = set(offline)
+        for partition, error in answer.partitions.items():
+            if error == ControllerError.NONE:
+                offline.discard(partition)
+            elif error == ControllerError.KAFKA_STORAGE_ERROR and context.exists(partition):
+                offline.add(partition)
+        gone = sorted(offline - before)
+        if gone:
+            yield from self._offline([(partition, answer.broker_id) for partition in gone])
+
+    def _started(self, brokers: list[BrokerInfo]) -> Procedure[None]:
+        if not brokers:
+            return
+        context = self._context
+        ids = {broker.broker_id for broker in brokers}
+        context.brokers.update({broker.broker_id: broker for broker in brokers})
+        for broker in ids:
+            context.offline_dirs.pop(broker, None)
+        send_metadata(context, context.brokers.keys() - ids, [])
+        known = [partition for partition in sorted(context.states) if not context.is_deleted(partition.topic)]
+        send_metadata(context, ids, known)
+        yield from context.pause()
+        replicas = context.replicas_on(ids)
+        settled = (ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_SUCCESSFUL)
+        returning = [replica for replica in replicas if context.replica_phases.get(replica) not in settled]
+        yield from self._replicas.move(returning, ReplicaPhase.ONLINE)
+        yield from self._partitions.bring_online()
+        concerned = [
+            partition for partition in context.reassigning if ids & set(context.assignment(partition).target)
+        ]
+        yield from self._reassignments.resume(concerned)
+        yield from self._deletions.resume({partition.topic for partition, _ in replicas})
+
+    def _failed(self, brokers: list[int]) -> Procedure[None]:
+        if not brokers:
+            return
+        context = self._context
+        for broker in brokers:
+            context.brokers.pop(broker)
+            context.shutting_down.discard(broker)
+            context.offline_dirs.pop(broker, None)
+        replicas = context.replicas_on(brokers)
+        yield from context.pause()
+        yield from self._offline(replicas)
+
+    def _offline(self, replicas: list[Replica]) -> Procedure[None]:
+        context = self._context
+        leaderless = [
+            partition
+            for partition, state in sorted(context.states.items())
+            if not context.is_online(partition, state.leader) and not context.is_deleted(partition.topic)
+        ]
+        self._partitions.move(leaderless, PartitionPhase.OFFLINE)
+        yield from context.pause()
+        led = yield from self._partitions.bring_online()
+        yield from context.pause()
+        kept = [replica for replica in replicas if not context.is_deleted(replica[0].topic)]
+        yield from self._replicas.move(kept, ReplicaPhase.OFFLINE)
+        going = [replica for replica in replicas if self._is_going(replica)]
+        yield from self._deletions.fail(going)
+        if not kept and not led:
+            send_metadata(context, context.brokers, [])
+
+    def _is_going(self, replica: Replica) -> bool:
+        partition: TopicPartition = replica[0]
+        return self._context.is_deleted(partition.topic) and self._context.replica_phases.get(replica) in (
+            ReplicaPhase.OFFLINE,
+            ReplicaPhase.DELETION_STARTED,
+        )

@@ -1,0 +1,279 @@
+"""What the controller knows of the cluster, and how its procedures write partition states.
+
+A procedure is a generator: it yields the writes of partition states that it needs done, and is sent their
+outcome. So the controller reads as if the store answered at once, yet never does any I/O itself. Everything
+else that is to happen is appended to `effects` in the order in which it must happen. Where a procedure has
+gone through very many partitions it yields `PAUSE`, so that others get the event loop.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
+from enum import Enum
+from typing import TypeVar
+from uuid import UUID
+
+from kafka_compat.coordination.controller.effects import Effect, Level, Note, StateWrite, WriteTopic
+from kafka_compat.coordination.controller.events import Elected, StatesWritten
+from kafka_compat.coordination.controller.outcomes import (
+    EPOCH_DURING_DELETE,
+    NO_EPOCH,
+    Assignment,
+    ControllerSettings,
+    TopicPartition,
+)
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, PartitionState, TopicState
+
+T = TypeVar("T")
+Procedure = Generator[Sequence[StateWrite], StatesWritten, T]
+Replica = tuple[TopicPartition, int]
+
+PAUSE: Sequence[StateWrite] = ()
+"""Writes of nothing: the same rules hold as for others, and their outcome says nothing."""
+AT_ONCE = 500
+"""How many partitions or replicas one step goes through."""
+
+
+def in_steps(items: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
+    """`AT_ONCE` of the items at a time, each with whether a `PAUSE` is due after them: never after few."""
+    for first in range(0, len(items), AT_ONCE):
+        some = items[first : first + AT_ONCE]
+        yield some, len(some) == AT_ONCE
+
+
+class PartitionPhase(Enum):
+    """Where a partition stands; the moves between them are in controller_partitions.py."""
+
+    NEW = "new"
+    ONLINE = "online"
+    OFFLINE = "offline"
+    NON_EXISTENT = "non-existent"
+
+
+class ReplicaPhase(Enum):
+    """Where a replica stands; the moves between them are in controller_replicas.py."""
+
+    NEW = "new"
+    ONLINE = "online"
+    OFFLINE = "offline"
+    DELETION_STARTED = "deletion started"
+    DELETION_SUCCESSFUL = "deletion successful"
+    DELETION_INELIGIBLE = "deletion ineligible"
+    NON_EXISTENT = "non-existent"
+
+
+class ControllerContext:
+    """The knowledge of one term. `brokers` are those registered, also while they shut down."""
+
+    def __init__(self, settings: ControllerSettings, elected: Elected) -> None:
+        self.settings = settings
+        self.controller_epoch = elected.controller_epoch
+        self.epoch_znode_version = elected.epoch_znode_version
+        self.brokers: dict[int, BrokerInfo] = {broker.broker_id: broker for broker in elected.brokers}
+        self.shutting_down: set[int] = set()
+        self.topic_ids: dict[str, UUID | None] = {}
+        self.topic_names: dict[UUID, str] = {}
+        self.assignments: dict[str, dict[int, Assignment]] = {}
+        self.states: dict[TopicPartition, PartitionState] = {}
+        self.partition_phases: dict[TopicPartition, PartitionPhase] = {}
+        self.replica_phases: dict[Replica, ReplicaPhase] = {}
+        self.offline_dirs: dict[int, set[TopicPartition]] = {}
+        self.reassigning: set[TopicPartition] = set()
+        self.requested_reassignments: dict[TopicPartition, tuple[int, ...]] = {}
+        self.deletions: set[str] = set()
+        self.deletions_begun: set[str] = set()
+        self.deletions_ineligible: set[str] = set()
+        self.deleted_ids: set[UUID] = set()
+        self.unclean_default = elected.unclean_default
+        self.unclean_topics = dict(elected.unclean_topics)
+        self.unclean_elections = 0
+        """How many partitions got a leader that may miss records."""
+        self.effects: list[Effect] = []
+        for topic in elected.topics:
+            self.add_topic(topic)
+        for partition in self.partitions():
+            state = elected.states.get(partition)
+            if state is not None:
+                self.states[partition] = state
+            if self.assignment(partition).being_reassigned:
+                self.reassigning.add(partition)
+
+    def pause(self) -> Procedure[None]:
+        """Between two looks at all partitions: a `PAUSE` where they are very many."""
+        if len(self.states) >= AT_ONCE:
+            yield PAUSE
+
+    # Brokers
+
+    def live_brokers(self) -> set[int]:
+        """The brokers that live and are not about to leave."""
+        return self.brokers.keys() - self.shutting_down
+
+    def is_online(self, partition: TopicPartition, broker: int, *, or_shutting_down: bool = False) -> bool:
+        """Whether the replica's broker lives and its log folder works."""
+        if broker not in self.brokers or (broker in self.shutting_down and not or_shutting_down):
+            return False
+        return partition not in self.offline_dirs.get(broker, ())
+
+    def online(
+        self, partition: TopicPartition, brokers: Iterable[int], *, or_shutting_down: bool = False
+    ) -> tuple[int, ...]:
+        """Those of the brokers whose replica of the partition is online."""
+        return tuple(
+            broker
+            for broker in brokers
+            if self.is_online(partition, broker, or_shutting_down=or_shutting_down)
+        )
+
+    # Topics and assignments
+
+    def add_topic(self, topic: TopicState) -> list[TopicPartition]:
+        """Take over a topic, or the partitions of it that are new. Returns those."""
+        self.topic_ids[topic.name] = topic.topic_id
+        if topic.topic_id is not None:
+            self.topic_names[topic.topic_id] = topic.name
+        known = self.assignments.setdefault(topic.name, {})
+        added = []
+        for index in sorted(topic.replicas.keys() - known.keys()):
+            known[index] = Assignment(
+                topic.replicas[index],
+                topic.adding_replicas.get(index, ()),
+                topic.removing_replicas.get(index, ()),
+            )
+            added.append(TopicPartition(topic.name, index))
+        return added
+
+    def remove_topic(self, topic: str) -> None:
+        """Forget all about a topic."""
+        for partition in self.partitions_of(topic):
+            for broker in self.assignment(partition).replicas:
+                self.replica_phases.pop((partition, broker), None)
+            self.partition_phases.pop(partition, None)
+            self.states.pop(partition, None)
+            self.reassigning.discard(partition)
+        self.assignments.pop(topic, None)
+        topic_id = self.topic_ids.pop(topic, None)
+        if topic_id is not None:
+            self.topic_names.pop(topic_id, None)
+        for names in (self.deletions, self.deletions_begun, self.deletions_ineligible):
+            names.discard(topic)
+
+    def partitions(self) -> list[TopicPartition]:
+        """All partitions, in order."""
+        return [partition for topic in sorted(self.assignments) for partition in self.partitions_of(topic)]
+
+    def partitions_of(self, topic: str) -> list[TopicPartition]:
+        """The partitions of a topic, in order; none when it is not known."""
+        return [TopicPartition(topic, index) for index in sorted(self.assignments.get(topic, ()))]
+
+    def exists(self, partition: TopicPartition) -> bool:
+        """Whether the partition is known."""
+        return partition.partition in self.assignments.get(partition.topic, ())
+
+    def assignment(self, partition: TopicPartition) -> Assignment:
+        """The partition's replicas; none when it is not known."""
+        return self.assignments.get(partition.topic, {}).get(partition.partition, Assignment(()))
+
+    def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
+        """Every replica of the partitions."""
+        return [
+            (partition, broker) for partition in partitions for broker in self.assignment(partition).replicas
+        ]
+
+    def replicas_on(self, brokers: Iterable[int]) -> list[Replica]:
+        """Every replica that one of the brokers holds."""
+        wanted = set(brokers)
+        return [replica for replica in self.replicas_of(self.partitions()) if replica[1] in wanted]
+
+    def write_assignment(self, partition: TopicPartition, assignment: Assignment) -> None:
+        """Take over an assignment and write its topic's node."""
+        self.assignments[partition.topic][partition.partition] = assignment
+        self.write_topic(partition.topic)
+
+    def write_topic(self, topic: str, *, keeps_added: bool = True) -> None:
+        """Write a topic's node as the controller knows it; see WriteTopic."""
+        assignments = sorted(self.assignments[topic].items())
+        state = TopicState(
+            topic,
+            self.topic_ids[topic],
+            {index: assignment.replicas for index, assignment in assignments},
+            {index: assignment.adding for index, assignment in assignments if assignment.adding},
+            {index: assignment.removing for index, assignment in assignments if assignment.removing},
+        )
+        self.effects.append(WriteTopic(state, self.epoch_znode_version, keeps_added))
+
+    def unclean_allowed(self, topic: str) -> bool:
+        """Whether a replica that is not in sync may lead, at the price of records."""
+        return self.unclean_topics.get(topic, self.unclean_default)
+
+    # Leaders
+
+    def is_deleted(self, topic: str) -> bool:
+        """Whether the topic is to be deleted."""
+        return topic in self.deletions
+
+    def leader_epoch(self, partition: TopicPartition) -> int:
+        """The leader epoch that StopReplica names: special ones for a deletion and for no leader yet."""
+        if self.is_deleted(partition.topic):
+            return EPOCH_DURING_DELETE
+        state = self.states.get(partition)
+        return NO_EPOCH if state is None else state.leader_epoch
+
+    def note(self, text: str) -> None:
+        """Tell the log of something unusual."""
+        self.effects.append(Note(Level.WARNING, text))
+
+
+def write_states(
+    context: ControllerContext, writes: Sequence[StateWrite]
+) -> Procedure[tuple[dict[TopicPartition, PartitionState], list[TopicPartition]]]:
+    """Have the states written. Returns what was written, with the new partition epochs, and the partitions
+    whose node held something else; the context knows both then.
+    """
+    written: dict[TopicPartition, PartitionState] = {}
+    conflicts: list[TopicPartition] = []
+    if not writes:
+        return written, conflicts
+    answer = yield writes
+    for write in writes:
+        partition = write.partition
+        if partition in answer.written:
+            state = replace(write.state, partition_epoch=answer.written[partition])
+            written[partition] = context.states[partition] = state
+            continue
+        conflicts.append(partition)
+        fresh = answer.conflicts.get(partition)
+        if fresh is None:
+            context.states.pop(partition, None)
+        else:
+            context.states[partition] = fresh
+    return written, conflicts
+
+
+def change_states(
+    context: ControllerContext,
+    partitions: Iterable[TopicPartition],
+    decide: Callable[[TopicPartition, PartitionState], PartitionState | None],
+) -> Procedure[dict[TopicPartition, PartitionState]]:
+    """Write what `decide` makes of each partition's state, asking it again when the node held something else.
+    None leaves a partition alone. Returns the states written.
+    """
+    changed: dict[TopicPartition, PartitionState] = {}
+    remaining = list(partitions)
+    while remaining:
+        writes = []
+        for partition in remaining:
+            state = context.states.get(partition)
+            if state is None:
+                continue
+            if state.controller_epoch > context.controller_epoch:
+                context.note(
+                    f"{partition} was written by a later controller, of epoch {state.controller_epoch}"
+                )
+                continue
+            decided = decide(partition, state)
+            if decided is not None:
+                wanted = replace(decided, controller_epoch=context.controller_epoch)
+                writes.append(StateWrite(partition, wanted, state.partition_epoch))
+        written, remaining = yield from write_states(context, writes)
+        changed.update(written)
+    return changed

@@ -1,0 +1,86 @@
+"""Elections by request and by imbalance: ElectLeaders (KIP-460), the legacy tool's node, and the rebalance.
+
+A preferred election is needed where another than the first replica leads, an unclean one where nobody that
+lives leads.
+"""
+
+from collections.abc import Iterable
+
+from kafka_compat.coordination.controller.context import ControllerContext, Procedure
+from kafka_compat.coordination.controller.leader_election import elect_preferred
+from kafka_compat.coordination.controller.outcomes import (
+    ControllerError,
+    ElectionType,
+    Outcome,
+    TopicPartition,
+)
+from kafka_compat.coordination.controller.partition_states import Partitions, Strategy
+from kafka_compat.coordination.controller.refusals import election_failed
+
+
+class Elections:
+    """Elects on demand."""
+
+    def __init__(self, context: ControllerContext, partitions: Partitions) -> None:
+        self._context = context
+        self._partitions = partitions
+
+    def request(
+        self, election: ElectionType, partitions: Iterable[TopicPartition] | None
+    ) -> Procedure[dict[TopicPartition, Outcome]]:
+        """Elect leaders for the partitions, or for all (None) that need it; each with its outcome."""
+        context = self._context
+        outcomes: dict[TopicPartition, Outcome] = {}
+        electable = []
+        for partition in context.partitions() if partitions is None else dict.fromkeys(partitions):
+            if not context.exists(partition):
+                error = ControllerError.UNKNOWN_TOPIC_OR_PARTITION
+                outcomes[partition] = Outcome(error, "The partition does not exist.")
+            elif context.is_deleted(partition.topic):
+                error = ControllerError.INVALID_TOPIC_EXCEPTION
+                outcomes[partition] = Outcome(error, "The topic is being deleted")
+            elif self._is_needed(election, partition):
+                electable.append(partition)
+            elif partitions is not None:
+                error = ControllerError.ELECTION_NOT_NEEDED
+                outcomes[partition] = Outcome(error, "Leader election not needed for topic partition.")
+        strategy = Strategy.PREFERRED if election is ElectionType.PREFERRED else Strategy.UNCLEAN
+        elected = yield from self._partitions.elect(electable, strategy)
+        for partition in electable:
+            if partition in elected:
+                outcomes[partition] = Outcome(ControllerError.NONE)
+            else:
+                outcomes[partition] = election_failed(election, partition)
+        return outcomes
+
+    def rebalance(self) -> Procedure[None]:
+        """Give brokers back what they should lead, where more than the allowed share is led elsewhere."""
+        context = self._context
+        preferred: dict[int, list[TopicPartition]] = {}
+        for partition in context.partitions():
+            if not context.is_deleted(partition.topic):
+                preferred.setdefault(context.assignment(partition).replicas[0], []).append(partition)
+        for broker, partitions in sorted(preferred.items()):
+            elsewhere = [
+                partition
+                for partition in partitions
+                if partition in context.states and context.states[partition].leader != broker
+            ]
+            allowed = len(partitions) * context.settings.leader_imbalance_per_broker_percentage / 100
+            if len(elsewhere) > allowed:
+                candidates = [partition for partition in elsewhere if self._preferred_may_lead(partition)]
+                yield from self._partitions.elect(candidates, Strategy.PREFERRED)
+
+    def _is_needed(self, election: ElectionType, partition: TopicPartition) -> bool:
+        state = self._context.states.get(partition)
+        if state is None:
+            return True
+        if election is ElectionType.PREFERRED:
+            return state.leader != self._context.assignment(partition).replicas[0]
+        return state.leader not in self._context.live_brokers()
+
+    def _preferred_may_lead(self, partition: TopicPartition) -> bool:
+        context = self._context
+        replicas = context.assignment(partition).replicas
+        state = context.states[partition]
+        return elect_preferred(replicas, state.isr, context.online(partition, replicas)) is not None

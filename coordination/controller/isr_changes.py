@@ -1,0 +1,84 @@
+"""AlterPartition (KIP-497): a leader asks to change the in-sync replicas of partitions that it leads.
+
+Checks, in Kafka's order: the broker's epoch; epochs later than ours (then we are not the controller); an old
+leader epoch; a repetition of what is so already (a success); an old partition epoch; a recovering leader with
+followers, or a return to recovering; replicas that may not be in sync because they do not live. Genuine Kafka
+takes the rest on trust; we refuse what is not the leader's, lacks the leader, or names a stranger.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kafka_compat.coordination.controller.context import ControllerContext, Procedure, write_states
+from kafka_compat.coordination.controller.effects import StateWrite
+from kafka_compat.coordination.controller.events import AlterPartitionRequested, IsrChange
+from kafka_compat.coordination.controller.outcomes import ControllerError, TopicPartition
+from kafka_compat.coordination.controller.replies import AlterPartitionReply
+from kafka_compat.coordination.controller.request_batch import send_metadata
+from kafka_compat.coordination.nodes.cluster_state import PartitionState
+
+
+def alter_partitions(
+    context: ControllerContext, request: AlterPartitionRequested
+) -> Procedure[AlterPartitionReply]:
+    """Change what may be changed, and tell all brokers' metadata."""
+    broker = context.brokers.get(request.broker_id)
+    if broker is None or broker.epoch != request.broker_epoch:
+        return AlterPartitionReply(ControllerError.STALE_BROKER_EPOCH)
+    results: dict[TopicPartition, PartitionState | ControllerError] = {}
+    writes = []
+    for partition, change in request.partitions.items():
+        decided = _decide(context, request.broker_id, partition, change)
+        if isinstance(decided, StateWrite):
+            writes.append(decided)
+        else:
+            results[partition] = decided
+    written, conflicts = yield from write_states(context, writes)
+    results.update(written)
+    for partition in conflicts:
+        # The state may be as wished: a write whose answer was lost.
+        decided = _decide(context, request.broker_id, partition, request.partitions[partition])
+        if isinstance(decided, PartitionState):
+            results[partition] = decided
+        else:
+            results[partition] = ControllerError.INVALID_UPDATE_VERSION
+    send_metadata(context, context.brokers, request.partitions)
+    return AlterPartitionReply(ControllerError.NONE, results)
+
+
+def altered(reply: AlterPartitionReply) -> Mapping[TopicPartition, PartitionState]:
+    """The partitions that are now as their leader asked."""
+    return {
+        partition: state for partition, state in reply.partitions.items() if isinstance(state, PartitionState)
+    }
+
+
+def _decide(
+    context: ControllerContext, broker_id: int, partition: TopicPartition, change: IsrChange
+) -> StateWrite | PartitionState | ControllerError:
+    state = context.states.get(partition)
+    if state is None:
+        return ControllerError.UNKNOWN_TOPIC_OR_PARTITION
+    if change.partition_epoch > state.partition_epoch or change.leader_epoch > state.leader_epoch:
+        return ControllerError.NOT_CONTROLLER
+    if change.leader_epoch < state.leader_epoch:
+        return ControllerError.FENCED_LEADER_EPOCH
+    if broker_id != state.leader:
+        return ControllerError.INVALID_REQUEST
+    if (change.isr, change.recovering) == (state.isr, state.recovering):
+        return state
+    if change.partition_epoch < state.partition_epoch:
+        return ControllerError.INVALID_UPDATE_VERSION
+    if change.recovering and (len(change.isr) > 1 or not state.recovering):
+        return ControllerError.INVALID_REQUEST
+    if not set(change.isr) <= context.live_brokers():
+        return ControllerError.INELIGIBLE_REPLICA
+    if broker_id not in change.isr or not set(change.isr) <= set(context.assignment(partition).replicas):
+        return ControllerError.INVALID_REQUEST
+    wanted = replace(
+        state,
+        isr=change.isr,
+        recovering=change.recovering,
+        controller_epoch=context.controller_epoch,
+    )
+    return StateWrite(partition, wanted, state.partition_epoch)

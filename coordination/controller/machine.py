@@ -1,0 +1,357 @@
+"""The controller: who leads which partition, as a pure machine. Events in, effects out.
+
+Semantics are those of Kafka 3.9's ZooKeeper-mode controller. Rules:
+- Effects are to be applied in the order in which they come, also over several calls of `handle`.
+- Brokers are told of a state only after it was written. While a WriteStates is without its StatesWritten,
+  other events wait inside, in their order; nothing else makes them wait.
+- A partition's node that has another version than we know is right: we take its state over and decide again.
+- A term begins with Elected, which carries everything; metadata goes to all brokers before any LeaderAndIsr.
+- With Resigned all is forgotten. Whoever still waits gets NOT_CONTROLLER.
+
+The rules of the parts stand in the files that this one composes.
+"""
+
+from collections import deque
+from collections.abc import Collection, Hashable, Mapping, Sequence, Set
+from typing import NamedTuple
+from uuid import UUID
+
+from kafka_compat.coordination.controller.brokers import Brokers
+from kafka_compat.coordination.controller.context import (
+    ControllerContext,
+    PartitionPhase,
+    Procedure,
+    ReplicaPhase,
+)
+from kafka_compat.coordination.controller.effects import (
+    ClearPreferredElection,
+    Effect,
+    Reply,
+    StateWrite,
+    WriteStates,
+)
+from kafka_compat.coordination.controller.elections import Elections
+from kafka_compat.coordination.controller.events import (
+    AlterPartitionRequested,
+    BrokersChanged,
+    ControlledShutdownRequested,
+    DeletionsRequested,
+    Elected,
+    ElectionRequested,
+    Event,
+    IsrChangesFound,
+    LeaderAndIsrAnswered,
+    LogDirsFailed,
+    PartitionsChanged,
+    PreferredElectionFound,
+    ReassignmentFound,
+    ReassignmentRequested,
+    ReassignmentsListed,
+    RebalanceTick,
+    Resigned,
+    StatesMended,
+    StatesWritten,
+    StopReplicaAnswered,
+    TopicsChanged,
+    UncleanConfigChanged,
+)
+from kafka_compat.coordination.controller.isr_changes import alter_partitions, altered
+from kafka_compat.coordination.controller.outcomes import (
+    ControllerError,
+    ControllerSettings,
+    ElectionType,
+    TopicPartition,
+)
+from kafka_compat.coordination.controller.partition_states import Partitions, Strategy
+from kafka_compat.coordination.controller.reassignment import Reassignments
+from kafka_compat.coordination.controller.replica_states import Replicas
+from kafka_compat.coordination.controller.replies import (
+    AlterPartitionReply,
+    ControlledShutdownReply,
+    ElectionReply,
+    ReassignmentReply,
+    ReassignmentsReply,
+    ReplyValue,
+)
+from kafka_compat.coordination.controller.request_batch import send_metadata
+from kafka_compat.coordination.controller.topic_deletion import Deletions
+from kafka_compat.coordination.nodes.cluster_state import PartitionState
+
+
+class DeletionCounts(NamedTuple):
+    """How many are to be deleted and are still there, and how many of them cannot be at present."""
+
+    topics: int = 0
+    topics_ineligible: int = 0
+    replicas: int = 0
+    replicas_ineligible: int = 0
+
+
+class Controller:
+    """The machine. It does nothing until Elected, and may be elected again after Resigned."""
+
+    def __init__(self, broker_id: int, settings: ControllerSettings | None = None) -> None:
+        self.broker_id = broker_id
+        self._settings = settings or ControllerSettings()
+        self._term: _Term | None = None
+        self._waiting: deque[Event] = deque()
+        self._current: Event | None = None
+        self._procedure: Procedure[None] | None = None
+        self._write_id = 0
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this is a term."""
+        return self._term is not None
+
+    @property
+    def topics(self) -> Set[str]:
+        """The topics that the controller knows, now and at any time: the view changes with them."""
+        return frozenset() if self._term is None else self._term.context.assignments.keys()
+
+    @property
+    def unclean_elections(self) -> int:
+        """How many partitions got a leader that may miss records, in this term."""
+        return 0 if self._term is None else self._term.context.unclean_elections
+
+    @property
+    def deletions(self) -> DeletionCounts:
+        """What is to be deleted, of topics and of replicas."""
+        if self._term is None or not self._term.context.deletions:
+            return DeletionCounts()
+        context = self._term.context
+        phases = [
+            context.replica_phases.get((partition, broker))
+            for topic in context.deletions
+            for partition in context.partitions_of(topic)
+            for broker in context.assignment(partition).replicas
+        ]
+        return DeletionCounts(
+            len(context.deletions),
+            len(context.deletions_ineligible),
+            sum(phase is not ReplicaPhase.DELETION_SUCCESSFUL for phase in phases),
+            sum(phase is ReplicaPhase.DELETION_INELIGIBLE for phase in phases),
+        )
+
+    def topic_named(self, topic_id: UUID) -> str | None:
+        """The name of the topic with the id, as AlterPartition asks for."""
+        return None if self._term is None else self._term.context.topic_names.get(topic_id)
+
+    def handle(self, event: Event) -> list[Effect]:
+        """What is to be done because of the event, in order."""
+        if isinstance(event, Resigned):
+            return self._resign()
+        effects = self._resign() if isinstance(event, Elected) else []
+        if isinstance(event, StatesWritten):
+            if self._procedure is not None and event.write_id == self._write_id:
+                self._advance(event, effects)
+        else:
+            self._waiting.append(event)
+        while self._procedure is None and self._waiting:
+            self._begin(self._waiting.popleft(), effects)
+        return effects
+
+    def _begin(self, event: Event, effects: list[Effect]) -> None:
+        if isinstance(event, Elected):
+            self._term = _Term(self._settings, event)
+        if self._term is None:
+            effects.extend(_refusal(event))
+            return
+        self._current = event
+        self._procedure = self._term.procedure(event)
+        self._advance(None, effects)
+
+    def _advance(self, outcome: StatesWritten | None, effects: list[Effect]) -> None:
+        assert self._procedure is not None
+        assert self._term is not None
+        context = self._term.context
+        writes: Sequence[StateWrite] = ()
+        try:
+            writes = next(self._procedure) if outcome is None else self._procedure.send(outcome)
+        except StopIteration:
+            self._procedure = self._current = None
+        effects.extend(context.effects)
+        context.effects.clear()
+        if self._procedure is not None:
+            self._write_id += 1
+            effects.append(WriteStates(self._write_id, tuple(writes), context.epoch_znode_version))
+
+    def _resign(self) -> list[Effect]:
+        abandoned = ([] if self._current is None else [self._current]) + list(self._waiting)
+        self._term = self._procedure = self._current = None
+        self._waiting.clear()
+        return [effect for event in abandoned for effect in _refusal(event)]
+
+
+class _Term:
+    """What lives from an election to the resignation."""
+
+    def __init__(self, settings: ControllerSettings, elected: Elected) -> None:
+        self.context = ControllerContext(settings, elected)
+        self._replicas = Replicas(self.context)
+        self._partitions = Partitions(self.context)
+        self._deletions = Deletions(self.context, self._replicas, self._partitions)
+        self._reassignments = Reassignments(self.context, self._replicas, self._partitions, self._deletions)
+        self._elections = Elections(self.context, self._partitions)
+        self._brokers = Brokers(
+            self.context, self._replicas, self._partitions, self._deletions, self._reassignments
+        )
+
+    def procedure(self, event: Event) -> Procedure[None]:
+        """What to do about an event."""
+        match event:
+            case Elected():
+                yield from self._take_over(event)
+            case BrokersChanged():
+                yield from self._brokers.changed(event.brokers)
+            case TopicsChanged():
+                yield from self._topics_changed(event)
+            case PartitionsChanged():
+                yield from self._partitions_changed(event)
+            case DeletionsRequested():
+                yield from self._deletions.request(event.topics)
+            case AlterPartitionRequested():
+                reply = yield from alter_partitions(self.context, event)
+                self._reply(event.request_id, reply)
+                yield from self._reassignments.complete(altered(reply))
+            case ControlledShutdownRequested():
+                left = yield from self._brokers.shutdown(event.broker_id, event.broker_epoch)
+                self._reply(event.request_id, left)
+            case ElectionRequested():
+                elected = yield from self._elections.request(event.election, event.partitions)
+                self._reply(event.request_id, ElectionReply(ControllerError.NONE, elected))
+            case PreferredElectionFound():
+                yield from self._elect_preferred(event.partitions)
+            case ReassignmentRequested():
+                begun = yield from self._reassignments.request(event.targets)
+                self._reply(event.request_id, ReassignmentReply(ControllerError.NONE, begun))
+            case ReassignmentFound():
+                yield from self._reassignments.begin_legacy(event.targets)
+            case ReassignmentsListed():
+                under_way = self._reassignments.under_way(event.partitions)
+                self._reply(event.request_id, ReassignmentsReply(ControllerError.NONE, under_way))
+            case UncleanConfigChanged():
+                self.context.unclean_default = event.default
+                self.context.unclean_topics = dict(event.topics)
+                yield from self._partitions.bring_online()
+            case LeaderAndIsrAnswered():
+                yield from self._brokers.answered(event)
+            case StopReplicaAnswered():
+                yield from self._deletions.answered(event)
+            case LogDirsFailed():
+                yield from self._brokers.log_dirs_failed(event.broker_ids)
+            case IsrChangesFound():
+                yield from self._isrs_changed(event)
+            case StatesMended():
+                unknown = {
+                    key: state for key, state in event.states.items() if key not in self.context.states
+                }
+                yield from self._adopt(unknown)
+            case RebalanceTick():
+                yield from self._elections.rebalance()
+            case Resigned() | StatesWritten():
+                pass
+
+    def _isrs_changed(self, event: IsrChangesFound) -> Procedure[None]:
+        context = self.context
+        known = {key: state for key, state in event.states.items() if context.exists(key)}
+        context.states.update(known)
+        send_metadata(context, context.brokers, known)
+        yield from self._reassignments.complete(known)
+
+    def _reply(self, request_id: Hashable, value: ReplyValue) -> None:
+        self.context.effects.append(Reply(request_id, value))
+
+    def _take_over(self, elected: Elected) -> Procedure[None]:
+        context = self.context
+        yield from context.pause()
+        self._deletions.load(elected.deletions)
+        send_metadata(context, context.brokers, [])
+        yield from context.pause()
+        yield from self._take_up(context.partitions())
+        yield from self._partitions.bring_online()
+        yield from self._reassignments.resume(context.reassigning)
+        if elected.reassignments:
+            yield from self._reassignments.begin_legacy(elected.reassignments)
+        yield from self._deletions.go_on()
+        if elected.preferred_elections:
+            yield from self._elect_preferred(elected.preferred_elections)
+
+    def _elect_preferred(self, partitions: Sequence[TopicPartition]) -> Procedure[None]:
+        yield from self._elections.request(ElectionType.PREFERRED, partitions)
+        self.context.effects.append(ClearPreferredElection(self.context.epoch_znode_version))
+
+    def _topics_changed(self, event: TopicsChanged) -> Procedure[None]:
+        context = self.context
+        for topic in context.assignments.keys() - event.names:
+            context.remove_topic(topic)
+        added = []
+        for loaded in event.loaded:
+            known = loaded.name in context.assignments or loaded.topic_id in context.deleted_ids
+            if loaded.name in event.names and not known:
+                added += context.add_topic(loaded)
+        yield from self._create([partition for partition in added if partition not in event.states])
+        yield from self._adopt({key: event.states[key] for key in added if key in event.states})
+
+    def _partitions_changed(self, event: PartitionsChanged) -> Procedure[None]:
+        context = self.context
+        topic = event.topic.name
+        if topic not in context.assignments:
+            return
+        if not context.is_deleted(topic):
+            yield from self._create(context.add_topic(event.topic))
+        elif event.topic.replicas.keys() - context.assignments[topic].keys():
+            context.note(f"No partitions are added to {topic}: it is being deleted")
+            context.write_topic(topic, keeps_added=False)
+
+    def _adopt(self, states: Mapping[TopicPartition, PartitionState]) -> Procedure[None]:
+        """Take these partitions over as a controller does all of them that begins."""
+        context = self.context
+        found = {
+            partition: state
+            for partition, state in states.items()
+            if context.exists(partition) and not context.is_deleted(partition.topic)
+        }
+        if not found:
+            return
+        context.states.update(found)
+        context.reassigning.update(key for key in found if context.assignment(key).being_reassigned)
+        yield from self._take_up(found)
+        yield from self._partitions.bring_online()
+        yield from self._reassignments.resume(context.reassigning & found.keys())
+
+    def _take_up(self, partitions: Collection[TopicPartition]) -> Procedure[None]:
+        context = self.context
+        self._replicas.load(partitions)
+        yield from context.pause()
+        replicas = context.replicas_of(partitions)
+        online = [replica for replica in replicas if context.is_online(*replica)]
+        away = [replica for replica in replicas if not context.is_online(*replica)]
+        yield from self._replicas.move(online, ReplicaPhase.ONLINE)
+        yield from self._replicas.move(away, ReplicaPhase.OFFLINE)
+        self._partitions.load(partitions)
+
+    def _create(self, partitions: list[TopicPartition]) -> Procedure[None]:
+        replicas = self.context.replicas_of(partitions)
+        self._partitions.move(partitions, PartitionPhase.NEW)
+        yield from self._replicas.move(replicas, ReplicaPhase.NEW)
+        yield from self._partitions.elect(partitions, Strategy.OFFLINE)
+        yield from self._replicas.move(replicas, ReplicaPhase.ONLINE)
+
+
+def _refusal(event: Event) -> list[Effect]:
+    """What somebody is told who asks one that is not the controller."""
+    error = ControllerError.NOT_CONTROLLER
+    match event:
+        case AlterPartitionRequested(request_id):
+            return [Reply(request_id, AlterPartitionReply(error))]
+        case ControlledShutdownRequested(request_id):
+            return [Reply(request_id, ControlledShutdownReply(error))]
+        case ElectionRequested(request_id):
+            return [Reply(request_id, ElectionReply(error))]
+        case ReassignmentRequested(request_id):
+            return [Reply(request_id, ReassignmentReply(error))]
+        case ReassignmentsListed(request_id):
+            return [Reply(request_id, ReassignmentsReply(error))]
+        case _:
+            return []

@@ -1,0 +1,209 @@
+"""The partition states: who leads, and who is told.
+
+Moves (the table `_FROM` has them all; others are noted and left out):
+- non-existent -> new.
+- new -> online: the first living replica leads, all living replicas are in sync, leader epoch 0.
+- online or offline -> online: a leader is elected by a strategy, with a higher leader epoch.
+- new, online -> offline: its leader is gone. offline -> non-existent: its topic is deleted.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from enum import Enum
+
+from kafka_compat.coordination.controller.context import (
+    ControllerContext,
+    PartitionPhase,
+    Procedure,
+    change_states,
+    write_states,
+)
+from kafka_compat.coordination.controller.effects import StateWrite
+from kafka_compat.coordination.controller.leader_election import (
+    Elected,
+    elect_for_reassignment,
+    elect_leader,
+    elect_on_shutdown,
+    elect_preferred,
+)
+from kafka_compat.coordination.controller.outcomes import CREATE, NO_LEADER, TopicPartition
+from kafka_compat.coordination.controller.request_batch import RequestBatch
+from kafka_compat.coordination.nodes.cluster_state import PartitionState
+
+_FROM = {
+    PartitionPhase.NEW: frozenset({PartitionPhase.NON_EXISTENT}),
+    PartitionPhase.ONLINE: frozenset({PartitionPhase.NEW, PartitionPhase.ONLINE, PartitionPhase.OFFLINE}),
+    PartitionPhase.OFFLINE: frozenset({PartitionPhase.NEW, PartitionPhase.ONLINE, PartitionPhase.OFFLINE}),
+    PartitionPhase.NON_EXISTENT: frozenset({PartitionPhase.OFFLINE}),
+}
+
+
+class Strategy(Enum):
+    """How a leader is chosen; the rules are those of coordination/controller/leader_election.py."""
+
+    OFFLINE = "a new leader"
+    UNCLEAN = "a new leader, unclean if need be"
+    PREFERRED = "the preferred leader"
+    REASSIGNMENT = "a leader among the target replicas"
+    SHUTDOWN = "a leader in place of one that leaves"
+
+
+class Partitions:
+    """Moves partitions from state to state."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+
+    def load(self, partitions: Iterable[TopicPartition]) -> None:
+        """The states of partitions that the controller takes over."""
+        context = self._context
+        for partition in partitions:
+            state = context.states.get(partition)
+            if state is None:
+                phase = PartitionPhase.NEW
+            elif context.is_online(partition, state.leader):
+                phase = PartitionPhase.ONLINE
+            else:
+                phase = PartitionPhase.OFFLINE
+            context.partition_phases[partition] = phase
+
+    def move(self, partitions: Iterable[TopicPartition], target: PartitionPhase) -> None:
+        """Move the partitions that may move to a state other than online."""
+        for partition in self._movable(partitions, target):
+            self._context.partition_phases[partition] = target
+
+    def bring_online(self) -> Procedure[set[TopicPartition]]:
+        """Find leaders for all partitions without one. Returns those that got one."""
+        context = self._context
+        waiting = [
+            partition
+            for partition in context.partitions()
+            if self._is_leaderless(partition) and not context.is_deleted(partition.topic)
+        ]
+        return (yield from self.elect(waiting, Strategy.OFFLINE))
+
+    def elect(
+        self, partitions: Iterable[TopicPartition], strategy: Strategy
+    ) -> Procedure[set[TopicPartition]]:
+        """Give new partitions their first leader, and the others one by the strategy. Returns those that got
+        one."""
+        context = self._context
+        movable = self._movable(partitions, PartitionPhase.ONLINE)
+        batch = RequestBatch(context)
+        phases = context.partition_phases
+        new = [partition for partition in movable if phases[partition] is PartitionPhase.NEW]
+        led = yield from self._initialize(new, batch)
+        others = [
+            partition
+            for partition in movable
+            if partition not in led and phases[partition] is not PartitionPhase.NEW
+        ]
+        led |= yield from self._elect(others, strategy, batch)
+        batch.send()
+        return led
+
+    def _is_leaderless(self, partition: TopicPartition) -> bool:
+        state = self._context.states.get(partition)
+        offline = self._context.partition_phases[partition] is PartitionPhase.OFFLINE
+        return state is None or state.leader == NO_LEADER or offline
+
+    def _movable(self, partitions: Iterable[TopicPartition], target: PartitionPhase) -> list[TopicPartition]:
+        movable = []
+        for partition in partitions:
+            phase = self._context.partition_phases.get(partition, PartitionPhase.NON_EXISTENT)
+            if phase in _FROM[target]:
+                movable.append(partition)
+            else:
+                self._context.note(f"{partition} cannot be {target.value}: it is {phase.value}")
+        return movable
+
+    def _initialize(
+        self, partitions: list[TopicPartition], batch: RequestBatch
+    ) -> Procedure[set[TopicPartition]]:
+        context = self._context
+        writes = []
+        for partition in partitions:
+            replicas = context.assignment(partition).replicas
+            alive = context.online(partition, replicas)
+            if alive:
+                state = PartitionState(alive[0], 0, alive, context.controller_epoch)
+                writes.append(StateWrite(partition, state, CREATE))
+            else:
+                context.note(f"{partition} has no leader: none of its replicas {list(replicas)} lives")
+        written, conflicts = yield from write_states(context, writes)
+        for partition, state in written.items():
+            context.partition_phases[partition] = PartitionPhase.ONLINE
+            batch.leader_and_isr(state.isr, partition, state, is_new=True)
+        # A state that is there already, written by a predecessor or by a try whose answer was lost, stands.
+        led = set(written)
+        for partition in conflicts:
+            found = context.states.get(partition)
+            if found is None:
+                continue
+            if context.is_online(partition, found.leader):
+                context.partition_phases[partition] = PartitionPhase.ONLINE
+                batch.leader_and_isr(context.assignment(partition).replicas, partition, found, is_new=True)
+                led.add(partition)
+            else:
+                context.partition_phases[partition] = PartitionPhase.OFFLINE
+        return led
+
+    def _elect(
+        self, partitions: list[TopicPartition], strategy: Strategy, batch: RequestBatch
+    ) -> Procedure[set[TopicPartition]]:
+        context = self._context
+        choose = self._chooser(strategy)
+
+        def decide(partition: TopicPartition, state: PartitionState) -> PartitionState | None:
+            elected = choose(partition, state)
+            if elected is None:
+                return None
+            context.unclean_elections += elected.unclean
+            return replace(
+                state,
+                leader=elected.leader,
+                isr=elected.isr,
+                leader_epoch=state.leader_epoch + 1,
+                recovering=state.recovering or elected.unclean,
+            )
+
+        elected = yield from change_states(context, partitions, decide)
+        yield from context.pause()
+        for partition in partitions:
+            if partition not in elected:
+                context.note(f"No leader for {partition}: {strategy.value} was wanted")
+                continue
+            context.partition_phases[partition] = PartitionPhase.ONLINE
+            replicas = context.assignment(partition).replicas
+            batch.leader_and_isr(
+                context.online(
+                    partition, replicas, or_shutting_down=strategy not in (Strategy.OFFLINE, Strategy.UNCLEAN)
+                ),
+                partition,
+                elected[partition],
+                is_new=False,
+            )
+        return set(elected)
+
+    def _chooser(self, strategy: Strategy) -> Callable[[TopicPartition, PartitionState], Elected | None]:
+        context = self._context
+
+        def choose(partition: TopicPartition, state: PartitionState) -> Elected | None:
+            assignment = context.assignment(partition)
+            replicas = assignment.replicas
+            alive = context.online(partition, replicas)
+            match strategy:
+                case Strategy.OFFLINE:
+                    unclean = context.unclean_allowed(partition.topic)
+                    return elect_leader(replicas, state.isr, alive, unclean_allowed=unclean)
+                case Strategy.UNCLEAN:
+                    return elect_leader(replicas, state.isr, alive, unclean_allowed=True)
+                case Strategy.PREFERRED:
+                    return elect_preferred(replicas, state.isr, alive)
+                case Strategy.REASSIGNMENT:
+                    return elect_for_reassignment(assignment.target, state.isr, alive)
+                case Strategy.SHUTDOWN:
+                    alive = context.online(partition, replicas, or_shutting_down=True)
+                    return elect_on_shutdown(replicas, state.isr, alive, context.shutting_down)
+
+        return choose

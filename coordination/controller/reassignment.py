@@ -1,0 +1,215 @@
+"""Reassignments of partitions to other brokers (KIP-455).
+
+Rules:
+- From the original replicas (ORS) to the target (TRS); what is added is ARS, what goes is RRS.
+- First the topic's node gets ORS + TRS with what is added and removed, and what an earlier target needed but
+  this one does not is stopped at once. All are told with a higher leader epoch; ARS begins to follow.
+- When TRS is in the ISR: a replica of TRS leads, RRS leaves the ISR and is deleted, the topic's node gets
+  TRS.
+- Cancelling is a reassignment to ORS; it is refused while nobody of ORS is in sync, as records would be lost.
+- A topic that is to be deleted waits for its reassignments; one that waits to be deleted gets none.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from kafka_compat.coordination.controller.context import (
+    ControllerContext,
+    PartitionPhase,
+    Procedure,
+    ReplicaPhase,
+    change_states,
+)
+from kafka_compat.coordination.controller.effects import WriteReassignments
+from kafka_compat.coordination.controller.outcomes import Assignment, ControllerError, Outcome, TopicPartition
+from kafka_compat.coordination.controller.partition_states import Partitions, Strategy
+from kafka_compat.coordination.controller.refusals import refused_target
+from kafka_compat.coordination.controller.replica_states import Replicas
+from kafka_compat.coordination.controller.request_batch import RequestBatch, send_metadata
+from kafka_compat.coordination.controller.topic_deletion import Deletions
+
+_UNKNOWN = Outcome(ControllerError.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+_NOTHING_TO_CANCEL = Outcome(
+    ControllerError.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress."
+)
+
+
+class Reassignments:
+    """Begins, resumes, completes and cancels reassignments."""
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        replicas: Replicas,
+        partitions: Partitions,
+        deletions: Deletions,
+    ) -> None:
+        self._context = context
+        self._replicas = replicas
+        self._partitions = partitions
+        self._deletions = deletions
+
+    def request(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    ) -> Procedure[dict[TopicPartition, Outcome]]:
+        """Begin (or cancel, where None) what was asked for; each partition with its outcome."""
+        outcomes: dict[TopicPartition, Outcome] = {}
+        accepted: dict[TopicPartition, Assignment] = {}
+        for partition, target in targets.items():
+            current = self._context.assignment(partition)
+            if target is None and not current.being_reassigned:
+                outcomes[partition] = _NOTHING_TO_CANCEL
+                continue
+            wanted = current.origin if target is None else target
+            refusal = self._refusal(partition, wanted)
+            if refusal is None:
+                accepted[partition] = current.reassign_to(wanted)
+            else:
+                outcomes[partition] = refusal
+        self._drop_requested(accepted)
+        for partition, assignment in accepted.items():
+            outcomes[partition] = yield from self._begin(partition, assignment)
+        return outcomes
+
+    def begin_legacy(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Procedure[None]:
+        """Begin what the legacy node asks for and is not under way."""
+        context = self._context
+        context.requested_reassignments = dict(targets)
+        failed = []
+        for partition, target in targets.items():
+            current = context.assignment(partition)
+            wanted = current.reassign_to(target)
+            if partition in context.reassigning and wanted == current:
+                continue
+            # What the node names was checked by the tool that wrote it, save when somebody else did.
+            outcome = refused_target(target, target, ()) or (yield from self._begin(partition, wanted))
+            if outcome.error != ControllerError.NONE:
+                context.note(f"{partition} is not reassigned to {list(target)}: {outcome.error.name}")
+                failed.append(partition)
+        self._drop_requested(failed)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> Procedure[None]:
+        """Go on with those of the partitions that are being reassigned."""
+        for partition in sorted(self._context.reassigning & set(partitions)):
+            yield from self._advance(partition, self._context.assignment(partition))
+
+    def complete(self, partitions: Iterable[TopicPartition]) -> Procedure[None]:
+        """Finish those of the partitions whose target is in sync by now."""
+        for partition in sorted(self._context.reassigning & set(partitions)):
+            assignment = self._context.assignment(partition)
+            if self._is_complete(partition, assignment):
+                yield from self._advance(partition, assignment)
+
+    def under_way(self, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, Assignment]:
+        """The assignments of the partitions that are being reassigned, among these or (None) all."""
+        wanted = self._context.reassigning if partitions is None else partitions
+        assignments = {partition: self._context.assignment(partition) for partition in sorted(wanted)}
+        return {partition: each for partition, each in assignments.items() if each.being_reassigned}
+
+    def _refusal(self, partition: TopicPartition, target: tuple[int, ...]) -> Outcome | None:
+        present = self._context.assignment(partition)
+        refused = refused_target(target, present.origin, self._context.live_brokers())
+        if refused is not None:
+            return refused
+        assignment = present.reassign_to(target)
+        state = self._context.states.get(partition)
+        if state is not None and not set(state.isr) & set(assignment.replicas):
+            invalid = ControllerError.INVALID_REPLICA_ASSIGNMENT
+            return Outcome(invalid, f"None of the replicas {list(assignment.replicas)} is in sync")
+        return None
+
+    def _begin(self, partition: TopicPartition, assignment: Assignment) -> Procedure[Outcome]:
+        if self._context.is_deleted(partition.topic) or not self._context.exists(partition):
+            return _UNKNOWN
+        yield from self._advance(partition, assignment)
+        return Outcome(ControllerError.NONE)
+
+    def _advance(self, partition: TopicPartition, assignment: Assignment) -> Procedure[None]:
+        context = self._context
+        self._deletions.halt({partition.topic})
+        yield from self._adopt(partition, assignment)
+        if self._is_complete(partition, assignment):
+            yield from self._finish(partition, assignment)
+            return
+        yield from self._tell(partition, assignment)
+        new = [
+            (partition, broker)
+            for broker in assignment.adding
+            if (partition, broker) not in context.replica_phases
+        ]
+        yield from self._replicas.move(new, ReplicaPhase.NEW)
+
+    def _adopt(self, partition: TopicPartition, assignment: Assignment) -> Procedure[None]:
+        context = self._context
+        current = context.assignment(partition)
+        context.reassigning.add(partition)
+        if current != assignment:
+            context.write_assignment(partition, assignment)
+            unneeded = [broker for broker in current.replicas if broker not in assignment.replicas]
+            yield from self._remove(partition, unneeded)
+
+    def _is_complete(self, partition: TopicPartition, assignment: Assignment) -> bool:
+        if not assignment.being_reassigned:
+            return True
+        state = self._context.states.get(partition)
+        return state is not None and set(assignment.target) <= set(state.isr)
+
+    def _finish(self, partition: TopicPartition, assignment: Assignment) -> Procedure[None]:
+        context = self._context
+        added = [(partition, broker) for broker in assignment.adding]
+        yield from self._replicas.move(added, ReplicaPhase.ONLINE)
+        completed = Assignment(assignment.target)
+        context.assignments[partition.topic][partition.partition] = completed
+        yield from self._move_leader(partition, completed)
+        yield from self._remove(partition, assignment.removing)
+        context.write_topic(partition.topic)
+        if context.requested_reassignments.get(partition) == completed.replicas:
+            self._drop_requested([partition])
+        context.reassigning.discard(partition)
+        send_metadata(context, context.brokers, [partition])
+        yield from self._deletions.resume({partition.topic})
+
+    def _move_leader(self, partition: TopicPartition, completed: Assignment) -> Procedure[None]:
+        state = self._context.states.get(partition)
+        if state is None:
+            return
+        if state.leader in completed.replicas and self._context.is_online(partition, state.leader):
+            yield from self._tell(partition, completed)
+        else:
+            yield from self._partitions.elect([partition], Strategy.REASSIGNMENT)
+
+    def _remove(self, partition: TopicPartition, brokers: Iterable[int]) -> Procedure[None]:
+        """These replicas are not needed any more: they are stopped and deleted, whatever becomes of it."""
+        replicas = [(partition, broker) for broker in brokers]
+        for phase in (
+            ReplicaPhase.OFFLINE,
+            ReplicaPhase.DELETION_STARTED,
+            ReplicaPhase.DELETION_SUCCESSFUL,
+            ReplicaPhase.NON_EXISTENT,
+        ):
+            yield from self._replicas.move(replicas, phase)
+
+    def _tell(self, partition: TopicPartition, assignment: Assignment) -> Procedure[None]:
+        """Raise the leader epoch and tell all replicas, those being added as new ones."""
+        context = self._context
+        if context.partition_phases.get(partition) is PartitionPhase.NEW:
+            yield from self._partitions.elect([partition], Strategy.OFFLINE)
+        raised = yield from change_states(
+            context, [partition], lambda _, state: replace(state, leader_epoch=state.leader_epoch + 1)
+        )
+        state = raised.get(partition)
+        if state is None:
+            return
+        batch = RequestBatch(context)
+        batch.leader_and_isr(assignment.origin, partition, state, is_new=False)
+        batch.leader_and_isr(assignment.adding, partition, state, is_new=True)
+        batch.send()
+
+    def _drop_requested(self, partitions: Iterable[TopicPartition]) -> None:
+        context = self._context
+        done = context.requested_reassignments.keys() & set(partitions)
+        if done:
+            for partition in done:
+                del context.requested_reassignments[partition]
+            left = dict(context.requested_reassignments)
+            context.effects.append(WriteReassignments(left, context.epoch_znode_version))

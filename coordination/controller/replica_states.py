@@ -1,0 +1,136 @@
+"""The replica states: what is told to the broker of a replica when it moves from one to another.
+
+Moves (the table `_FROM` has them all; others are noted and left out):
+- non-existent -> new: its broker is told of the leader, if there is one.
+- new -> online: nothing, it was told. Other -> online: its broker is told of the leader.
+- any but a deleted one -> offline: its broker is told to stop, and it leaves the ISR with a higher leader
+  epoch, which the other replicas are told. The last of an ISR stays in it, and the partition has no leader.
+- offline -> deletion started: its broker is told to delete.
+- deletion started -> deletion successful -> non-existent; offline or deletion started -> deletion ineligible.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from kafka_compat.coordination.controller.context import (
+    PAUSE,
+    ControllerContext,
+    Procedure,
+    Replica,
+    ReplicaPhase,
+    change_states,
+    in_steps,
+)
+from kafka_compat.coordination.controller.outcomes import NO_LEADER, TopicPartition
+from kafka_compat.coordination.controller.request_batch import RequestBatch
+from kafka_compat.coordination.nodes.cluster_state import PartitionState
+
+_LIVING = frozenset(
+    {ReplicaPhase.NEW, ReplicaPhase.ONLINE, ReplicaPhase.OFFLINE, ReplicaPhase.DELETION_INELIGIBLE}
+)
+_FROM = {
+    ReplicaPhase.NEW: frozenset({ReplicaPhase.NON_EXISTENT}),
+    ReplicaPhase.ONLINE: _LIVING,
+    ReplicaPhase.OFFLINE: _LIVING,
+    ReplicaPhase.DELETION_STARTED: frozenset({ReplicaPhase.OFFLINE}),
+    ReplicaPhase.DELETION_SUCCESSFUL: frozenset({ReplicaPhase.DELETION_STARTED}),
+    ReplicaPhase.DELETION_INELIGIBLE: frozenset({ReplicaPhase.OFFLINE, ReplicaPhase.DELETION_STARTED}),
+    ReplicaPhase.NON_EXISTENT: frozenset({ReplicaPhase.DELETION_SUCCESSFUL}),
+}
+
+
+class Replicas:
+    """Moves replicas from state to state."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+
+    def load(self, partitions: Iterable[TopicPartition]) -> None:
+        """The states of the replicas of partitions that the controller takes over: one that is away may not
+        be deleted."""
+        context = self._context
+        for partition, broker in context.replicas_of(partitions):
+            online = context.is_online(partition, broker)
+            phase = ReplicaPhase.ONLINE if online else ReplicaPhase.DELETION_INELIGIBLE
+            context.replica_phases[(partition, broker)] = phase
+
+    def move(self, replicas: Iterable[Replica], target: ReplicaPhase) -> Procedure[None]:
+        """Move the replicas that may move there, and tell the brokers."""
+        batch = RequestBatch(self._context)
+        by_broker: dict[int, list[TopicPartition]] = {}
+        for partition, broker in replicas:
+            if self._may_move(partition, broker, target):
+                by_broker.setdefault(broker, []).append(partition)
+        for broker, partitions in sorted(by_broker.items()):
+            for some, long in in_steps(partitions):
+                yield from self._move(broker, some, target, batch)
+                if long:
+                    yield PAUSE
+        batch.send()
+
+    def _move(
+        self, broker: int, partitions: Sequence[TopicPartition], target: ReplicaPhase, batch: RequestBatch
+    ) -> Procedure[None]:
+        match target:
+            case ReplicaPhase.NEW:
+                self._to_new(broker, partitions, batch)
+            case ReplicaPhase.ONLINE:
+                self._to_online(broker, partitions, batch)
+            case ReplicaPhase.OFFLINE:
+                yield from self._to_offline(broker, partitions, batch)
+            case ReplicaPhase.DELETION_STARTED:
+                for partition in partitions:
+                    batch.stop_replica(broker, partition, delete=True)
+            case _:
+                pass
+        for partition in partitions:
+            self._set(partition, broker, target)
+
+    def _may_move(self, partition: TopicPartition, broker: int, target: ReplicaPhase) -> bool:
+        phase = self._context.replica_phases.get((partition, broker), ReplicaPhase.NON_EXISTENT)
+        if phase in _FROM[target]:
+            return True
+        self._context.note(f"Replica {broker} of {partition} cannot be {target.value}: it is {phase.value}")
+        return False
+
+    def _set(self, partition: TopicPartition, broker: int, target: ReplicaPhase) -> None:
+        if target is ReplicaPhase.NON_EXISTENT:
+            self._context.replica_phases.pop((partition, broker), None)
+        else:
+            self._context.replica_phases[(partition, broker)] = target
+
+    def _to_new(self, broker: int, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
+        for partition in partitions:
+            state = self._context.states.get(partition)
+            if state is not None:
+                batch.leader_and_isr([broker], partition, state, is_new=True)
+
+    def _to_online(self, broker: int, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
+        for partition in partitions:
+            state = self._context.states.get(partition)
+            told = self._context.replica_phases[(partition, broker)] is ReplicaPhase.NEW
+            if state is not None and not told:
+                batch.leader_and_isr([broker], partition, state, is_new=False)
+
+    def _to_offline(
+        self, broker: int, partitions: Sequence[TopicPartition], batch: RequestBatch
+    ) -> Procedure[None]:
+        context = self._context
+
+        def without(_: TopicPartition, state: PartitionState) -> PartitionState | None:
+            if broker not in state.isr:
+                return None
+            isr = tuple(other for other in state.isr if other != broker) or state.isr
+            leader = NO_LEADER if state.leader == broker else state.leader
+            return replace(state, leader=leader, isr=isr, leader_epoch=state.leader_epoch + 1)
+
+        for partition in partitions:
+            batch.stop_replica(broker, partition, delete=False)
+        yield from change_states(context, partitions, without)
+        for partition in partitions:
+            state = context.states.get(partition)
+            if state is None:
+                batch.update_metadata(context.brokers, [partition])
+            elif not context.is_deleted(partition.topic):
+                others = [other for other in context.assignment(partition).replicas if other != broker]
+                batch.leader_and_isr(others, partition, state, is_new=False)

@@ -1,0 +1,127 @@
+"""The requests of one step to the brokers, merged per broker.
+
+Rules:
+- LeaderAndIsr goes first, then UpdateMetadata, then StopReplica.
+- Whoever is told of a leader by LeaderAndIsr, all brokers are told by UpdateMetadata.
+- Brokers that are not registered get nothing: they are told all when they come back.
+- A partition that is new in one of the merged requests is new; one that is deleted in one is deleted.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kafka_compat.coordination.controller.context import ControllerContext
+from kafka_compat.coordination.controller.effects import (
+    BrokerEpoch,
+    LeaderAndIsrPartition,
+    SendLeaderAndIsr,
+    SendStopReplica,
+    SendUpdateMetadata,
+    StopReplicaPartition,
+    UpdateMetadataPartition,
+)
+from kafka_compat.coordination.controller.outcomes import LEADER_DURING_DELETE, TopicPartition
+from kafka_compat.coordination.nodes.cluster_state import PartitionState
+
+
+class RequestBatch:
+    """Collects what to tell the brokers; `send` appends it to the context's effects."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._leader_and_isr: dict[int, dict[TopicPartition, LeaderAndIsrPartition]] = {}
+        self._stop_replica: dict[int, dict[TopicPartition, StopReplicaPartition]] = {}
+        self._metadata_brokers: set[int] = set()
+        self._metadata: dict[TopicPartition, UpdateMetadataPartition] = {}
+
+    def leader_and_isr(
+        self, brokers: Iterable[int], partition: TopicPartition, state: PartitionState, *, is_new: bool
+    ) -> None:
+        """Tell the brokers who leads the partition, and all brokers' metadata."""
+        context = self._context
+        assignment = context.assignment(partition)
+        topic_id = context.topic_ids.get(partition.topic)
+        for broker in brokers:
+            partitions = self._leader_and_isr.setdefault(broker, {})
+            known = partitions.get(partition)
+            already_new = known is not None and known.is_new
+            partitions[partition] = LeaderAndIsrPartition(
+                partition, topic_id, state, assignment, is_new or already_new
+            )
+        self.update_metadata(context.brokers, [partition])
+
+    def update_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
+        """Tell the brokers' metadata of the partitions, as far as they have a state, and of who lives."""
+        context = self._context
+        self._metadata_brokers.update(brokers)
+        for partition in partitions:
+            state = context.states.get(partition)
+            if state is None:
+                continue
+            if context.is_deleted(partition.topic):
+                state = replace(state, leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
+            replicas = context.assignment(partition).replicas
+            self._metadata[partition] = UpdateMetadataPartition(
+                partition,
+                context.topic_ids.get(partition.topic),
+                state,
+                replicas,
+                tuple(broker for broker in replicas if not context.is_online(partition, broker)),
+            )
+
+    def stop_replica(self, broker: int, partition: TopicPartition, *, delete: bool) -> None:
+        """Tell a broker to stop following, and to delete the log where `delete`."""
+        partitions = self._stop_replica.setdefault(broker, {})
+        known = partitions.get(partition)
+        already_delete = known is not None and known.delete
+        partitions[partition] = StopReplicaPartition(
+            partition, self._context.leader_epoch(partition), delete or already_delete
+        )
+
+    def send(self) -> None:
+        """Append the requests to the effects, those to the same broker as one."""
+        context = self._context
+        for broker, leaders in sorted(self._leader_and_isr.items()):
+            if broker in context.brokers:
+                leader_ids = {each.state.leader for each in leaders.values()}
+                context.effects.append(
+                    SendLeaderAndIsr(
+                        self._address(broker),
+                        context.controller_epoch,
+                        tuple(leaders[partition] for partition in sorted(leaders)),
+                        tuple(
+                            context.brokers[leader] for leader in sorted(leader_ids & context.brokers.keys())
+                        ),
+                    )
+                )
+        recipients = sorted(self._metadata_brokers & context.brokers.keys())
+        if recipients:
+            context.effects.append(
+                SendUpdateMetadata(
+                    tuple(self._address(broker) for broker in recipients),
+                    context.controller_epoch,
+                    tuple(self._metadata[partition] for partition in sorted(self._metadata)),
+                    tuple(context.brokers[broker] for broker in sorted(context.brokers)),
+                )
+            )
+        for broker, stopped in sorted(self._stop_replica.items()):
+            if broker in context.brokers:
+                context.effects.append(
+                    SendStopReplica(
+                        self._address(broker),
+                        context.controller_epoch,
+                        tuple(stopped[partition] for partition in sorted(stopped)),
+                    )
+                )
+
+    def _address(self, broker: int) -> BrokerEpoch:
+        return BrokerEpoch(broker, self._context.brokers[broker].epoch)
+
+
+def send_metadata(
+    context: ControllerContext, brokers: Iterable[int], partitions: Iterable[TopicPartition]
+) -> None:
+    """Have UpdateMetadata sent to the brokers, of the partitions and of who lives."""
+    batch = RequestBatch(context)
+    batch.update_metadata(brokers, partitions)
+    batch.send()

@@ -1,0 +1,35 @@
+"""What the metadata store has of users, clients and addresses under /config: their quotas and credentials."""
+
+from __future__ import annotations
+
+from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
+
+
+async def stored_settings(store: MetadataStore, path: str) -> dict[str, str]:
+    """What the node at `path` has; nothing where there is no node. MalformedNode, MetadataStoreError."""
+    try:
+        data, _ = await store.get(path)
+    except NoNode:
+        return {}
+    return znodes.decode_config(path, data)
+
+
+async def entity_paths(store: MetadataStore) -> list[str]:
+    """The paths under /config of all that may have quotas: `clients/C`, `ips/A`, `users/U`, and after each
+    user his clients, `users/U/clients/C`. MetadataStoreError.
+    """
+    found: list[str] = []
+    for folder in ("clients", "ips", "users"):
+        for path in await _children(store, folder):
+            found.append(path)
+            if folder == "users":
+                found += await _children(store, f"{path}/clients")
+    return found
+
+
+async def _children(store: MetadataStore, folder: str) -> list[str]:
+    try:
+        return [f"{folder}/{name}" for name in sorted(await store.children(f"/config/{folder}"))]
+    except NoNode:
+        return []

@@ -1,0 +1,141 @@
+"""JSON in nodes: written as Kafka writes it, and read field by field, with the node's path in each complaint.
+
+As with Kafka's own readers, fields that nobody asks for are passed over, null stands for a field that is not
+there, and a node of a newer version is read as far as it is known.
+"""
+
+import json
+import reprlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+
+INT32_MAX: Final = 2**31 - 1
+INT64_MAX: Final = 2**63 - 1
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 60
+
+
+def encode_json(values: Mapping[str, Any]) -> bytes:
+    """Without spaces, in the order of the keys."""
+    return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def is_number(text: str, highest: int) -> bool:
+    """Whether a text is decimal digits alone, for a number up to `highest`."""
+    return text.isascii() and text.isdecimal() and len(text) <= len(str(highest)) and int(text) <= highest
+
+
+class NodeObject:
+    """A JSON object in a node. Who asks for a field that is not as asked gets MalformedNode."""
+
+    __slots__ = ("_path", "_values", "_where")
+
+    def __init__(self, path: str, values: Mapping[str, Any], where: str = "") -> None:
+        self._path = path
+        self._values = values
+        self._where = where
+
+    @classmethod
+    def parse(cls, path: str, data: bytes | None) -> "NodeObject":
+        """The object that is the node's whole payload."""
+        if not data:
+            raise MalformedNode(path, "there is nothing in it")
+        try:
+            values = json.loads(data.decode())
+        except UnicodeDecodeError as error:
+            raise MalformedNode(path, f"{_shown(data)} is not UTF-8") from error
+        except (ValueError, RecursionError) as error:
+            raise MalformedNode(path, f"{_shown(data)} is not JSON") from error
+        if not isinstance(values, dict):
+            raise MalformedNode(path, f"{_shown(data)} is not a JSON object")
+        return cls(path, values)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def wrong(self, name: str, problem: str) -> MalformedNode:
+        """To be raised because of the field."""
+        return MalformedNode(self._path, f"{self._where}{name} {problem}")
+
+    def has(self, name: str) -> bool:
+        """Whether the field is there and is not null."""
+        return self._values.get(name) is not None
+
+    def integer(self, name: str, default: int | None = None, *, low: int = 0, high: int = INT32_MAX) -> int:
+        """A whole number from `low` to `high`."""
+        value = self._field(name, default)
+        if type(value) is not int or not low <= value <= high:
+            raise self.wrong(name, f"is {_shown(value)} and not a whole number from {low} to {high}")
+        return value
+
+    def integer_text(self, name: str, *, high: int = INT64_MAX) -> int:
+        """A number from 0 to `high`, as text or as it is."""
+        value = self._field(name, None)
+        if isinstance(value, str) and is_number(value, high):
+            value = int(value)
+        if type(value) is not int or not 0 <= value <= high:
+            raise self.wrong(name, f"is {_shown(value)} and not a number from 0 to {high}")
+        return value
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A text that can be encoded again."""
+        return self._text(name, self._field(name, default))
+
+    def texts(self, name: str) -> list[str]:
+        """A list of texts; the empty list without the field."""
+        return [self._text(name, item) for item in self._list(name, [])]
+
+    def brokers(self, name: str) -> tuple[int, ...]:
+        """A list of broker ids, none of them twice."""
+        values = self._list(name, None)
+        for value in values:
+            if type(value) is not int or not 0 <= value <= INT32_MAX:
+                raise self.wrong(name, f"holds {_shown(value)}, which is no broker id")
+        if len(set(values)) < len(values):
+            raise self.wrong(name, f"is {_shown(values)}, which names a broker twice")
+        return tuple(values)
+
+    def object(self, name: str) -> "NodeObject":
+        """An object inside; an empty one without the field."""
+        value = self._field(name, {})
+        if not isinstance(value, dict):
+            raise self.wrong(name, f"is {_shown(value)} and not an object")
+        return NodeObject(self._path, value, f"{self._where}{name}.")
+
+    def objects(self, name: str) -> "list[NodeObject]":
+        """A list of objects."""
+        items = self._list(name, None)
+        for item in items:
+            if not isinstance(item, dict):
+                raise self.wrong(name, f"holds {_shown(item)}, which is no object")
+        return [NodeObject(self._path, item, f"{self._where}{name}: ") for item in items]
+
+    def _field(self, name: str, default: Any) -> Any:
+        value = self._values.get(name)
+        if value is None:
+            if default is None:
+                raise self.wrong(name, "is missing")
+            return default
+        return value
+
+    def _list(self, name: str, default: list[Any] | None) -> list[Any]:
+        value = self._field(name, default)
+        if not isinstance(value, list):
+            raise self.wrong(name, f"is {_shown(value)} and not a list")
+        return value
+
+    def _text(self, name: str, value: Any) -> str:
+        if not isinstance(value, str):
+            raise self.wrong(name, f"is {_shown(value)} and not a text")
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise self.wrong(name, f"is {_shown(value)}, which is no text of Unicode") from error
+        return value
+
+
+def _shown(value: object) -> str:
+    return _REPR.repr(value)

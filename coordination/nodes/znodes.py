@@ -1,0 +1,435 @@
+"""Kafka 3.9's nodes: their paths, and their payloads to and from values.
+
+The JSON is Kafka's to the byte, as far as Kafka's own order of keys is fixed, so that Kafka's tools and
+brokers can share a ZooKeeper with us. Decoders take any order and what older versions wrote; whatever a node
+holds, they return a value or raise MalformedNode with the node's path.
+"""
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, PartitionState, TopicState
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+from kafka_compat.coordination.nodes.node_json import INT32_MAX, INT64_MAX, NodeObject, encode_json, is_number
+
+CLUSTER_ID = "/cluster/id"
+BROKER_IDS = "/brokers/ids"
+BROKER_SEQUENCE = "/brokers/seqid"
+TOPICS = "/brokers/topics"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+CONFIG_CHANGES = "/config/changes"
+CONFIG_CHANGE_PREFIX = "/config/changes/config_change_"
+DELETE_TOPICS = "/admin/delete_topics"
+REASSIGN_PARTITIONS = "/admin/reassign_partitions"
+PREFERRED_REPLICA_ELECTION = "/admin/preferred_replica_election"
+ISR_CHANGES = "/isr_change_notification"
+ISR_CHANGE_PREFIX = "/isr_change_notification/isr_change_"
+LOG_DIR_EVENTS = "/log_dir_event_notification"
+LOG_DIR_EVENT_PREFIX = "/log_dir_event_notification/log_dir_event_"
+PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+FEATURE = "/feature"
+CONSUMERS = "/consumers"
+CLIENT_METRICS = "/config/client-metrics"
+
+#: The nodes that Kafka makes at its start, so that everything else finds its parent.
+PERSISTENT_PATHS = (
+    CONSUMERS,
+    BROKER_IDS,
+    TOPICS,
+    CONFIG_CHANGES,
+    DELETE_TOPICS,
+    BROKER_SEQUENCE,
+    ISR_CHANGES,
+    PRODUCER_ID_BLOCK,
+    LOG_DIR_EVENTS,
+    "/config/topics",
+    "/config/clients",
+    "/config/users",
+    "/config/brokers",
+    "/config/ips",
+)
+
+_NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
+
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""What a listener may speak, in the order of Kafka's numbers for them."""
+
+_PORT_MAX = 65535
+_MISSING_PARTITIONS_MAX = 10_000
+"""Brokers count a topic's partitions from 0, and keep a place for those that nobody told them of."""
+_PRODUCER_ID_BLOCK_END_MAX = INT64_MAX - 1000
+"""The last id of a block that another block can follow."""
+
+#: The entity name of a config that holds for every broker, user, client or address without its own.
+DEFAULT_ENTITY = "<default>"
+
+
+class ControllerInfo(NamedTuple):
+    """Who is the controller, since when."""
+
+    broker_id: int
+    timestamp_ms: int
+
+
+class ProducerIdBlock(NamedTuple):
+    """The producer ids that a broker has taken: first to last, both included."""
+
+    broker_id: int
+    first: int
+    last: int
+
+
+def is_name(name: str) -> bool:
+    """Whether a node can be named so: ZooKeeper does not take every text."""
+    return name not in ("", ".", "..") and "/" not in name and not _NOT_IN_PATHS.search(name)
+
+
+def broker_path(broker_id: int) -> str:
+    """/brokers/ids/N"""
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic_path(topic: str) -> str:
+    """/brokers/topics/T"""
+    return f"{TOPICS}/{topic}"
+
+
+def partitions_path(topic: str) -> str:
+    """/brokers/topics/T/partitions"""
+    return f"{TOPICS}/{topic}/partitions"
+
+
+def partition_path(topic: str, partition: int) -> str:
+    """/brokers/topics/T/partitions/P"""
+    return f"{TOPICS}/{topic}/partitions/{partition}"
+
+
+def partition_state_path(topic: str, partition: int) -> str:
+    """/brokers/topics/T/partitions/P/state"""
+    return f"{TOPICS}/{topic}/partitions/{partition}/state"
+
+
+def config_path(entity_type: str, entity: str) -> str:
+    """/config/TYPE/NAME; TYPE is topics, brokers, users, clients or ips."""
+    return f"/config/{entity_type}/{entity}"
+
+
+def delete_topic_path(topic: str) -> str:
+    """/admin/delete_topics/T"""
+    return f"{DELETE_TOPICS}/{topic}"
+
+
+def consumer_offset_path(group: str, topic: str, partition: int) -> str:
+    """/consumers/G/offsets/T/P: where clients of Kafka before 0.8.2 keep their positions. ValueError for a
+    group whose name ZooKeeper does not take; a slash in it makes a deeper path, as in Kafka.
+    """
+    if not all(map(is_name, group.split("/"))):
+        raise ValueError(f"{group!r} cannot be part of a path")
+    return f"{CONSUMERS}/{group}/offsets/{topic}/{partition}"
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    """/cluster/id: the id is 22 characters of URL-safe base64."""
+    return encode_json({"version": "1", "id": cluster_id})
+
+
+def decode_cluster_id(data: bytes | None) -> str:
+    """The cluster's id."""
+    return NodeObject.parse(CLUSTER_ID, data).text("id")
+
+
+def encode_broker(broker: BrokerInfo, timestamp_ms: int, jmx_port: int = -1) -> bytes:
+    """/brokers/ids/N, version 5. Host and port are those of the first PLAINTEXT endpoint, for the oldest
+    readers."""
+    plaintext = next((end for end in broker.endpoints if end.security_protocol == "PLAINTEXT"), None)
+    return encode_json(
+        {
+            "features": {
+                name: {"min_version": low, "max_version": high}
+                for name, (low, high) in broker.features.items()
+            },
+            "listener_security_protocol_map": {
+                end.listener: end.security_protocol for end in broker.endpoints
+            },
+            "endpoints": [f"{end.listener}://{_bracketed(end.host)}:{end.port}" for end in broker.endpoints],
+            **({"rack": broker.rack} if broker.rack is not None else {}),
+            "jmx_port": jmx_port,
+            "port": plaintext.port if plaintext else -1,
+            "host": plaintext.host if plaintext else None,
+            "version": 5,
+            "timestamp": str(timestamp_ms),
+        }
+    )
+
+
+def decode_broker(broker_id: int, data: bytes | None, czxid: int = -1) -> BrokerInfo:
+    """A broker's registration, versions 1 to 5. `czxid` of its node is the broker's epoch."""
+    values = NodeObject.parse(broker_path(broker_id), data)
+    protocols = values.object("listener_security_protocol_map")
+    endpoints = []
+    for text in values.texts("endpoints"):
+        listener, _, address = text.partition("://")
+        host, _, port = address.rpartition(":")
+        if not is_number(port, _PORT_MAX):
+            raise values.wrong("endpoints", f"holds {text!r}, which has no port")
+        protocol = protocols.text(listener, listener)
+        if protocol not in SECURITY_PROTOCOLS:
+            raise values.wrong("endpoints", f"holds {text!r}, whose security protocol is not known")
+        endpoints.append(Endpoint(listener, host.strip("[]"), int(port), protocol))
+    if not endpoints:
+        endpoints.append(Endpoint("PLAINTEXT", values.text("host"), values.integer("port", high=_PORT_MAX)))
+    features = {}
+    for name in (spans := values.object("features")):
+        span = spans.object(name)
+        features[name] = span.integer("min_version", 0), span.integer("max_version", 0)
+    rack = values.text("rack") if values.has("rack") else None
+    return BrokerInfo(broker_id, tuple(endpoints), rack, czxid, features)
+
+
+def encode_topic(topic: TopicState) -> bytes:
+    """/brokers/topics/T, version 3; version 2 without a topic id."""
+    return encode_json(
+        {
+            "partitions": _assignment(topic.replicas),
+            **({"topic_id": encode_topic_id(topic.topic_id)} if topic.topic_id else {}),
+            "adding_replicas": _assignment(topic.adding_replicas),
+            "removing_replicas": _assignment(topic.removing_replicas),
+            "version": 3 if topic.topic_id else 2,
+        }
+    )
+
+
+def decode_topic(name: str, data: bytes | None) -> TopicState:
+    """A topic's assignment, versions 1 to 3. A partition without replicas is one that nobody can lead."""
+    path = topic_path(name)
+    values = NodeObject.parse(path, data)
+    replicas = _replicas(values.object("partitions"))
+    if not values.has("partitions"):
+        raise values.wrong("partitions", "is missing")
+    if max(replicas, default=-1) >= len(replicas) + _MISSING_PARTITIONS_MAX:
+        raise values.wrong("partitions", f"has {len(replicas)} of them, and one is number {max(replicas)}")
+    removing = _replicas(values.object("removing_replicas"))
+    for partition, brokers in removing.items():
+        if set(replicas.get(partition, (None,))) <= set(brokers):
+            raise values.wrong("removing_replicas", f"leaves none of the replicas of partition {partition}")
+    return TopicState(
+        name,
+        _topic_id(path, values.text("topic_id")) if values.has("topic_id") else None,
+        replicas,
+        _replicas(values.object("adding_replicas")),
+        removing,
+    )
+
+
+def encode_partition_state(state: PartitionState) -> bytes:
+    """/brokers/topics/T/partitions/P/state, version 1."""
+    return encode_json(
+        {
+            "controller_epoch": state.controller_epoch,
+            "leader": state.leader,
+            "version": 1,
+            **({"leader_recovery_state": 1} if state.recovering else {}),
+            "leader_epoch": state.leader_epoch,
+            "isr": list(state.isr),
+        }
+    )
+
+
+def decode_partition_state(
+    topic: str, partition: int, data: bytes | None, node_version: int
+) -> PartitionState:
+    """A partition's leader and ISR; the node's version is the partition epoch."""
+    values = NodeObject.parse(partition_state_path(topic, partition), data)
+    return PartitionState(
+        values.integer("leader", low=-2),
+        values.integer("leader_epoch"),
+        values.brokers("isr"),
+        values.integer("controller_epoch", low=-1),
+        values.integer("leader_recovery_state", 0, high=1) == 1,
+        node_version,
+    )
+
+
+def encode_controller(controller: ControllerInfo) -> bytes:
+    """/controller, version 2."""
+    return encode_json(
+        {
+            "version": 2,
+            "brokerid": controller.broker_id,
+            "timestamp": str(controller.timestamp_ms),
+            "kraftControllerEpoch": -1,
+        }
+    )
+
+
+def decode_controller(data: bytes | None) -> ControllerInfo:
+    """Who the controller is."""
+    values = NodeObject.parse(CONTROLLER, data)
+    since_ms = values.integer_text("timestamp") if values.has("timestamp") else -1
+    return ControllerInfo(values.integer("brokerid"), since_ms)
+
+
+def encode_controller_epoch(epoch: int) -> bytes:
+    """/controller_epoch, as text."""
+    return str(epoch).encode()
+
+
+def decode_controller_epoch(data: bytes | None) -> int:
+    """How many controllers were elected."""
+    text = (data or b"").decode(errors="replace")
+    if not is_number(text, INT32_MAX - 1):
+        raise MalformedNode(CONTROLLER_EPOCH, f"{text!r:.60} is no epoch")
+    return int(text)
+
+
+def encode_config(settings: Mapping[str, str]) -> bytes:
+    """/config/TYPE/NAME"""
+    return encode_json({"version": 1, "config": dict(settings)})
+
+
+def decode_config(path: str, data: bytes | None) -> dict[str, str]:
+    """The settings of the entity whose node `path` is; none when the node is empty."""
+    if not data:
+        return {}
+    settings = NodeObject.parse(path, data).object("config")
+    return {name: settings.text(name) for name in settings}
+
+
+def encode_config_change(entity_path: str) -> bytes:
+    """/config/changes/config_change_…: `topics/T`, `brokers/1`, `users/U/clients/C`."""
+    return encode_json({"version": 2, "entity_path": entity_path})
+
+
+def decode_config_change(path: str, data: bytes | None) -> str:
+    """The entity's path, also from version 1, which names type and entity apart."""
+    values = NodeObject.parse(path, data)
+    if values.has("entity_path"):
+        return values.text("entity_path")
+    return f"{values.text('entity_type')}/{values.text('entity_name')}"
+
+
+def encode_partitions(partitions: Sequence[tuple[str, int]]) -> bytes:
+    """/isr_change_notification/isr_change_… and /admin/preferred_replica_election."""
+    return encode_json(
+        {"version": 1, "partitions": [{"topic": topic, "partition": index} for topic, index in partitions]}
+    )
+
+
+def decode_partitions(path: str, data: bytes | None) -> list[tuple[str, int]]:
+    """The partitions that were named."""
+    items = NodeObject.parse(path, data).objects("partitions")
+    return [(item.text("topic"), item.integer("partition")) for item in items]
+
+
+def encode_reassignment(partitions: Mapping[tuple[str, int], Sequence[int]]) -> bytes:
+    """/admin/reassign_partitions, as the tools of old write it."""
+    items = [
+        {"topic": topic, "partition": index, "replicas": list(replicas)}
+        for (topic, index), replicas in partitions.items()
+    ]
+    return encode_json({"version": 1, "partitions": items})
+
+
+def decode_reassignment(data: bytes | None) -> dict[tuple[str, int], tuple[int, ...]]:
+    """The replicas wanted for each partition."""
+    items = NodeObject.parse(REASSIGN_PARTITIONS, data).objects("partitions")
+    return {(item.text("topic"), item.integer("partition")): item.brokers("replicas") for item in items}
+
+
+def encode_log_dir_event(broker_id: int) -> bytes:
+    """/log_dir_event_notification/log_dir_event_…: a broker lost a log directory."""
+    return encode_json({"version": 1, "broker": broker_id, "event": 1})
+
+
+def decode_log_dir_event(path: str, data: bytes | None) -> int:
+    """Which broker lost a log directory."""
+    return NodeObject.parse(path, data).integer("broker")
+
+
+def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
+    """/latest_producer_id_block"""
+    return encode_json(
+        {
+            "version": 1,
+            "broker": block.broker_id,
+            "block_start": str(block.first),
+            "block_end": str(block.last),
+        }
+    )
+
+
+def decode_producer_id_block(data: bytes | None) -> ProducerIdBlock | None:
+    """The block that was taken last; None while the node is empty."""
+    if not data:
+        return None
+    values = NodeObject.parse(PRODUCER_ID_BLOCK, data)
+    block = ProducerIdBlock(
+        values.integer("broker"),
+        values.integer_text("block_start"),
+        values.integer_text("block_end", high=_PRODUCER_ID_BLOCK_END_MAX),
+    )
+    if block.last < block.first:
+        raise values.wrong("block_end", f"{block.last} is before block_start {block.first}")
+    return block
+
+
+def encode_offset(offset: int) -> bytes:
+    """A position of a group, as text."""
+    return str(offset).encode()
+
+
+def decode_offset(path: str, data: bytes | None) -> int | None:
+    """The reverse; None for a node without data."""
+    if not data:
+        return None
+    text = data.decode(errors="replace")
+    if not is_number(text.removeprefix("-"), INT64_MAX):
+        raise MalformedNode(path, f"{text!r:.60} is no offset")
+    return int(text)
+
+
+def encode_feature(max_levels: Mapping[str, int], enabled: bool = True) -> bytes:
+    """/feature, version 2: the finalized features."""
+    features = {name: {"max_version_level": level} for name, level in max_levels.items()}
+    return encode_json({"features": features, "version": 2, "status": 1 if enabled else 0})
+
+
+def decode_feature(data: bytes | None) -> tuple[bool, dict[str, int]]:
+    """Whether finalized features are enabled, and their levels, from versions 1 and 2."""
+    values = NodeObject.parse(FEATURE, data)
+    features = values.object("features")
+    levels = {name: features.object(name).integer("max_version_level") for name in features}
+    return values.integer("status", 0) == 1, levels
+
+
+def encode_topic_id(topic_id: UUID) -> str:
+    """A topic id as Kafka writes it: URL-safe base64 without padding."""
+    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+
+
+def _assignment(replicas: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:
+    return {str(partition): list(brokers) for partition, brokers in replicas.items()}
+
+
+def _replicas(values: NodeObject) -> dict[int, tuple[int, ...]]:
+    assignment: dict[int, tuple[int, ...]] = {}
+    for partition in values:
+        if not is_number(partition, INT32_MAX) or int(partition) in assignment:
+            raise values.wrong(partition, "is no number of a partition, or names it twice")
+        assignment[int(partition)] = values.brokers(partition)
+    return dict(sorted(assignment.items()))
+
+
+def _topic_id(path: str, text: str) -> UUID:
+    try:
+        return UUID(bytes=base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True))
+    except ValueError as error:
+        raise MalformedNode(path, f"topic_id {text!r:.60} is none") from error
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

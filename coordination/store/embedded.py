@@ -1,0 +1,334 @@
+"""The default metadata store: the tree in this process, journaled to disk.
+
+A change is applied to the tree at once, so that changes that follow see it, but neither its caller nor any
+reader nor any watch learns of it before its line is on disk. Changes that arrive during one fsync share the
+next.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from kafka_compat.coordination.store.journal import Journal, JournalFull, encode_snapshot, encode_transaction
+from kafka_compat.coordination.store.metadata_store import (
+    Delete,
+    Event,
+    EventKind,
+    MetadataStore,
+    MetadataStoreError,
+    NoNode,
+    Operation,
+    SessionExpired,
+    SessionState,
+    Stat,
+    StateListener,
+    TransactionFailed,
+    Watch,
+)
+from kafka_compat.coordination.store.tree import check_path
+
+log = logging.getLogger(__name__)
+
+FULL_DISK_RETRY_S = 1.0
+
+
+class StoreFailed(MetadataStoreError):
+    """The journal cannot be written any more; the changes since are lost. A restart returns to what is on
+    disk."""
+
+
+class _Batch:
+    """Transactions that share one write and one fsync."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self.calls: list[tuple[Watch, Event]] = []
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class EmbeddedMetadataStore:
+    """The tree of one journal file. Brokers of one process share it, each through a session of `connect()`.
+
+    Opening may raise OSError or journal.CorruptJournal. The caller sees to it that no other process has the
+    file.
+    """
+
+    def __init__(
+        self, journal_path: str, now_ms: Callable[[], int] = _now_ms, journal: Journal | None = None
+    ) -> None:
+        """`journal` takes the place of the file at that path."""
+        self._journal = journal or Journal(journal_path)
+        self._tree = self._journal.open()
+        self._now_ms = now_ms
+        self._synced = self._tree.zxid
+        self._next: _Batch | None = None
+        self._current: _Batch | None = None
+        self._flusher: asyncio.Task[None] | None = None
+        self._failure: str | None = None
+        self._closing = False
+        self._data_watches: dict[str, list[Watch]] = {}
+        self._child_watches: dict[str, list[Watch]] = {}
+        self._sessions: dict[int, EmbeddedSession] = {}
+        self._last_session_id = 0
+        # The sessions of the process before this one ended with it. Their line goes to disk with the first
+        # that anyone waits for.
+        self._unwritten = self._remove_ephemerals(None)
+
+    @property
+    def tail_was_cut(self) -> bool:
+        """Whether the last change in the journal could not be read when it was opened."""
+        return self._journal.tail_was_cut
+
+    def connect(self) -> "EmbeddedSession":
+        """A new session, which lives until it is closed or expired."""
+        self._last_session_id += 1
+        session = EmbeddedSession(self, self._last_session_id)
+        self._sessions[session.session_id] = session
+        return session
+
+    def snapshot(self) -> bytes:
+        """A journal file that holds the tree as it is now."""
+        return encode_snapshot(self._tree)
+
+    async def close(self) -> None:
+        """End every session and give the file back."""
+        self._closing = True
+        for session in list(self._sessions.values()):
+            try:
+                await session.close()
+            except StoreFailed as error:
+                log.error("The end of a session is not written: %s", error)
+        if self._flusher:
+            await asyncio.wait([self._flusher])
+        self._journal.close()
+
+    def get(self, path: str, watch: Watch | None) -> tuple[bytes | None, Stat]:
+        """Data and stat at once, before they are known to be on disk."""
+        node = self._tree.node(path)
+        if watch:
+            self._data_watches.setdefault(path, []).append(watch)
+        return node.data, node.stat()
+
+    def exists(self, path: str, watch: Watch | None) -> Stat | None:
+        """Stat or None at once."""
+        check_path(path)
+        node = self._tree.nodes.get(path)
+        if watch:
+            self._data_watches.setdefault(path, []).append(watch)
+        return node.stat() if node else None
+
+    def children(self, path: str, watch: Watch | None) -> list[str]:
+        """The names at once."""
+        names = sorted(self._tree.node(path).children)
+        if watch:
+            self._child_watches.setdefault(path, []).append(watch)
+        return names
+
+    async def durable(self) -> None:
+        """Wait until all that was applied so far is on disk. StoreFailed when it never will be."""
+        if self._failure:
+            raise StoreFailed(self._failure)
+        batch = self._next or self._current
+        if batch:
+            await asyncio.shield(batch.done)
+
+    async def multi(self, operations: Sequence[Operation], session_id: int) -> list[str | Stat | None]:
+        """Apply a transaction and wait until it is on disk."""
+        if self._failure:
+            raise StoreFailed(self._failure)
+        now_ms = self._now_ms()
+        try:
+            results, changes, events = self._tree.apply(operations, session_id, now_ms)
+        except TransactionFailed:
+            await self.durable()
+            raise
+        if changes:
+            batch = self._batch()
+            batch.lines.append(encode_transaction(self._tree.zxid, now_ms, changes, self._synced))
+            batch.calls.extend(self._take_watches(events))
+        await self.durable()
+        return results
+
+    def ephemerals(self, session_id: int) -> list[str]:
+        """The paths of a session's ephemerals."""
+        return self._tree.ephemerals(session_id)
+
+    async def end_session(self, session_id: int) -> None:
+        """Remove what a session leaves behind."""
+        self._sessions.pop(session_id, None)
+        ephemerals = self.ephemerals(session_id)
+        if ephemerals:
+            await self.multi([Delete(path) for path in ephemerals], session_id)
+
+    def _remove_ephemerals(self, session_id: int | None) -> list[bytes]:
+        paths = self._tree.ephemerals(session_id)
+        if not paths:
+            return []
+        now_ms = self._now_ms()
+        _, changes, _ = self._tree.apply([Delete(path) for path in paths], 0, now_ms)
+        return [encode_transaction(self._tree.zxid, now_ms, changes, self._synced)]
+
+    def _batch(self) -> _Batch:
+        if self._next is None:
+            self._next = _Batch()
+            self._next.lines.extend(self._unwritten)
+            self._unwritten = []
+            if self._flusher is None:
+                self._flusher = asyncio.get_running_loop().create_task(self._flush())
+        return self._next
+
+    async def _flush(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._next is not None:
+            self._current, self._next = self._next, None
+            batch, applied = self._current, self._tree.zxid
+            try:
+                await self._append(b"".join(batch.lines))
+            except OSError as error:
+                self._fail(f"cannot write {self._journal.path}: {error}")
+                break
+            self._synced = applied
+            if self._journal.wants_compaction:
+                try:
+                    await loop.run_in_executor(None, self._journal.compact, encode_snapshot(self._tree))
+                except OSError as error:
+                    log.warning("Cannot compact %s: %s", self._journal.path, error)
+                    self._journal.postpone_compaction()
+            for watch, event in batch.calls:
+                loop.call_soon(watch, event)
+            # As long as they were not called, whoever reads waits for this batch.
+            await asyncio.sleep(0)
+            batch.done.set_result(None)
+            self._current = None
+        self._flusher = None
+
+    async def _append(self, lines: bytes) -> None:
+        """Write to the journal. While the disk is full this tries again, and those who wait for the lines
+        wait on: their changes are in the tree, and will be on disk.
+        """
+        loop = asyncio.get_running_loop()
+        told = False
+        while True:
+            try:
+                return await loop.run_in_executor(None, self._journal.append, lines)
+            except JournalFull as error:
+                if self._closing:
+                    raise
+                if not told:
+                    log.error("%s. Changes wait until there is space", error)
+                    told = True
+                await asyncio.sleep(FULL_DISK_RETRY_S)
+
+    def _fail(self, reason: str) -> None:
+        self._failure = reason
+        for batch in (self._current, self._next):
+            if batch:
+                batch.done.set_exception(StoreFailed(reason))
+                batch.done.exception()
+        self._current = self._next = None
+
+    def _take_watches(self, events: Sequence[Event]) -> list[tuple[Watch, Event]]:
+        calls = []
+        for event in events:
+            taken = []
+            if event.kind is not EventKind.CHILDREN:
+                taken += self._data_watches.pop(event.path, [])
+            if event.kind in (EventKind.CHILDREN, EventKind.DELETED):
+                taken += self._child_watches.pop(event.path, [])
+            calls += [(watch, event) for watch in dict.fromkeys(taken)]
+        return calls
+
+
+class EmbeddedSession(MetadataStore):
+    """A session with an EmbeddedMetadataStore."""
+
+    def __init__(self, store: EmbeddedMetadataStore, session_id: int) -> None:
+        self._store = store
+        self._session_id = session_id
+        self._state = SessionState.CONNECTED
+        self._listeners: list[StateListener] = []
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def state(self) -> SessionState:
+        return self._state
+
+    @property
+    def holds_ephemerals(self) -> bool:
+        """Whether anything goes with it."""
+        return bool(self._store.ephemerals(self._session_id))
+
+    def on_state(self, listener: StateListener) -> None:
+        self._listeners.append(listener)
+
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
+        self._check()
+        try:
+            found = self._store.get(path, self._guard(watch))
+        except NoNode:
+            # That a node is gone must not be learnt either before it is certain.
+            await self._store.durable()
+            raise
+        await self._store.durable()
+        return found
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        self._check()
+        found = self._store.exists(path, self._guard(watch))
+        await self._store.durable()
+        return found
+
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        self._check()
+        try:
+            names = self._store.children(path, self._guard(watch))
+        except NoNode:
+            await self._store.durable()
+            raise
+        await self._store.durable()
+        return names
+
+    async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
+        self._check()
+        return await self._store.multi(operations, self._session_id)
+
+    async def close(self) -> None:
+        if self._state is SessionState.CONNECTED:
+            await self._end(SessionState.CLOSED)
+
+    async def expire(self) -> None:
+        """End the session against its owner's will, as a ZooKeeper does that has not heard of it for too
+        long."""
+        self._check()
+        await self._end(SessionState.EXPIRED)
+
+    async def _end(self, state: SessionState) -> None:
+        self._state = state
+        try:
+            await self._store.end_session(self._session_id)
+        finally:
+            for listener in self._listeners:
+                listener(state)
+
+    def _check(self) -> None:
+        if self._state is not SessionState.CONNECTED:
+            raise SessionExpired(f"session {self._session_id} is {self._state.value}")
+
+    def _guard(self, watch: Watch | None) -> Watch | None:
+        """A watch that falls silent when its session ends."""
+        if watch is None:
+            return None
+
+        def guarded(event: Event) -> None:
+            if self._state is SessionState.CONNECTED:
+                watch(event)
+
+        return guarded

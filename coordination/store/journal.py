@@ -1,0 +1,263 @@
+"""The file that holds a tree: a snapshot, then one line for every transaction since.
+
+Every line is the CRC-32 of its text in eight hexadecimal digits, a space, the text (JSON), a line feed:
+
+    {"kafka-compat metadata journal": 1, "zxid": 41, "nodes": 2}
+    ["/brokers", null, czxid, mzxid, version, children version, owner, ctime, mtime]        one for each node
+    …
+    [zxid, time in ms, [["create", path, data, owner], ["set", path, data], ["delete", path]], synced]
+
+Data are bytes; they stand in the text as the characters of the same numbers (ISO-8859-1). `synced` is the
+last transaction that was known to be on disk when the line was written: after a crash, lines from the first
+bad one on are cut off, unless a later line proves that the bad one had been on disk, which no crash explains.
+
+A line that was never acknowledged, torn by a crash, looks the same as an acknowledged one of which somebody
+took the end away. So what is cut off is told in full, and `tail_was_cut` says that the tree may lack
+something that was promised.
+"""
+
+import errno
+import json
+import logging
+import os
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from kafka_compat.coordination.store.metadata_store import MetadataStoreError
+from kafka_compat.coordination.store.tree import Node, Tree, split
+
+log = logging.getLogger(__name__)
+
+JOURNAL_NAME = "kafka-compat-metadata.journal"
+"""The file, in the first of the log.dirs."""
+
+FORMAT = "kafka-compat metadata journal"
+COMPACT_BYTES_MIN = 4 * 1024 * 1024
+COMPACT_RATIO = 2
+
+
+class CorruptJournal(MetadataStoreError):
+    """The file was damaged by something else than a crash. Nothing was changed."""
+
+
+class JournalFull(OSError):
+    """The disk has no space for a line, of which nothing was kept: it may be written again."""
+
+
+class Journal:
+    """One journal file. `open` reads it; `append` returns once its lines are on disk."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._file = -1
+        self._snapshot_bytes = 0
+        self._bytes = 0
+        self.tail_was_cut = False
+        """Whether the end of the file could not be read: by a crash, or by something worse."""
+
+    def open(self) -> Tree:
+        """The tree as the file holds it, an empty one when there is no file yet. Cuts off what a crash left
+        unfinished. CorruptJournal, OSError.
+        """
+        try:
+            with open(self.path, "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            tree = Tree()
+            self.compact(encode_snapshot(tree))
+            return tree
+        tree, self._snapshot_bytes, self._bytes = decode(data, self.path)
+        self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        if self._bytes < len(data):
+            self.tail_was_cut = True
+            log.error(
+                "%s: its last %d bytes, behind transaction %d, are not whole and are cut off. A crash leaves "
+                "such an end of a change that nobody was told of; if the file was damaged otherwise, this "
+                "change is lost: %s",
+                self.path,
+                len(data) - self._bytes,
+                tree.zxid,
+                data[self._bytes :].decode(errors="replace").rstrip("\n"),
+            )
+            os.ftruncate(self._file, self._bytes)
+            os.fsync(self._file)
+        return tree
+
+    def append(self, lines: bytes) -> None:
+        """Write lines of `encode_transaction` and wait until they are on disk. JournalFull, OSError."""
+        view = memoryview(lines)
+        try:
+            while view:
+                written_bytes = os.write(self._file, view)
+                view = view[written_bytes:]
+        except OSError as error:
+            os.ftruncate(self._file, self._bytes)
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise JournalFull(error.errno, os.strerror(error.errno), self.path) from error
+            raise
+        os.fsync(self._file)
+        self._bytes += len(lines)
+
+    @property
+    def wants_compaction(self) -> bool:
+        """Whether the transactions outweigh the snapshot so far that a new one is worth its while."""
+        return self._bytes - self._snapshot_bytes > max(
+            COMPACT_BYTES_MIN, COMPACT_RATIO * self._snapshot_bytes
+        )
+
+    def compact(self, snapshot: bytes) -> None:
+        """Replace the file by one with only this snapshot of `encode_snapshot`, all or nothing. OSError."""
+        temporary = self.path + ".new"
+        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            view = memoryview(snapshot)
+            while view:
+                written_bytes = os.write(file, view)
+                view = view[written_bytes:]
+            os.fsync(file)
+            os.replace(temporary, self.path)
+        except OSError:
+            os.close(file)
+            raise
+        directory = os.open(os.path.dirname(os.path.abspath(self.path)), os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+        self.close()
+        self._file = file
+        self._snapshot_bytes = self._bytes = len(snapshot)
+
+    def postpone_compaction(self) -> None:
+        """Take a failed compaction as done, so that the next is tried when as much has been written again."""
+        self._snapshot_bytes = self._bytes
+
+    def close(self) -> None:
+        """Give the file back; what was appended is on disk already."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def encode_transaction(zxid: int, now_ms: int, changes: list[list[Any]], synced: int) -> bytes:
+    """The line of one transaction; `changes` as Tree.apply returns them."""
+    texts = [
+        [change[0], change[1], text_of(change[2]), *change[3:]] if len(change) > 2 else change
+        for change in changes
+    ]
+    return _line([zxid, now_ms, texts, synced])
+
+
+def encode_snapshot(tree: Tree) -> bytes:
+    """The lines of a whole tree, parents before their children."""
+    lines = [_line({FORMAT: 1, "zxid": tree.zxid, "nodes": len(tree.nodes)})]
+    for path in sorted(tree.nodes):
+        node = tree.nodes[path]
+        lines.append(
+            _line(
+                [
+                    path,
+                    text_of(node.data),
+                    node.czxid,
+                    node.mzxid,
+                    node.version,
+                    node.cversion,
+                    node.owner,
+                    node.ctime_ms,
+                    node.mtime_ms,
+                ]
+            )
+        )
+    return b"".join(lines)
+
+
+_decode = json.JSONDecoder().raw_decode
+"""In two thirds of the time that `json.loads` takes."""
+
+
+def decode(data: bytes, name: str) -> tuple[Tree, int, int]:
+    """The tree in the bytes of a journal, the size of its snapshot, and the size of all that is whole in
+    it."""
+    lines = _lines(data)
+    position, header = next(lines, (0, None))
+    if not isinstance(header, dict) or header.get(FORMAT) != 1:
+        raise CorruptJournal(f"{name} does not begin as a metadata journal of this version")
+    tree = Tree()
+    payloads: dict[str, bytes] = {}
+    for _ in range(header["nodes"]):
+        position, values = next(lines, (0, None))
+        if values is None:
+            raise CorruptJournal(f"{name} is damaged: a line of its snapshot is not as it was written")
+        _restore(tree, values, payloads)
+    tree.zxid = header["zxid"]
+    snapshot_bytes = position
+    for end, entry in lines:
+        if entry is None:
+            _refuse_if_it_was_on_disk(lines, tree.zxid, name, position)
+            break
+        zxid, now_ms, changes, _ = entry
+        # A snapshot may already hold transactions whose lines were still to be written.
+        if zxid > tree.zxid:
+            tree.replay(zxid, now_ms, [_with_bytes(change) for change in changes])
+        position = end
+    return tree, snapshot_bytes, position
+
+
+def _refuse_if_it_was_on_disk(
+    rest: Iterator[tuple[int, Any]], last_zxid: int, name: str, position: int
+) -> None:
+    for _, entry in rest:
+        if isinstance(entry, list) and entry[-1] > last_zxid:
+            raise CorruptJournal(
+                f"{name} is damaged at byte {position}: transaction {last_zxid + 1} is unreadable"
+            )
+
+
+def _restore(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> None:
+    """`payloads` are those met before: very many partitions are in the same state, and share it."""
+    path, text, czxid, mzxid, version, cversion, owner, ctime_ms, mtime_ms = values
+    data = None
+    if text is not None:
+        data = payloads.get(text)
+        if data is None:
+            data = payloads[text] = text.encode("iso-8859-1")
+    node = Node(data, czxid, ctime_ms, owner)
+    node.mzxid, node.version, node.cversion, node.mtime_ms = mzxid, version, cversion, mtime_ms
+    tree.nodes[path] = node
+    if path != "/":
+        parent, name = split(path)
+        tree.nodes[parent].adopt(name, node)
+
+
+def _lines(data: bytes) -> Iterator[tuple[int, Any]]:
+    """(where the line ends, its value), None as the value of a line that is not as it was written."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        if end < 0:
+            yield len(data), None
+            return
+        text = data[start + 9 : end]
+        start_of_line, start = start, end + 1
+        crc = data[start_of_line : start_of_line + 9]
+        yield start, _decode(text.decode())[0] if crc == b"%08x " % zlib.crc32(text) else None
+
+
+def _line(value: Any) -> bytes:
+    text = json.dumps(value, separators=(",", ":")).encode()
+    return b"%08x %b\n" % (zlib.crc32(text), text)
+
+
+def text_of(data: bytes | None) -> str | None:
+    """Data as they stand in a line."""
+    return None if data is None else data.decode("iso-8859-1")
+
+
+def bytes_of(text: str | None) -> bytes | None:
+    """What `text_of` made them of. ValueError for a text that it did not make."""
+    return None if text is None else text.encode("iso-8859-1")
+
+
+def _with_bytes(change: list[Any]) -> list[Any]:
+    return [change[0], change[1], bytes_of(change[2]), *change[3:]] if len(change) > 2 else change

@@ -1,0 +1,67 @@
+"""One end of a connection between two processes of one machine: messages of store_wire.py over a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from typing import Any, Self, cast
+
+from kafka_compat.coordination.store.store_wire import BadFrame, Message, Splitter, encode_frame
+
+log = logging.getLogger(__name__)
+
+
+class Link(asyncio.Protocol):
+    """Calls `on_message` with what comes, in its order, and `on_end` once, when nothing comes any more.
+
+    A message that cannot be understood, here or by `on_message` (BadFrame), ends the connection.
+    """
+
+    def __init__(self, on_message: Callable[[list[Any]], None], on_end: Callable[[], None]) -> None:
+        self._on_message = on_message
+        self._on_end = on_end
+        self._splitter = Splitter()
+        self._transport: asyncio.Transport | None = None
+        self.ended = asyncio.Event()
+
+    @classmethod
+    async def over(
+        cls, connected: socket.socket, on_message: Callable[[list[Any]], None], on_end: Callable[[], None]
+    ) -> Self:
+        """An end on one of a `socket.socketpair`, which is the link's from now on."""
+        link = cls(on_message, on_end)
+        await asyncio.get_running_loop().create_unix_connection(lambda: link, sock=connected)
+        return link
+
+    def send(self, message: Message) -> None:
+        """Have a message sent; nobody gets it when the connection has ended. MetadataStoreError when it is
+        too long."""
+        frame = encode_frame(message)
+        if self._transport is not None:
+            self._transport.write(frame)
+
+    def close(self) -> None:
+        """End the connection when all is sent."""
+        if self._transport is not None:
+            self._transport.close()
+
+    # --- called by the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for message in self._splitter.feed(data):
+                self._on_message(message)
+        except BadFrame as error:
+            log.error("A connection between processes of this machine is closed: %s", error)
+            assert self._transport is not None
+            self._transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self.ended.set()
+        self._on_end()

@@ -1,0 +1,216 @@
+"""The metadata store of another process of this machine, over a connection to its StoreServer.
+
+Rules, beside those of metadata_store.py:
+- Calls are sent at once, one behind the other, without waiting for answers; store_wire.py says how they look.
+- The connection does not come back. When it ends, so does every session, as CLOSED: there is no store any
+  more with which another could begin. Calls under way raise ConnectionLost, later ones SessionExpired.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kafka_compat.coordination.store import store_wire
+from kafka_compat.coordination.store.metadata_store import (
+    ConnectionLost,
+    Event,
+    MetadataStore,
+    MetadataStoreError,
+    Operation,
+    SessionExpired,
+    SessionState,
+    Stat,
+    StateListener,
+    Watch,
+)
+from kafka_compat.coordination.store.store_server import CHECKS_PER_TIMEOUT
+from kafka_compat.coordination.store.store_wire import Message
+from kafka_compat.coordination.store.tree import check_path
+
+
+class StoreClient:
+    """The asking end of a connection, on which sessions live. `send` has a message sent.
+
+    Whoever owns the connection calls `receive` with each message that comes, and `lost` at its end.
+    """
+
+    def __init__(self, send: Callable[[Message], None], session_timeout_ms: int) -> None:
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._last_id = 0
+        self._asked: dict[int, tuple[asyncio.Future[Any], int | None]] = {}
+        """By request: who waits for the answer, and the watch that counts only if there is one."""
+        self._watches: dict[int, tuple[RemoteSession, Watch]] = {}
+        self._sessions: dict[int, RemoteSession] = {}
+        self._is_lost = False
+        self._beat_every_s = session_timeout_ms / 1000 / CHECKS_PER_TIMEOUT
+        self._next_beat = self._loop.call_later(self._beat_every_s, self._beat)
+
+    async def connect(self) -> RemoteSession:
+        """A new session. ConnectionLost when there is no connection any more."""
+        session_id = await self._ask("open")
+        if self._is_lost:
+            raise ConnectionLost("the process that has the metadata store is gone")
+        session = self._sessions[session_id] = RemoteSession(self, session_id)
+        return session
+
+    def receive(self, message: Message) -> None:
+        """Take what came. store_wire.BadFrame when it makes no sense."""
+        match store_wire.decode_answer(message):
+            case store_wire.Done(request_id, result):
+                self._settle(request_id, result, None)
+            case store_wire.Failed(request_id, error):
+                self._settle(request_id, None, error)
+            case store_wire.Told(watch_id, event):
+                told = self._watches.pop(watch_id, None)
+                if told is not None:
+                    # As an answer's: whoever reads the change is woken up after this.
+                    self._loop.call_soon(_call, *told, event)
+            case store_wire.Expired(session_id):
+                session = self._sessions.pop(session_id, None)
+                if session is not None:
+                    session.end(SessionState.EXPIRED)
+
+    def lost(self) -> None:
+        """The connection ended."""
+        self._is_lost = True
+        self._next_beat.cancel()
+        sessions, self._sessions = self._sessions, {}
+        asked, self._asked = self._asked, {}
+        for future, _ in asked.values():
+            if not future.done():
+                future.set_exception(ConnectionLost("the process that has the metadata store is gone"))
+        for session in sessions.values():
+            session.end(SessionState.CLOSED)
+
+    def _beat(self) -> None:
+        self._next_beat = self._loop.call_later(self._beat_every_s, self._beat)
+        self._send(["alive"])
+
+    def _settle(self, request_id: int, result: Any, error: MetadataStoreError | None) -> None:
+        waiting = self._asked.pop(request_id, None)
+        if waiting is None:
+            raise store_wire.BadFrame(f"an answer to request {request_id}, which was not asked")
+        future, watch_id = waiting
+        if error is not None and watch_id is not None:
+            self._watches.pop(watch_id, None)
+        # Whoever asked may have given up.
+        if not future.done():
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+    # --- for sessions
+
+    async def _ask(self, kind: str, *arguments: Any, watch_id: int | None = None) -> Any:
+        if self._is_lost:
+            raise ConnectionLost("the process that has the metadata store is gone")
+        request_id = self._new_id()
+        # First: a message that is too long is not sent, and nobody waits.
+        self._send([kind, request_id, *arguments])
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._asked[request_id] = future, watch_id
+        return await future
+
+    async def read(self, session: RemoteSession, kind: str, path: str, watch: Watch | None) -> Any:
+        """One of store_wire.READS."""
+        watch_id = None
+        if watch is not None:
+            watch_id = self._new_id()
+            # Before the answer: the change may come before that.
+            self._watches[watch_id] = session, watch
+        return await self._ask(kind, session.session_id, path, watch_id, watch_id=watch_id)
+
+    async def multi(self, session: RemoteSession, operations: Sequence[Operation]) -> Any:
+        """The results as they came."""
+        return await self._ask("multi", session.session_id, store_wire.encode_operations(operations))
+
+    async def close(self, session: RemoteSession) -> None:
+        """End a session at the other end."""
+        self.forget(session)
+        await self._ask("close", session.session_id)
+
+    def forget(self, session: RemoteSession) -> None:
+        """What is said to it from now on, nobody hears."""
+        self._sessions.pop(session.session_id, None)
+        self._watches = {key: item for key, item in self._watches.items() if item[0] is not session}
+
+    def _new_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+
+class RemoteSession(MetadataStore):
+    """A session with the store of another process; made by StoreClient.connect."""
+
+    def __init__(self, client: StoreClient, session_id: int) -> None:
+        self._client = client
+        self._session_id = session_id
+        self._state = SessionState.CONNECTED
+        self._listeners: list[StateListener] = []
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def state(self) -> SessionState:
+        return self._state
+
+    def on_state(self, listener: StateListener) -> None:
+        self._listeners.append(listener)
+
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
+        return store_wire.decode_node(await self._read("get", path, watch))
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        return store_wire.decode_stat(await self._read("exists", path, watch))
+
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        names: list[str] = await self._read("children", path, watch)
+        return names
+
+    async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
+        self._check()
+        for operation in operations:
+            check_path(operation.path)
+        return store_wire.decode_results(await self._client.multi(self, operations))
+
+    async def close(self) -> None:
+        if self._state is not SessionState.CONNECTED:
+            return
+        self._state = SessionState.CLOSED
+        try:
+            await self._client.close(self)
+        except (ConnectionLost, SessionExpired):
+            # It was over already.
+            pass
+        finally:
+            self._tell(SessionState.CLOSED)
+
+    def end(self, state: SessionState) -> None:
+        """It was ended by others."""
+        self._client.forget(self)
+        self._tell(state)
+
+    async def _read(self, kind: str, path: str, watch: Watch | None) -> Any:
+        self._check()
+        check_path(path)
+        return await self._client.read(self, kind, path, watch)
+
+    def _check(self) -> None:
+        if self._state is not SessionState.CONNECTED:
+            raise SessionExpired(f"session {self._session_id} is {self._state.value}")
+
+    def _tell(self, state: SessionState) -> None:
+        self._state = state
+        for listener in self._listeners:
+            listener(state)
+
+
+def _call(session: RemoteSession, watch: Watch, event: Event) -> None:
+    if session.state is SessionState.CONNECTED:
+        watch(event)

@@ -1,0 +1,179 @@
+"""An EmbeddedMetadataStore for other processes: what one of them asks over its connection, and its sessions.
+
+Rules, beside those of metadata_store.py:
+- Requests begin in the order in which they come, and what the store says goes out in the order in which it
+  says so: events and answers share one way, so a watch is told before the change that it tells of can be
+  read.
+- The end of the connection is the end of the process: its sessions end at once, and their ephemerals go.
+- A process that says nothing for the length of its session timeout is stopped, or stuck: its sessions expire.
+  Only those that hold ephemerals do: nothing depends on the others, and a broker that recovers its logs
+  before it registers may take its time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from kafka_compat.coordination.store import store_wire
+from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, EmbeddedSession
+from kafka_compat.coordination.store.metadata_store import (
+    Event,
+    MetadataStoreError,
+    SessionExpired,
+    SessionState,
+    Watch,
+)
+from kafka_compat.coordination.store.store_wire import Message
+
+log = logging.getLogger(__name__)
+
+CHECKS_PER_TIMEOUT = 3
+"""How often silence is looked at, and how often a process says that it is there."""
+
+
+class Silence:
+    """For how long nothing was heard. Pure; times are those of a clock that never jumps, in seconds.
+
+    Time in which nobody listened does not count: after a gap between two looks that is longer than the
+    timeout itself, a new one begins.
+    """
+
+    def __init__(self, timeout_s: float, now_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._heard_s = self._looked_s = now_s
+
+    def heard(self, now_s: float) -> None:
+        """Something came."""
+        self._heard_s = now_s
+
+    def is_too_long(self, now_s: float) -> bool:
+        """Whether the timeout is over. To be asked several times per timeout."""
+        if now_s - self._looked_s > self._timeout_s:
+            self._heard_s = now_s
+        self._looked_s = now_s
+        return now_s - self._heard_s >= self._timeout_s
+
+
+class StoreServer:
+    """What one process may do with the store. `send` has a message sent to it."""
+
+    def __init__(
+        self, store: EmbeddedMetadataStore, session_timeout_ms: int, send: Callable[[Message], None]
+    ) -> None:
+        self._store = store
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._sessions: dict[int, EmbeddedSession] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._silence = Silence(session_timeout_ms / 1000, self._loop.time())
+        self._look_every_s = session_timeout_ms / 1000 / CHECKS_PER_TIMEOUT
+        self._next_look = self._loop.call_later(self._look_every_s, self._look)
+
+    def receive(self, message: Message) -> None:
+        """Do what a message asks for. store_wire.BadFrame when it asks for nothing that there is."""
+        request = store_wire.decode_request(message)
+        self._silence.heard(self._loop.time())
+        match request:
+            case store_wire.Open():
+                self._open(request)
+            case store_wire.Read():
+                self._begin(self._answer(request.request_id, self._read(request)))
+            case store_wire.Multi():
+                self._begin(self._answer(request.request_id, self._multi(request)))
+            case store_wire.Close():
+                self._begin(self._answer(request.request_id, self._close(request)))
+
+    def end(self) -> None:
+        """The process is gone: so are its sessions, after what it had asked for."""
+        self._next_look.cancel()
+        for session in list(self._sessions.values()):
+            self._begin(self._expire(session))
+
+    async def expire(self, session_id: int) -> None:
+        """End a session against its owner's will."""
+        session = self._sessions.get(session_id)
+        if session is not None:
+            await self._expire(session)
+
+    async def settled(self) -> None:
+        """Wait until all that was asked for, and all that followed from the end, is done."""
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        # Tasks take their first step, in which the store is asked, in the order in which they are made.
+        task = self._loop.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    # --- requests
+
+    def _open(self, request: store_wire.Open) -> None:
+        session = self._store.connect()
+        session_id = session.session_id
+        self._sessions[session_id] = session
+
+        def changed(state: SessionState) -> None:
+            self._sessions.pop(session_id, None)
+            if state is SessionState.EXPIRED:
+                self._send(["expired", session_id])
+
+        session.on_state(changed)
+        self._send(["done", request.request_id, session_id])
+
+    async def _answer(self, request_id: int, work: Coroutine[Any, Any, Any]) -> None:
+        try:
+            result = await work
+            # Too long a list of children is told as an error, too.
+            self._send(["done", request_id, result])
+        except MetadataStoreError as error:
+            self._send(["failed", request_id, store_wire.encode_error(error)])
+
+    async def _read(self, request: store_wire.Read) -> Any:
+        session = self._session(request.session_id)
+        watch = None if request.watch_id is None else self._teller(request.watch_id)
+        if request.kind == "get":
+            return store_wire.encode_node(*await session.get(request.path, watch))
+        if request.kind == "exists":
+            return await session.exists(request.path, watch)
+        return await session.children(request.path, watch)
+
+    async def _multi(self, request: store_wire.Multi) -> Any:
+        return await self._session(request.session_id).multi(request.operations)
+
+    async def _close(self, request: store_wire.Close) -> None:
+        await self._session(request.session_id).close()
+
+    def _session(self, session_id: int) -> EmbeddedSession:
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise SessionExpired(f"session {session_id} is over")
+        return session
+
+    def _teller(self, watch_id: int) -> Watch:
+        def tell(event: Event) -> None:
+            self._send(["event", watch_id, event.kind.value, event.path])
+
+        return tell
+
+    # --- ends
+
+    def _look(self) -> None:
+        self._next_look = self._loop.call_later(self._look_every_s, self._look)
+        if not self._silence.is_too_long(self._loop.time()):
+            return
+        for session in list(self._sessions.values()):
+            if session.holds_ephemerals:
+                log.warning("session %d expires: its process says nothing", session.session_id)
+                self._begin(self._expire(session))
+
+    async def _expire(self, session: EmbeddedSession) -> None:
+        try:
+            await session.expire()
+        except SessionExpired:
+            return
+        except MetadataStoreError as error:
+            log.error("the end of session %d is not written: %s", session.session_id, error)

@@ -1,0 +1,308 @@
+"""What passes between a store that processes share and one of them: frames and messages. Pure.
+
+A frame is the length of its text in four bytes, the highest first, and the text: a JSON array whose first
+item says what it is. The process that uses the store says:
+
+    ["open", id]                                                  → a session's id
+    ["get" | "exists" | "children", id, session, path, watch]     → [data, stat], stat or null, names
+    ["multi", id, session, [operation, …]]                        → [path, stat or null, …]
+    ["close", id, session]                                        → null
+    ["alive"]                                                     which nobody answers
+
+and the one that has it:
+
+    ["done", id, result]        ["failed", id, error]
+    ["event", watch, kind, path]        ["expired", session]
+
+`id` and `watch` are numbers that the asking side gives; `watch` is null where nobody watches. An operation is
+["create", path, data, ephemeral, sequential], ["set", path, data, version], ["delete", path, version] or
+["check", path, version]; a stat the list of its numbers; an error [name, text], and of a transaction [name,
+text, index, cause]. Data are text, or null, in the way of the journal.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from kafka_compat.coordination.store.journal import bytes_of, text_of
+from kafka_compat.coordination.store.metadata_store import (
+    BadVersion,
+    Check,
+    ConnectionLost,
+    Create,
+    Delete,
+    Event,
+    EventKind,
+    MetadataStoreError,
+    NoChildrenForEphemerals,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Operation,
+    SessionExpired,
+    SetData,
+    Stat,
+    TransactionFailed,
+)
+from kafka_compat.coordination.store.tree import check_path
+
+FRAME_BYTES_MAX = 64 * 1024 * 1024
+"""A list of a million topics has room in it; a length beyond is no length but noise."""
+
+READS = ("get", "exists", "children")
+
+_LENGTH = struct.Struct(">I")
+_ERRORS: dict[str, type[MetadataStoreError]] = {
+    error.__name__: error
+    for error in (
+        NoNode,
+        NodeExists,
+        BadVersion,
+        NotEmpty,
+        NoChildrenForEphemerals,
+        SessionExpired,
+        ConnectionLost,
+    )
+}
+
+Message = Sequence[Any]
+
+
+class BadFrame(Exception):
+    """What came is no frame, or no message that has a meaning here: the connection is of no use any more."""
+
+
+class Open(NamedTuple):
+    """A session is wanted."""
+
+    request_id: int
+
+
+class Read(NamedTuple):
+    """One of READS."""
+
+    kind: str
+    request_id: int
+    session_id: int
+    path: str
+    watch_id: int | None
+
+
+class Multi(NamedTuple):
+    """A transaction."""
+
+    request_id: int
+    session_id: int
+    operations: list[Operation]
+
+
+class Close(NamedTuple):
+    """A session is not wanted any more."""
+
+    request_id: int
+    session_id: int
+
+
+class Alive(NamedTuple):
+    """The process is there."""
+
+
+Request = Open | Read | Multi | Close | Alive
+
+
+class Done(NamedTuple):
+    """The answer to a request."""
+
+    request_id: int
+    result: Any
+
+
+class Failed(NamedTuple):
+    """The error that a request is answered with."""
+
+    request_id: int
+    error: MetadataStoreError
+
+
+class Told(NamedTuple):
+    """What a watch is called with."""
+
+    watch_id: int
+    event: Event
+
+
+class Expired(NamedTuple):
+    """A session that ended against its owner's will."""
+
+    session_id: int
+
+
+Answer = Done | Failed | Told | Expired
+
+
+# --- frames
+
+
+def encode_frame(message: Message) -> bytes:
+    """The frame of a message. MetadataStoreError when it would be longer than FRAME_BYTES_MAX."""
+    text = json.dumps(message, separators=(",", ":")).encode()
+    if len(text) > FRAME_BYTES_MAX:
+        raise MetadataStoreError(
+            f"a message of {len(text)} bytes: at most {FRAME_BYTES_MAX} are sent at once"
+        )
+    return _LENGTH.pack(len(text)) + text
+
+
+class Splitter:
+    """Bytes as they come → messages."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[list[Any]]:
+        """The messages that are whole now. BadFrame after those before it."""
+        rest = self._rest
+        rest += data
+        start = 0
+        try:
+            while len(rest) - start >= _LENGTH.size:
+                (length,) = _LENGTH.unpack_from(rest, start)
+                if length > FRAME_BYTES_MAX:
+                    raise BadFrame(f"a frame of {length} bytes")
+                end = start + _LENGTH.size + length
+                if len(rest) < end:
+                    return
+                text = bytes(rest[start + _LENGTH.size : end])
+                start = end
+                yield _parsed(text)
+        finally:
+            del rest[:start]
+
+
+def _parsed(text: bytes) -> list[Any]:
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadFrame(f"{text[:80]!r} is no JSON: {error}") from None
+    if not isinstance(message, list) or not message:
+        raise BadFrame(f"{text[:80]!r} is no message")
+    return message
+
+
+# --- what the process says that uses the store
+
+
+def encode_operations(operations: Sequence[Operation]) -> list[Message]:
+    """The operations of a Multi."""
+    return [_operation(operation) for operation in operations]
+
+
+def _operation(operation: Operation) -> Message:
+    if isinstance(operation, Create):
+        path, data, ephemeral, sequential = operation
+        return ["create", path, text_of(data), ephemeral, sequential]
+    if isinstance(operation, SetData):
+        return ["set", operation.path, text_of(operation.data), operation.version]
+    return ["delete" if isinstance(operation, Delete) else "check", operation.path, operation.version]
+
+
+def decode_request(message: Message) -> Request:
+    """What is asked. BadFrame for everything that is no request."""
+    try:
+        match message:
+            case ["alive"]:
+                return Alive()
+            case ["open", int(request_id)]:
+                return Open(request_id)
+            case ["close", int(request_id), int(session_id)]:
+                return Close(request_id, session_id)
+            case ["multi", int(request_id), int(session_id), list(operations)]:
+                return Multi(request_id, session_id, [_read_operation(item) for item in operations])
+            case [str(kind), int(request_id), int(session_id), str(path), int() | None as watch_id]:
+                if kind in READS:
+                    check_path(path)
+                    return Read(kind, request_id, session_id, path, watch_id)
+    except ValueError as error:
+        raise BadFrame(str(error)) from None
+    raise BadFrame(f"{_shown(message)} is no request")
+
+
+def _read_operation(item: Any) -> Operation:
+    operation: Operation
+    match item:
+        case ["create", str(path), str() | None as data, bool(ephemeral), bool(sequential)]:
+            operation = Create(path, bytes_of(data), ephemeral, sequential)
+        case ["set", str(path), str() | None as data, int(version)]:
+            operation = SetData(path, bytes_of(data), version)
+        case ["delete", str(path), int(version)]:
+            operation = Delete(path, version)
+        case ["check", str(path), int(version)]:
+            operation = Check(path, version)
+        case _:
+            raise ValueError(f"{_shown(item)} is no operation")
+    check_path(path)
+    return operation
+
+
+# --- what the one says that has it
+
+
+def encode_node(data: bytes | None, stat: Stat) -> Message:
+    """The result of a "get"."""
+    return [text_of(data), stat]
+
+
+def decode_node(result: Any) -> tuple[bytes | None, Stat]:
+    """What `encode_node` made."""
+    data, stat = result
+    return bytes_of(data), Stat(*stat)
+
+
+def decode_stat(result: Any) -> Stat | None:
+    """The result of an "exists"."""
+    return None if result is None else Stat(*result)
+
+
+def decode_results(result: Any) -> list[str | Stat | None]:
+    """The results of a Multi."""
+    return [item if isinstance(item, str) else decode_stat(item) for item in result]
+
+
+def encode_error(error: MetadataStoreError) -> Message:
+    """An error; one that has no name of its own here is a MetadataStoreError at the other end."""
+    if isinstance(error, TransactionFailed):
+        return ["TransactionFailed", str(error), error.index, encode_error(error.cause)]
+    return [type(error).__name__, str(error)]
+
+
+def decode_answer(message: Message) -> Answer:
+    """What is said. BadFrame for everything that is no answer."""
+    try:
+        match message:
+            case ["done", int(request_id), result]:
+                return Done(request_id, result)
+            case ["failed", int(request_id), error]:
+                return Failed(request_id, _error(error))
+            case ["event", int(watch_id), str(kind), str(path)]:
+                return Told(watch_id, Event(EventKind(kind), path))
+            case ["expired", int(session_id)]:
+                return Expired(session_id)
+    except ValueError as error:
+        raise BadFrame(str(error)) from None
+    raise BadFrame(f"{_shown(message)} is no answer")
+
+
+def _error(error: Any) -> MetadataStoreError:
+    match error:
+        case ["TransactionFailed", str(), int(index), cause]:
+            return TransactionFailed(index, _error(cause))
+        case [str(name), str(text)]:
+            return _ERRORS.get(name, MetadataStoreError)(text)
+    raise ValueError(f"{_shown(error)} is no error")
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:120]

@@ -1,0 +1,227 @@
+"""The tree of nodes in memory: pure, without time, disk or sessions of its own."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from kafka_compat.coordination.store.metadata_store import (
+    ANY_VERSION,
+    BadVersion,
+    Check,
+    Create,
+    Delete,
+    Event,
+    EventKind,
+    MetadataStoreError,
+    NoChildrenForEphemerals,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Operation,
+    SetData,
+    Stat,
+    TransactionFailed,
+)
+
+NO_CHILDREN: "dict[str, Node]" = {}
+
+
+class Node:
+    """A node; `children` by name."""
+
+    __slots__ = ("children", "ctime_ms", "cversion", "czxid", "data", "mtime_ms", "mzxid", "owner", "version")
+
+    def __init__(self, data: bytes | None, zxid: int, now_ms: int, owner: int) -> None:
+        self.data = data
+        self.czxid = self.mzxid = zxid
+        self.ctime_ms = self.mtime_ms = now_ms
+        self.version = 0
+        self.cversion = 0
+        self.owner = owner
+        self.children = NO_CHILDREN
+        """Shared by all nodes that have none: see `adopt`."""
+
+    def adopt(self, name: str, child: "Node") -> None:
+        """Have `child` under that name."""
+        if not self.children:
+            self.children = {}
+        self.children[name] = child
+
+    def stat(self) -> Stat:
+        """The stat as of now."""
+        return Stat(
+            self.czxid,
+            self.mzxid,
+            self.version,
+            self.cversion,
+            self.owner,
+            len(self.children),
+            self.ctime_ms,
+            self.mtime_ms,
+        )
+
+
+def check_path(path: str) -> None:
+    """ValueError for a path that no node can have."""
+    if not path.startswith("/") or (path != "/" and path.endswith("/")) or "//" in path or "\0" in path:
+        raise ValueError(f"{path!r} is not a path: expected /name/name")
+
+
+def split(path: str) -> tuple[str, str]:
+    """`/a/b` -> ("/a", "b")."""
+    parent, _, name = path.rpartition("/")
+    return parent or "/", name
+
+
+class Tree:
+    """Nodes by path, and the id of the last transaction."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {"/": Node(None, 0, 0, 0)}
+        self.zxid = 0
+
+    def node(self, path: str) -> Node:
+        """The node; NoNode when there is none."""
+        try:
+            return self.nodes[path]
+        except KeyError:
+            raise NoNode(path) from None
+
+    def apply(
+        self, operations: Sequence[Operation], session_id: int, now_ms: int
+    ) -> tuple[list[str | Stat | None], list[list[Any]], list[Event]]:
+        """Do all operations or, raising TransactionFailed, none. Returns their results, the changes in the
+        form that `replay` takes, and what the watchers of the changed nodes must hear.
+        """
+        zxid = self.zxid + 1
+        results: list[str | Stat | None] = []
+        changes: list[list[Any]] = []
+        undo: list[Callable[[], None]] = []
+        for index, operation in enumerate(operations):
+            try:
+                results.append(self._apply_one(operation, session_id, zxid, now_ms, changes, undo))
+            except MetadataStoreError as error:
+                for step in reversed(undo):
+                    step()
+                raise TransactionFailed(index, error) from None
+        if changes:
+            self.zxid = zxid
+        return results, changes, list(_events(changes))
+
+    def replay(self, zxid: int, now_ms: int, changes: Iterable[Sequence[Any]]) -> None:
+        """Repeat the changes of a transaction that was done before."""
+        for kind, path, *rest in changes:
+            if kind == "create":
+                self._add(path, rest[0], zxid, now_ms, rest[1])
+            elif kind == "set":
+                self._set(self.node(path), rest[0], zxid, now_ms)
+            else:
+                self._remove(path)
+        self.zxid = zxid
+
+    def ephemerals(self, session_id: int | None = None) -> list[str]:
+        """The paths of a session's ephemerals, or of everyone's."""
+        return [
+            path
+            for path, node in self.nodes.items()
+            if node.owner and (session_id is None or node.owner == session_id)
+        ]
+
+    def _apply_one(
+        self,
+        operation: Operation,
+        session_id: int,
+        zxid: int,
+        now_ms: int,
+        changes: list[list[Any]],
+        undo: list[Callable[[], None]],
+    ) -> str | Stat | None:
+        path = operation.path
+        check_path(path)
+        if isinstance(operation, Create):
+            parent_path, _ = split(path)
+            parent = self.node(parent_path)
+            if parent.owner:
+                raise NoChildrenForEphemerals(path)
+            if operation.sequential:
+                path = f"{path}{parent.cversion:010d}"
+            if path in self.nodes:
+                raise NodeExists(path)
+            owner = session_id if operation.ephemeral else 0
+            undo.append(self._undo_create(path, parent))
+            self._add(path, operation.data, zxid, now_ms, owner)
+            changes.append(["create", path, operation.data, owner])
+            return path
+        node = self.node(path)
+        if operation.version not in (ANY_VERSION, node.version):
+            raise BadVersion(f"{path}: is {node.version}, not {operation.version}")
+        if isinstance(operation, Check):
+            return None
+        if isinstance(operation, SetData):
+            undo.append(self._undo_set(node))
+            self._set(node, operation.data, zxid, now_ms)
+            changes.append(["set", path, operation.data])
+            return node.stat()
+        assert isinstance(operation, Delete)
+        if node.children or path == "/":
+            raise NotEmpty(path)
+        parent = self.nodes[split(path)[0]]
+        undo.append(self._undo_delete(path, node, parent))
+        self._remove(path)
+        changes.append(["delete", path])
+        return None
+
+    def _undo_create(self, path: str, parent: Node) -> Callable[[], None]:
+        children_version = parent.cversion
+
+        def step() -> None:
+            del self.nodes[path], parent.children[split(path)[1]]
+            parent.cversion = children_version
+
+        return step
+
+    def _undo_set(self, node: Node) -> Callable[[], None]:
+        before = node.data, node.mzxid, node.mtime_ms, node.version
+
+        def step() -> None:
+            node.data, node.mzxid, node.mtime_ms, node.version = before
+
+        return step
+
+    def _undo_delete(self, path: str, node: Node, parent: Node) -> Callable[[], None]:
+        children_version = parent.cversion
+
+        def step() -> None:
+            self.nodes[path] = node
+            parent.adopt(split(path)[1], node)
+            parent.cversion = children_version
+
+        return step
+
+    def _add(self, path: str, data: bytes | None, zxid: int, now_ms: int, owner: int) -> None:
+        parent_path, name = split(path)
+        parent = self.node(parent_path)
+        node = self.nodes[path] = Node(data, zxid, now_ms, owner)
+        parent.adopt(name, node)
+        parent.cversion += 1
+
+    def _set(self, node: Node, data: bytes | None, zxid: int, now_ms: int) -> None:
+        node.data = data
+        node.mzxid = zxid
+        node.mtime_ms = now_ms
+        node.version += 1
+
+    def _remove(self, path: str) -> None:
+        parent_path, name = split(path)
+        del self.nodes[path]
+        parent = self.node(parent_path)
+        del parent.children[name]
+        parent.cversion += 1
+
+
+def _events(changes: Iterable[Sequence[Any]]) -> Iterator[Event]:
+    for kind, path, *_ in changes:
+        if kind == "set":
+            yield Event(EventKind.CHANGED, path)
+            continue
+        yield Event(EventKind.CREATED if kind == "create" else EventKind.DELETED, path)
+        yield Event(EventKind.CHILDREN, split(path)[0])

@@ -1,0 +1,293 @@
+"""kazoo's threads in the service of an event loop.
+
+kazoo has one thread per connection, which reads what ZooKeeper sends. All of it is handed to the loop in its
+order: an event that came before an answer is told before it, which is ZooKeeper's promise about watches.
+kazoo's usual handlers have a thread for events and one for answers, and so lose that order.
+"""
+
+import asyncio
+import contextlib
+import socket as sockets
+import threading
+from collections.abc import Callable
+from socket import socket as Socket
+from typing import Any, Final
+
+from kazoo import exceptions as kazoo_errors
+from kazoo.exceptions import AuthFailedError, ConnectionDropped
+from kazoo.handlers import utils
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.serialization import SASL
+from kazoo.protocol.states import Callback
+from kazoo.retry import RetryFailedError
+
+from kafka_compat.coordination.store.metadata_store import (
+    BadVersion,
+    ConnectionLost,
+    LoginFailed,
+    MetadataStoreError,
+    NoChildrenForEphemerals,
+    NodeExists,
+    NoNode,
+    NotAllowed,
+    NotEmpty,
+    SessionExpired,
+)
+from kafka_compat.coordination.zookeeper_store import tls_stream
+from kafka_compat.coordination.zookeeper_store.digest_md5 import DigestError, DigestMd5Client
+from kafka_compat.coordination.zookeeper_store.security import DigestLogin, Tls, Unusable
+from kafka_compat.coordination.zookeeper_store.tls_stream import TlsStream
+
+OnResult = Callable[[Any, Exception | None], None]
+
+_ERRORS: dict[type[Exception], type[MetadataStoreError]] = {
+    kazoo_errors.NoNodeError: NoNode,
+    kazoo_errors.NodeExistsError: NodeExists,
+    kazoo_errors.BadVersionError: BadVersion,
+    kazoo_errors.NotEmptyError: NotEmpty,
+    kazoo_errors.NoChildrenForEphemeralsError: NoChildrenForEphemerals,
+    kazoo_errors.SessionExpiredError: SessionExpired,
+    kazoo_errors.ConnectionLoss: ConnectionLost,
+    kazoo_errors.ConnectionClosedError: ConnectionLost,
+    kazoo_errors.SessionMovedError: ConnectionLost,
+    kazoo_errors.OperationTimeoutError: ConnectionLost,
+    KazooTimeoutError: ConnectionLost,
+    kazoo_errors.NoAuthError: NotAllowed,
+    kazoo_errors.InvalidACLError: NotAllowed,
+    kazoo_errors.SessionClosedRequireSaslError: LoginFailed,
+}
+
+_ADVICE: dict[type[Exception], str] = {
+    kazoo_errors.NoAuthError: "the node's ACL in ZooKeeper does not let this broker do that. "
+    "Was it made with another login or certificate than this broker's?",
+    kazoo_errors.InvalidACLError: "ZooKeeper does not know this broker, which is to protect its nodes "
+    "(zookeeper.set.acl). Does it ask for certificates (ssl.clientAuth), or has it a login for it?",
+    kazoo_errors.SessionClosedRequireSaslError: "ZooKeeper takes nobody who does not log in "
+    "(kafka.compat.zookeeper.sasl.jaas.config)",
+}
+
+_LOGIN_REFUSED: Final = (
+    kazoo_errors.AuthFailedError.code,
+    kazoo_errors.SessionClosedRequireSaslError.code,
+)
+
+
+class Result:
+    """The answer to one request, in the form that kazoo fills in; `future` has it on the loop.
+
+    `on_result(value, error)` runs on the loop at the answer's place in the order, before whoever awaits the
+    future, and may raise an error that takes the answer's place.
+    """
+
+    def __init__(self, handler: "LoopHandler") -> None:
+        self._handler = handler
+        self.future: asyncio.Future[Any] = handler.loop.create_future()
+        self.on_result: OnResult | None = None
+
+    def set(self, value: Any = None) -> None:
+        """kazoo has the answer."""
+        self._handler.call(self._resolve, value, None)
+
+    def set_exception(self, error: Exception) -> None:
+        """kazoo has the error."""
+        self._handler.call(self._resolve, None, error)
+
+    def _resolve(self, value: Any, error: Exception | None) -> None:
+        # kazoo may report one failure of the connection twice; an awaiting caller may have given up.
+        if self.future.done():
+            return
+        if self.on_result:
+            try:
+                self.on_result(value, error)
+            except Exception as replaced:
+                error = replaced
+        if error is None:
+            self.future.set_result(value)
+        else:
+            self.future.set_exception(error)
+
+
+def translated(error: Exception, path: str) -> MetadataStoreError:
+    """What the store says of kazoo's error at a node."""
+    advice = _ADVICE.get(type(error))
+    return _ERRORS.get(type(error), MetadataStoreError)(
+        f"{path}: {advice}" if advice else path if type(error) in _ERRORS else f"{path}: {error!r}"
+    )
+
+
+class LoopHandler:
+    """kazoo's IHandler without worker threads. Made on the loop that it serves; `connect_timeout_s` bounds
+    one attempt to open a connection, which is TLS by `tls`.
+    """
+
+    name = "event_loop_handler"
+    timeout_exception = KazooTimeoutError
+    running = True
+
+    def __init__(self, connect_timeout_s: float, tls: Tls | None = None) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.last_error: OSError | None = None
+        self._tls = tls
+        self._connect_timeout_s = connect_timeout_s
+        self._ended = threading.Event()
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Run on the loop, after everything that was handed over before."""
+        # The loop may have been closed before the connection's thread has ended.
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(function, *arguments)
+
+    def end(self) -> None:
+        """Have the connection's thread end instead of connecting again. From any thread."""
+        self._ended.set()
+
+    def sleep_func(self, seconds: float) -> None:
+        """The wait before another attempt."""
+        if self._ended.wait(seconds):
+            raise RetryFailedError("the session is over")
+
+    @property
+    def other_form(self) -> str:
+        """What a server may expect that says nothing to what it gets."""
+        return "it speaks plain text" if self._tls else "it speaks TLS (zookeeper.ssl.client.enable)"
+
+    def create_connection(self, *arguments: Any, **named: Any) -> Socket | TlsStream:
+        """A connection to a server; OSError when there is none, or when the session is over."""
+        if self._ended.is_set():
+            raise ConnectionAbortedError("the session is over")
+        named["timeout"] = min(named.get("timeout") or self._connect_timeout_s, self._connect_timeout_s)
+        try:
+            opened: Socket = utils.create_tcp_connection(sockets, *arguments, **named)
+            tls = self._tls
+            if tls is None:
+                return opened
+            try:
+                opened.settimeout(named["timeout"])
+                return TlsStream(tls.wrap(opened, named["hostname"]), self._explained)
+            except BaseException:
+                opened.close()
+                raise
+        except OSError as error:
+            self.last_error = error
+            raise
+
+    def _explained(self, error: OSError) -> OSError:
+        assert self._tls is not None
+        self.last_error = self._tls.explain(error)
+        return self.last_error
+
+    def start(self) -> None:
+        """Nothing to start: the loop runs."""
+
+    def stop(self) -> None:
+        """Nothing to stop."""
+
+    def async_result(self) -> Result:
+        return Result(self)
+
+    def dispatch_callback(self, callback: Callback) -> None:
+        self.call(callback.func, *callback.args)
+
+    def spawn(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> threading.Thread:
+        thread = threading.Thread(
+            target=function, args=arguments, kwargs=named, name="zookeeper-connection", daemon=True
+        )
+        thread.start()
+        return thread
+
+    def select(self, reading: Any, writing: Any, failing: Any, timeout: float | None = None) -> Any:
+        if self._tls is None:
+            return utils.selector_select(reading, writing, failing, timeout)
+        return tls_stream.select(utils.selector_select, reading, writing, failing, timeout)
+
+    def socket(self) -> Socket:
+        created: Socket = utils.create_tcp_socket(sockets)
+        return created
+
+    def create_socket_pair(self) -> tuple[Socket, Socket]:
+        return sockets.socketpair()
+
+    def event_object(self) -> threading.Event:
+        return threading.Event()
+
+    def lock_object(self) -> Any:
+        return threading.Lock()
+
+    def rlock_object(self) -> Any:
+        return threading.RLock()
+
+
+class Connection(ConnectionHandler):  # type: ignore[misc]
+    """kazoo's connection, which logs in before a session is of use, and tells why there is none.
+
+    kazoo's own way takes a connection that is lost in the middle of a login for a wrong password, and does
+    not look at the server's proof.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        retry: Any,
+        login: DigestLogin | None,
+        on_login: Callable[[], None],
+        on_refused: Callable[[str], None],
+    ) -> None:
+        """Both are called by the connection's thread: `on_login` at each connection, once it is logged in,
+        and `on_refused` before the session is lost for want of it.
+        """
+        super().__init__(client, retry, sasl_options=None if login is None else {})
+        self._login = login
+        self._on_login = on_login
+        self._on_refused = on_refused
+
+    def _connect(self, host: str, hostip: str, port: int) -> Any:
+        try:
+            return super()._connect(host, hostip, port)
+        except (ConnectionDropped, KazooTimeoutError):
+            if self._socket is not None and not isinstance(self.handler.last_error, Unusable):
+                why = f"either it does not serve yet, or {self.handler.other_form}"
+                self.handler.last_error = ConnectionError(f"{host}:{port} gave no answer: {why}")
+            raise
+
+    def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
+        """kazoo's hook at a new connection, before it sends what waits. AuthFailedError ends the session."""
+        assert self._login is not None
+        exchange = DigestMd5Client(self._login.username, self._login.password)
+        token = b""
+        for xid in (1, 2):
+            challenge = self._ask(SASL(token), xid, host, timeout)
+            try:
+                token = exchange.evaluate(challenge)
+            except DigestError as error:
+                raise self._refused(
+                    f"ZooKeeper at {host} does not log this broker in: {error}. Has it a JAAS file with "
+                    "a section Server, and a DigestLoginModule there?"
+                ) from error
+        self._on_login()
+
+    def _ask(self, request: SASL, xid: int, host: str, timeout: float) -> bytes:
+        assert self._login is not None
+        self._submit(request, timeout, xid)
+        try:
+            header, buffer, offset = self._read_header(timeout)
+        except ConnectionDropped as error:
+            # Old servers tell of a wrong password in no other way; a server that is killed does the same.
+            why = f"ZooKeeper at {host} ended the connection at the login. Is {self._login.setting} right?"
+            self.handler.last_error = Unusable(why)
+            raise ConnectionDropped(why) from error
+        if header.err in _LOGIN_REFUSED:
+            raise self._refused(
+                f"ZooKeeper at {host} refuses the login of {self._login.username}. Are name and password in "
+                f"{self._login.setting} right?"
+            )
+        if header.err or header.xid != xid:
+            raise ConnectionDropped(f"error {header.err} at the login")
+        if header.zxid > 0:
+            self.client.last_zxid = header.zxid
+        challenge, _ = SASL.deserialize(buffer, offset)
+        return challenge or b""
+
+    def _refused(self, why: str) -> AuthFailedError:
+        self._on_refused(why)
+        return AuthFailedError(why)

@@ -1,0 +1,444 @@
+"""The metadata store on a ZooKeeper ensemble: where genuine Kafka keeps its cluster, so both can share it.
+
+Rules, beside those of metadata_store.py:
+- Nodes are open to everyone, or as StoreSecurity says, as Kafka's are without zookeeper.set.acl and with it.
+- A session that logs in counts as connected once it is logged in, on each connection anew. Where a login is
+  refused it is over.
+- While the session is suspended, calls wait until it stands again (or is over: SessionExpired).
+- A read whose answer was lost with the connection is asked again. A write is not: ConnectionLost says that it
+  may or may not have been done, and only the caller can tell what that means.
+- ZooKeeper forgets a session's watches with the connection. They are set again before the session counts as
+  connected, and told what they missed.
+- An expired session stays expired. kazoo would go on with a new one, whose owner believes to hold what the
+  old one held; here it is stopped, and the owner connects anew.
+
+Only this module and zookeeper_loop.py import kazoo. Import them where ZooKeeper is used: a broker without it
+starts without kazoo.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kazoo import exceptions as kazoo_errors
+from kazoo.client import KazooClient
+from kazoo.protocol import serialization
+from kazoo.protocol.states import EventType, KazooState, WatchedEvent, ZnodeStat
+from kazoo.retry import KazooRetry
+from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
+
+from kafka_compat.coordination.store.metadata_store import (
+    ConnectionLost,
+    Create,
+    Delete,
+    Event,
+    EventKind,
+    LoginFailed,
+    MetadataStore,
+    MetadataStoreError,
+    NoNode,
+    Operation,
+    SessionExpired,
+    SessionState,
+    SetData,
+    Stat,
+    StateListener,
+    TransactionFailed,
+    Watch,
+)
+from kafka_compat.coordination.store.tree import check_path
+from kafka_compat.coordination.zookeeper_store.kazoo_loop import Connection, LoopHandler, OnResult, translated
+from kafka_compat.coordination.zookeeper_store.security import OPEN, StoreSecurity, Unusable, access_of_others
+
+log = logging.getLogger(__name__)
+
+TIMES_KEPT = 512
+REQUESTS_IN_FLIGHT_MAX = 100
+"""kazoo wakes its thread by a byte through a socket pair, which blocks its caller when some 270 wait."""
+
+_RETRY_WAIT_S_MAX = 1.0
+"""Between attempts to reach a server again. kazoo's default grows to a minute, long after it is back."""
+
+_EVENT_KINDS = {
+    EventType.CREATED: EventKind.CREATED,
+    EventType.CHANGED: EventKind.CHANGED,
+    EventType.DELETED: EventKind.DELETED,
+    EventType.CHILD: EventKind.CHILDREN,
+}
+
+_ALIVE = (SessionState.CONNECTED, SessionState.SUSPENDED)
+
+
+class _Watching:
+    """A watch that was asked for: armed by the answer of its read, and told once.
+
+    `seen` is the stat in that answer, or None where there was no node.
+    """
+
+    def __init__(self, path: str, of_children: bool, watch: Watch) -> None:
+        self.path = path
+        self.of_children = of_children
+        self.watch = watch
+        self.seen: ZnodeStat | None = None
+
+    def missed(self, now: ZnodeStat | None) -> EventKind | None:
+        """The first change between what was seen and `now`, or None."""
+        if self.seen is None:
+            return EventKind.CREATED if now else None
+        if now is None or now.czxid != self.seen.czxid:
+            return EventKind.DELETED
+        if self.of_children:
+            return EventKind.CHILDREN if now.pzxid != self.seen.pzxid else None
+        return EventKind.CHANGED if now.mzxid != self.seen.mzxid else None
+
+
+class ZooKeeperMetadataStore(MetadataStore):
+    """A session with a ZooKeeper ensemble; made by `connect`."""
+
+    def __init__(self, hosts: str, session_timeout_ms: int, security: StoreSecurity = OPEN) -> None:
+        self._hosts, slash, chroot = hosts.partition("/")
+        self._chroot = ""
+        self._wanted_chroot = slash + chroot.strip("/") if chroot.strip("/") else ""
+        servers = len(self._hosts.split(","))
+        self._security = security
+        self._handler = LoopHandler(session_timeout_ms / 1000 / servers, security.tls)
+        retry = KazooRetry(
+            max_tries=-1, delay=0.05, max_delay=_RETRY_WAIT_S_MAX, sleep_func=self._handler.sleep_func
+        )
+        try:
+            self._client = KazooClient(
+                self._hosts, timeout=session_timeout_ms / 1000, handler=self._handler, connection_retry=retry
+            )
+        except ValueError:
+            raise ValueError(f"zookeeper.connect={hosts}: expected host:port,host:port/chroot") from None
+        self._client._connection = Connection(
+            self._client, retry.copy(), security.login, self._hear_login, self._hear_refusal
+        )
+        self._refusal = ""
+        self._client.add_listener(self._hear_state)
+        self._session_id = 0
+        self._state = SessionState.SUSPENDED
+        self._connection = 0
+        self._resumed = asyncio.Event()
+        self._slots = asyncio.Semaphore(REQUESTS_IN_FLIGHT_MAX)
+        self.requests = 0
+        """How many were answered, and how long the last ones took."""
+        self.request_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)
+        self._watches: set[_Watching] = set()
+        self._listeners: list[StateListener] = []
+        self._resuming: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Future[None] | None = None
+
+    @classmethod
+    async def connect(
+        cls,
+        hosts: str,
+        *,
+        session_timeout_ms: int = 18_000,
+        connection_timeout_ms: int | None = None,
+        security: StoreSecurity = OPEN,
+    ) -> "ZooKeeperMetadataStore":
+        """A new session. `hosts` as in zookeeper.connect: `host:port,host:port/chroot`; the chroot is made
+        where it is missing. The servers may grant another session timeout than asked for, as configured.
+
+        ValueError for hosts of another form; ConnectionLost when no server answers in `connection_timeout_ms`
+        (the session timeout when None); LoginFailed.
+        """
+        timeout_ms = session_timeout_ms if connection_timeout_ms is None else connection_timeout_ms
+        store = cls(hosts, session_timeout_ms, security)
+        store._client.start_async()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await store._until_connected()
+                if store._wanted_chroot:
+                    await store.ensure(store._wanted_chroot)
+        except TimeoutError:
+            await store.close()
+            error = store._handler.last_error
+            reason = f" ({error})" if error else ""
+            advice = "" if isinstance(error, Unusable) else ". Is zookeeper.connect right?"
+            raise ConnectionLost(
+                f"no ZooKeeper answers at {hosts} within {timeout_ms} ms{reason}{advice}"
+            ) from None
+        except SessionExpired as error:
+            await store.close()
+            if store._refusal:
+                raise LoginFailed(store._refusal) from error
+            raise
+        except BaseException:
+            await store.close()
+            raise
+        store._chroot = store._wanted_chroot
+        return store
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def state(self) -> SessionState:
+        return self._state
+
+    def on_state(self, listener: StateListener) -> None:
+        self._listeners.append(listener)
+
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
+        data, stat = await self._read(path, watch, of_children=False)
+        return data, _stat(stat)
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        stat = await self._read(path, watch, of_children=False, must_exist=False)
+        return _stat(stat) if stat else None
+
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        names, _ = await self._read(path, watch, of_children=True)
+        return sorted(names)
+
+    async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
+        for operation in operations:
+            check_path(operation.path)
+        await self._until_connected()
+        if not operations:
+            return []
+        async with self._slots:
+            transaction = self._client.transaction()
+            transaction.operations.extend(self._request(operation) for operation in operations)
+            asked_s = time.monotonic()
+            try:
+                answers = await transaction.commit_async().future
+            except kazoo_errors.KazooException as error:
+                raise translated(error, operations[0].path) from None
+            finally:
+                self._answered(asked_s)
+        for index, answer in enumerate(answers):
+            # ZooKeeper answers for the operations before the one that failed that they were rolled back.
+            if isinstance(answer, Exception) and not isinstance(answer, kazoo_errors.RolledBackError):
+                raise TransactionFailed(index, translated(answer, operations[index].path))
+        return [self._result(answer) for answer in answers]
+
+    async def close(self) -> None:
+        if self._state in _ALIVE:
+            if self._state is SessionState.SUSPENDED:
+                # There is nobody to say goodbye to.
+                self._handler.end()
+            self._end(SessionState.CLOSED)
+        if self._stopping:
+            await asyncio.shield(self._stopping)
+
+    async def _until_connected(self) -> None:
+        """Wait while the session is suspended. SessionExpired when it is over."""
+        await self._resumed.wait()
+        if self._state not in _ALIVE:
+            raise SessionExpired(f"session {self._session_id:#x} is {self._state.value}")
+
+    async def _read(
+        self, path: str, watch: Watch | None, *, of_children: bool, must_exist: bool = True
+    ) -> Any:
+        check_path(path)
+        while True:
+            await self._until_connected()
+            connection = self._connection
+            watching = _Watching(path, of_children, watch) if watch else None
+
+            def arm(
+                answer: Any,
+                error: Exception | None,
+                sent_on: int = connection,
+                new: _Watching | None = watching,
+            ) -> None:
+                if sent_on != self._connection:
+                    # A later connection answered, on which the watches do not stand again yet: they would
+                    # tell of a change after it was read.
+                    raise ConnectionLost(path)
+                if new and error is None:
+                    new.seen = answer[1] if must_exist else answer
+                    self._watches.add(new)
+
+            try:
+                return await self._ask(path, [watching] if watching else [], of_children, must_exist, arm)
+            except ConnectionLost:
+                log.debug("Read %s again: the connection was lost", path)
+
+    async def _ask(
+        self,
+        path: str,
+        watchings: Sequence[_Watching],
+        of_children: bool,
+        must_exist: bool,
+        on_result: OnResult,
+    ) -> Any:
+        """Send one read and wait for its answer."""
+        teller = self._teller(watchings) if watchings else None
+        full = self._full(path)
+        async with self._slots:
+            if of_children:
+                result = self._client.get_children_async(full, teller, include_data=True)
+            elif must_exist:
+                result = self._client.get_async(full, teller)
+            else:
+                result = self._client.exists_async(full, teller)
+            result.on_result = on_result
+            asked_s = time.monotonic()
+            try:
+                return await result.future
+            except kazoo_errors.KazooException as error:
+                raise translated(error, path) from None
+            finally:
+                self._answered(asked_s)
+
+    def _answered(self, asked_s: float) -> None:
+        self.requests += 1
+        self.request_times_ms.append((time.monotonic() - asked_s) * 1000)
+
+    def _teller(self, watchings: Sequence[_Watching]) -> Callable[[WatchedEvent], None]:
+        """What kazoo calls at the first event, and with another type of event when it forgets the watch."""
+
+        def tell(event: WatchedEvent) -> None:
+            kind = _EVENT_KINDS.get(event.type)
+            if kind:
+                for watching in watchings:
+                    self._tell(watching, kind)
+
+        return tell
+
+    def _tell(self, watching: _Watching, kind: EventKind) -> None:
+        if watching in self._watches:
+            self._watches.remove(watching)
+            self._handler.loop.call_soon(self._call_watch, watching, kind)
+
+    def _call_watch(self, watching: _Watching, kind: EventKind) -> None:
+        if self._state in _ALIVE:
+            watching.watch(Event(kind, watching.path))
+
+    def _hear_state(self, state: str) -> None:
+        """kazoo's listener, called by the connection's thread."""
+        if state == KazooState.LOST:
+            # Before this returns: the thread would go on to ask for a new session.
+            self._handler.end()
+        if state != KazooState.CONNECTED or self._security.login is None:
+            self._pass_on(state)
+
+    def _hear_login(self) -> None:
+        """By the connection's thread, some time after kazoo has told its listeners of a connection."""
+        self._pass_on(KazooState.CONNECTED)
+
+    def _hear_refusal(self, why: str) -> None:
+        """By the connection's thread, before the session is lost for it."""
+        self._handler.call(self._take_refusal, why)
+
+    def _pass_on(self, state: str) -> None:
+        session = self._client.client_id
+        self._handler.call(self._take_state, state, session[0] if session else 0)
+
+    def _take_refusal(self, why: str) -> None:
+        self._refusal = why
+        log.error("%s", why)
+
+    def _take_state(self, state: str, session_id: int) -> None:
+        if self._state not in _ALIVE:
+            return
+        if state == KazooState.LOST:
+            self._end(SessionState.EXPIRED)
+        elif state == KazooState.SUSPENDED:
+            self._connection += 1
+            self._resumed.clear()
+            if self._state is SessionState.CONNECTED:
+                self._tell_state(SessionState.SUSPENDED)
+        else:
+            self._session_id = session_id
+            self._resuming = self._handler.loop.create_task(self._resume())
+
+    async def _resume(self) -> None:
+        """Set the watches again, then count as connected, unless the connection is lost meanwhile."""
+        connection = self._connection
+        groups: dict[tuple[str, bool], list[_Watching]] = {}
+        for watching in self._watches:
+            groups.setdefault((watching.path, watching.of_children), []).append(watching)
+        stand = await asyncio.gather(*(self._set_again(*key, group) for key, group in groups.items()))
+        if all(stand) and connection == self._connection and self._state is SessionState.SUSPENDED:
+            self._resumed.set()
+            self._tell_state(SessionState.CONNECTED)
+
+    async def _set_again(self, path: str, of_children: bool, watchings: Sequence[_Watching]) -> bool:
+        """Set watches anew and tell what they missed. False when the connection was lost meanwhile."""
+        connection = self._connection
+
+        def compare(answer: Any, error: Exception | None) -> None:
+            if connection != self._connection or not isinstance(error, kazoo_errors.NoNodeError | None):
+                return
+            now = None if error else answer[1] if of_children else answer
+            for watching in watchings:
+                missed = watching.missed(now)
+                if missed:
+                    self._tell(watching, missed)
+
+        try:
+            await self._ask(path, watchings, of_children, of_children, compare)
+        except NoNode:
+            return True
+        except MetadataStoreError:
+            return False
+        return True
+
+    def _end(self, state: SessionState) -> None:
+        self._watches.clear()
+        self._stopping = self._handler.loop.run_in_executor(None, self._stop_client)
+        self._tell_state(state)
+        self._resumed.set()
+
+    def _stop_client(self) -> None:
+        try:
+            self._client.stop()
+            self._client.close()
+        except Exception as error:
+            log.warning("The connection to ZooKeeper at %s did not end cleanly: %r", self._hosts, error)
+
+    def _tell_state(self, state: SessionState) -> None:
+        self._state = state
+        log.info("ZooKeeper session %#x: %s", self._session_id, state.value)
+        for listener in self._listeners:
+            listener(state)
+
+    def _full(self, path: str) -> str:
+        return self._chroot + path if path != "/" else self._chroot or path
+
+    def _request(self, operation: Operation) -> Any:
+        # Built here and not by kazoo's methods: those refuse to write null, which many of Kafka's nodes hold.
+        path = self._full(operation.path)
+        if isinstance(operation, Create):
+            flags = operation.ephemeral * 1 + operation.sequential * 2
+            return serialization.Create(path, operation.data, self._acl(operation.path), flags)
+        if isinstance(operation, SetData):
+            return serialization.SetData(path, operation.data, operation.version)
+        if isinstance(operation, Delete):
+            return serialization.Delete(path, operation.version)
+        return serialization.CheckVersion(path, operation.version)
+
+    def _acl(self, path: str) -> list[ACL]:
+        if not self._security.protects_nodes:
+            return list(OPEN_ACL_UNSAFE)
+        others = access_of_others(path)
+        if others.world_writes:
+            return list(OPEN_ACL_UNSAFE)
+        return [*CREATOR_ALL_ACL, *(READ_ACL_UNSAFE if others.world_reads else ())]
+
+    def _result(self, answer: Any) -> str | Stat | None:
+        if isinstance(answer, ZnodeStat):
+            return _stat(answer)
+        return answer[len(self._chroot) :] if isinstance(answer, str) else None
+
+
+def _stat(stat: ZnodeStat) -> Stat:
+    return Stat(
+        czxid=stat.czxid,
+        mzxid=stat.mzxid,
+        version=stat.version,
+        children_version=stat.cversion,
+        ephemeral_owner=stat.ephemeralOwner,
+        children_count=stat.numChildren,
+        ctime_ms=stat.ctime,
+        mtime_ms=stat.mtime,
+    )

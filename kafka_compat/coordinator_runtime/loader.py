@@ -1,0 +1,70 @@
+"""Which records of a shard's log count, before any of them is decoded.
+
+A log that was not compacted yet holds many records of the same key, and all but the last of each are
+superseded: machines need not see them. What is left comes out as if every record had been replayed in its
+order; see the rules in `runtime.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, ReplayedBatch
+
+LoadedRecord = tuple[bytes, bytes, int, int]
+"""A record that counts: its key, its value, the offset after its batch, and the producer id, which is -1
+unless the outcome of its transaction is not in the log yet.
+"""
+
+
+_Latest = dict[bytes, tuple[bytes, int]]
+"""By key the last value, and the offset after its batch. A deleted key has none."""
+
+
+class Loader:
+    """Feed it every batch of a shard in order, then take `records`."""
+
+    def __init__(self) -> None:
+        self.record_count = 0
+        self._latest: _Latest = {}
+        self._open: dict[int, _Latest] = {}
+
+    def feed(self, batch: ReplayedBatch) -> None:
+        """Records of a transaction count once its commit marker is read, and at the place in the log where
+        they were written, so that one outside transactions that was written after them wins.
+        """
+        if batch.committed is not None:
+            ended = self._open.pop(batch.producer_id, None)
+            if ended and batch.committed:
+                self._commit(ended)
+            return
+        into = self._latest
+        if batch.producer_id != NO_PRODUCER_ID:
+            into = self._open.setdefault(batch.producer_id, {})
+        end_offset = batch.end_offset
+        for key, value in batch.records:
+            if value is not None:
+                into[key] = (value, end_offset)
+            else:
+                self._delete(key, into)
+        self.record_count += len(batch.records)
+
+    def _commit(self, ended: _Latest) -> None:
+        for key, latest in ended.items():
+            known = self._latest.get(key)
+            if known is None or known[1] < latest[1]:
+                self._latest[key] = latest
+
+    def _delete(self, key: bytes, latest: _Latest) -> None:
+        """A deletion outside transactions holds for what open transactions have written before it, too."""
+        latest.pop(key, None)
+        if latest is self._latest:
+            for pending in self._open.values():
+                pending.pop(key, None)
+
+    def records(self) -> Iterator[LoadedRecord]:
+        for key, (value, log_offset) in self._latest.items():
+            yield key, value, log_offset, NO_PRODUCER_ID
+        for producer_id, pending in self._open.items():
+            for key, (value, log_offset) in pending.items():
+                yield key, value, log_offset, producer_id

@@ -1,0 +1,391 @@
+"""The runtime of coordinators: it loads, appends, parks and wakes the machines of one broker, for groups, for
+transactions, and for whatever else is kept in an internal topic.
+
+Rules
+1. A shard is a partition of the topic that this broker leads. It is loading, then active; failed when its log
+   cannot be read. A machine belongs to the shard that its key hashes to.
+2. An event of a machine yields at most one batch of records. It is appended at once; the answer that depends
+   on it is parked.
+3. A record is replayed when it is committed (below the high watermark): then, and while a shard is loaded, a
+   machine's `replay` changes what the log holds of it, and nothing else does. So the state of a machine is
+   that of one that has just been loaded from the committed part of the log, and nothing shows that could yet
+   be lost. Until then an intent is a value of its own in the machine ("staged", "pending"), not half of a
+   state. Records that are committed together are replayed in the order of the log.
+4. After its records were replayed the machine's `written` is told, and answers. It is told exactly once: also
+   when the append is refused, when leadership is lost (NOT_LEADER_OR_FOLLOWER), and when `commit_timeout_ms`
+   is over (REQUEST_TIMED_OUT). The last is no verdict: the records stay in the log, and are replayed when
+   they are committed after all.
+5. Records of a transaction are replayed with their producer, and pend in the machine until
+   `replay_end_marker`. A marker that is committed while the shard is loaded is replayed after the log.
+6. Loading skips what is superseded (`loader.py`) and pauses every few milliseconds; a machine runs from the
+   moment when all of its records are replayed and `loaded` has been called, while others still wait for
+   theirs. A machine that is dead is forgotten.
+7. Unloading tells every machine of its writes, then has it answer whoever else waits, and forgets it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final, Generic, TypeVar, cast
+
+from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, CoordinatorLog, is_committed
+from kafka_compat.coordinator_runtime.loader import Loader
+from kafka_compat.coordinator_runtime.machine import KeyedRecord, Machine, Now, Output, Write
+from kafka_compat.coordinator_runtime.scheduler import Scheduler, run_in_steps
+from kafka_compat.coordinator_runtime.shard import Append, RunningMachine, Shard, ShardState
+from kafka_compat.coordinator_runtime.shards import shard_of
+from kafka_compat.coordinator_runtime.timers import Timers
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.protocol.codec import MalformedRequest
+
+log = logging.getLogger(__name__)
+
+_LOAD_TIMES_KEPT: Final = 100
+
+M = TypeVar("M", bound=Machine[Any])
+R = TypeVar("R", bound=KeyedRecord)
+
+
+class CoordinatorRuntime(Generic[M, R]):
+    """See the rules above. `running` has every machine that takes events, by its key."""
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        noun: str,
+        coordinator_log: CoordinatorLog,
+        scheduler: Scheduler,
+        now_ms: Callable[[], int],
+        new_machine: Callable[[str], M],
+        encode: Callable[[R], tuple[bytes, bytes | None]],
+        decode: Callable[[bytes, bytes], R | None],
+        perform: Callable[[RunningMachine[M], Any], None] | None = None,
+        commit_timeout_ms: int | None = None,
+    ) -> None:
+        """`topic` and `noun` ("group") are for the log; `now_ms` is the time of day.
+
+        `encode` raises ValueError for what does not fit into a record, `decode` MalformedRequest, and it is
+        None for a record of a kind that is nobody's business here. `perform` carries out what a machine's
+        Output has beside answers and a write.
+        """
+        self.running: dict[str, RunningMachine[M]] = {}
+        self.timers = Timers(scheduler)
+        self._topic = topic
+        self._noun = noun
+        self._log = coordinator_log
+        self._scheduler = scheduler
+        self._now_ms = now_ms
+        self._new_machine = new_machine
+        self._encode = encode
+        self._decode = decode
+        self._perform = perform
+        self._commit_timeout_ms = commit_timeout_ms
+        self._shards: dict[int, Shard[M]] = {}
+        self.is_closed = False
+        self.load_times_ms: deque[int] = deque(maxlen=_LOAD_TIMES_KEPT)
+        """How long the last shards took to load."""
+
+    # Life
+
+    def close(self) -> None:
+        """Stop all timers and answer whoever waits; afterwards every key is COORDINATOR_NOT_AVAILABLE."""
+        self.is_closed = True
+        for index in list(self._shards):
+            self.unload(index)
+        self.timers.close()
+
+    def every(self, interval_ms: int, callback: Callable[[], None]) -> None:
+        """Call again and again until this is closed."""
+
+        def call() -> None:
+            self.timers.call_later(interval_ms, call)
+            callback()
+
+        self.timers.call_later(interval_ms, call)
+
+    def in_steps(self, work: Iterator[int]) -> None:
+        """Do what takes long beside requests, until this is closed; see `run_in_steps`."""
+        is_done = False
+
+        def to_its_end() -> Iterator[int]:
+            nonlocal is_done
+            yield from work
+            is_done = True
+
+        def on_error(error: Exception) -> None:
+            log.error("%s: %s", self._topic, error, exc_info=error)
+
+        run_in_steps(self._scheduler, to_its_end(), lambda: not (is_done or self.is_closed), on_error)
+
+    def load(self, index: int, leader_epoch: int = 0, *, delay: bool = False) -> None:
+        """This broker has become the leader of a shard. With `delay` loading begins after this returns."""
+        self.unload(index)
+        shard = self._shards[index] = Shard(index, leader_epoch)
+        work = self._loading(shard)
+
+        def is_wanted() -> bool:
+            return shard.state is ShardState.LOADING and self._shards.get(index) is shard
+
+        def on_error(error: Exception) -> None:
+            expected = isinstance(error, KafkaError)
+            log.error(
+                "%s-%d: it cannot be loaded: %s",
+                self._topic,
+                index,
+                error,
+                exc_info=None if expected else error,
+            )
+            self._give_up(shard)
+
+        step = partial(run_in_steps, self._scheduler, work, is_wanted, on_error)
+        if delay:
+            self._scheduler.call_later(0, step)
+        else:
+            step()
+
+    def _loading(self, shard: Shard[M]) -> Iterator[int]:
+        """All the work of loading, in small pieces, each with its size; see `run_in_steps`."""
+        began_ms = self._now_ms()
+        loader = Loader()
+        for batch in self._log.replay(shard.index):
+            loader.feed(batch)
+            yield 1 + len(batch.records) // 4
+        for key, value, log_offset, producer_id in loader.records():
+            try:
+                record = self._decode(key, value)
+            except MalformedRequest as error:
+                log.warning(
+                    "%s-%d: a record before offset %d cannot be read: %s",
+                    self._topic,
+                    shard.index,
+                    log_offset,
+                    error,
+                )
+                continue
+            if record is not None:
+                self._replay(shard, record, log_offset, producer_id)
+            yield 2 + len(value) // 200
+        shard.finish_replay()
+        for running in list(shard.machines.values()):
+            self._run(running)
+            yield 20
+        shard.state = ShardState.ACTIVE
+        self.load_times_ms.append(max(self._now_ms() - began_ms, 0))
+        if loader.record_count:
+            log.info(
+                "%s-%d: loaded %d %ss from %d records",
+                self._topic,
+                shard.index,
+                len(shard.machines),
+                self._noun,
+                loader.record_count,
+            )
+
+    def _run(self, running: RunningMachine[M]) -> None:
+        """From now on the machine takes events."""
+        self.running[running.key] = running
+        self.carry_out(running, running.machine.loaded(self.now()))
+
+    def unload(self, index: int) -> None:
+        """This broker no longer leads a shard."""
+        shard = self._shards.pop(index, None)
+        if shard is not None:
+            self._give_up(shard)
+
+    def _give_up(self, shard: Shard[M]) -> None:
+        shard.state = ShardState.FAILED
+        appends = list(shard.appends)
+        shard.appends.clear()
+        if shard.appends_alarm is not None:
+            shard.appends_alarm.cancel()
+        for append in appends:
+            self._tell(append, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        for running in list(shard.machines.values()):
+            if self.running.get(running.key) is running:
+                self.carry_out(running, running.machine.unload())
+            self._drop(running)
+
+    # Finding machines
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether there may be machines that do not run yet."""
+        return any(shard.state is ShardState.LOADING for shard in self._shards.values())
+
+    def shard_of(self, key: str) -> int:
+        """The partition of the topic that a key belongs to; the topic must exist."""
+        return shard_of(key, self._log.shard_count)
+
+    def refusal(self, key: str) -> ErrorCode:
+        """Why this broker does not speak for a key that is not in `running`; NONE when it does."""
+        if self.is_closed:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        shard_count = self._log.shard_count
+        shard = self._shards.get(shard_of(key, shard_count)) if shard_count else None
+        if shard is None or shard.state is ShardState.FAILED:
+            return ErrorCode.NOT_COORDINATOR
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if shard.state is ShardState.LOADING else ErrorCode.NONE
+
+    def host(self, key: str, machine: M) -> RunningMachine[M]:
+        """Let a machine run that nobody has seen yet; the key must not be refused."""
+        running = self.running[key] = self._shards[self.shard_of(key)].add(key, machine)
+        return running
+
+    def is_running(self, running: RunningMachine[M]) -> bool:
+        """Whether the machine's shard is still led; what is over sends nothing."""
+        return running.shard.state is not ShardState.FAILED
+
+    def now(self) -> Now:
+        return Now(self._scheduler.monotonic_ms(), self._now_ms())
+
+    # Events
+
+    def carry_out(self, running: RunningMachine[M], out: Output) -> None:
+        """Answer, append, and see to the machine's alarm."""
+        for note in out.notes:
+            log.info("%s %s: %s", self._noun, running.key, note)
+        for waiter, result in out.responses:
+            cast("Callable[[Any], None]", waiter)(result)
+        if out.write is not None:
+            self._append(running, out.write)
+        if out.has_effects and self._perform is not None:
+            self._perform(running, out)
+        machine = running.machine
+        if machine.is_dead:
+            self._drop(running)
+        elif machine.wake_at_ms is not None:
+            self.set_alarm(running)
+
+    def _append(self, running: RunningMachine[M], write: Write) -> None:
+        shard = running.shard
+        if shard.state is ShardState.FAILED:
+            self._refused(running, write, ErrorCode.NOT_COORDINATOR)
+            return
+        try:
+            records = list(map(self._encode, write.records))
+            end_offset = self._log.append(shard.index, records, write.producer, commits=write.commits)
+        except KafkaError as refusal:
+            self._refused(running, write, refusal.code)
+            return
+        except ValueError as problem:
+            log.warning("%s %s: a record cannot be written: %s", self._noun, running.key, problem)
+            self._refused(running, write, ErrorCode.UNKNOWN_SERVER_ERROR)
+            return
+        append = Append(running, write, end_offset)
+        shard.appends.append(append)
+        self._log.when_committed(shard.index, end_offset, partial(self._committed, append))
+        if shard.appends and self._commit_timeout_ms is not None:
+            append.deadline_ms = self._scheduler.monotonic_ms() + self._commit_timeout_ms
+            self._set_appends_alarm(shard, append.deadline_ms)
+
+    def _refused(self, running: RunningMachine[M], write: Write, error: ErrorCode) -> None:
+        self.carry_out(running, running.machine.written(write.purpose, error, self.now()))
+
+    def _committed(self, append: Append[M], error: ErrorCode) -> None:
+        """Called back by the log, in its order."""
+        shard = append.running.shard
+        appends = shard.appends
+        if error and not is_committed(error):
+            if append in appends:
+                appends.remove(append)
+                self._tell(append, error)
+            return
+        while appends and appends[0].end_offset <= append.end_offset:
+            first = appends.popleft()
+            running, write = first.running, first.write
+            machine = running.machine
+            if shard.machines.get(running.key) is running:
+                producer_id = NO_PRODUCER_ID
+                if write.producer is not None:
+                    producer_id = write.producer.producer_id
+                    shard.note_transaction(running, producer_id)
+                for record in write.records:
+                    machine.replay(record, first.end_offset, producer_id)
+            else:
+                self._replay_for_dead(first)
+            if not first.is_told:
+                first.is_told = True
+                self.carry_out(running, machine.written(write.purpose, error, self.now()))
+
+    def _replay_for_dead(self, append: Append[M]) -> None:
+        """The machine has died while its records were on their way."""
+        producer = append.write.producer
+        producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
+        for record in append.write.records:
+            self._replay(append.running.shard, record, append.end_offset, producer_id)
+
+    def _replay(self, shard: Shard[M], record: R, log_offset: int, producer_id: int) -> None:
+        key = record.machine_key
+        running = shard.machines.get(key)
+        if running is None:
+            if record.value is not None:
+                self._replay_first(shard, record, log_offset, producer_id)
+            return
+        if producer_id != NO_PRODUCER_ID:
+            shard.note_transaction(running, producer_id)
+        running.machine.replay(record, log_offset, producer_id)
+
+    def _replay_first(self, shard: Shard[M], record: R, log_offset: int, producer_id: int) -> None:
+        """The first record of a machine, or of one that has died before it was committed."""
+        running = shard.add(record.machine_key, self._new_machine(record.machine_key))
+        self._replay(shard, record, log_offset, producer_id)
+        if shard.is_replayed:
+            self._run(running)
+
+    def _tell(self, append: Append[M], error: ErrorCode) -> None:
+        if not append.is_told:
+            append.is_told = True
+            running = append.running
+            self.carry_out(running, running.machine.written(append.write.purpose, error, self.now()))
+
+    def end_transaction(self, index: int, producer_id: int, committed: bool) -> None:
+        """The marker of a transaction is committed in a shard."""
+        shard = self._shards.get(index)
+        if shard is not None and shard.state is not ShardState.FAILED:
+            shard.replay_end_marker(producer_id, committed)
+
+    def _drop(self, running: RunningMachine[M]) -> None:
+        if running.alarm is not None:
+            running.alarm.cancel()
+            running.alarm = None
+        for machines in (self.running, running.shard.machines):
+            if machines.get(running.key) is running:
+                del machines[running.key]
+
+    # The clock
+
+    def set_alarm(self, running: RunningMachine[M]) -> None:
+        """See to it that the machine is woken when its next deadline comes."""
+        wake_at_ms = running.machine.wake_at_ms
+        if wake_at_ms is None:
+            return
+        alarm = running.alarm
+        if alarm is not None:
+            if alarm.at_ms <= wake_at_ms:
+                return
+            alarm.cancel()
+        running.alarm = self.timers.call_at(wake_at_ms, partial(self._wake, running))
+
+    def _wake(self, running: RunningMachine[M]) -> None:
+        running.alarm = None
+        self.carry_out(running, running.machine.tick(self.now()))
+
+    def _set_appends_alarm(self, shard: Shard[M], at_ms: int) -> None:
+        """What waits is in order of time: an alarm that is set is the earlier one."""
+        if shard.appends_alarm is None:
+            shard.appends_alarm = self.timers.call_at(at_ms, partial(self._tell_late, shard))
+
+    def _tell_late(self, shard: Shard[M]) -> None:
+        """Whoever has waited for `commit_timeout_ms` is answered."""
+        shard.appends_alarm = None
+        now_ms = self._scheduler.monotonic_ms()
+        for append in list(shard.appends):
+            if append.deadline_ms <= now_ms:
+                self._tell(append, ErrorCode.REQUEST_TIMED_OUT)
+        waiting = next((append for append in shard.appends if not append.is_told), None)
+        if waiting is not None:
+            self._set_appends_alarm(shard, waiting.deadline_ms)

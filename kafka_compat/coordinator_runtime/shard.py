@@ -1,0 +1,90 @@
+"""One shard of a coordinator: a partition of its internal topic, with the machines whose records it holds."""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from kafka_compat.coordinator_runtime.machine import Machine, Write
+from kafka_compat.coordinator_runtime.timers import Deadline
+
+M = TypeVar("M", bound=Machine[Any])
+
+
+class ShardState(Enum):
+    """LOADING goes to ACTIVE, or to FAILED when the log cannot be read."""
+
+    LOADING = "loading"
+    ACTIVE = "active"
+    FAILED = "failed"
+
+
+class RunningMachine(Generic[M]):
+    """A machine that runs here, and the deadline that wakes it up."""
+
+    __slots__ = ("alarm", "key", "machine", "shard")
+
+    def __init__(self, key: str, machine: M, shard: Shard[M]) -> None:
+        self.key = key
+        self.machine = machine
+        self.shard = shard
+        self.alarm: Deadline | None = None
+
+
+class Append(Generic[M]):
+    """A batch in the log that is not committed yet. `end_offset` is the offset after it; its machine is told
+    once.
+    """
+
+    __slots__ = ("deadline_ms", "end_offset", "is_told", "running", "write")
+
+    def __init__(self, running: RunningMachine[M], write: Write, end_offset: int) -> None:
+        self.running = running
+        self.write = write
+        self.end_offset = end_offset
+        self.deadline_ms = 0
+        self.is_told = False
+
+
+class Shard(Generic[M]):
+    """See above. `leader_epoch` is the one in which this broker leads the partition; `appends` are in the
+    order of the log.
+    """
+
+    def __init__(self, index: int, leader_epoch: int) -> None:
+        self.index = index
+        self.leader_epoch = leader_epoch
+        self.state = ShardState.LOADING
+        self.is_replayed = False
+        """The log has been replayed; while this is LOADING its machines begin to run."""
+        self.machines: dict[str, RunningMachine[M]] = {}
+        self.appends: deque[Append[M]] = deque()
+        self.appends_alarm: Deadline | None = None
+        self._in_transaction: dict[int, set[str]] = {}
+        self._ended: list[tuple[int, bool]] = []
+
+    def add(self, key: str, machine: M) -> RunningMachine[M]:
+        running = self.machines[key] = RunningMachine(key, machine, self)
+        return running
+
+    def note_transaction(self, running: RunningMachine[M], producer_id: int) -> None:
+        """The machine has records in a producer's transaction: it wants to know how that ends."""
+        self._in_transaction.setdefault(producer_id, set()).add(running.key)
+
+    def replay_end_marker(self, producer_id: int, committed: bool) -> None:
+        """The marker that ends a transaction is committed; while the log is read this waits."""
+        if not self.is_replayed:
+            self._ended.append((producer_id, committed))
+            return
+        for key in self._in_transaction.pop(producer_id, ()):
+            running = self.machines.get(key)
+            if running is not None:
+                running.machine.replay_end_marker(producer_id, committed)
+
+    def finish_replay(self) -> None:
+        """Everything in the log has been replayed: what came in meanwhile follows."""
+        self.is_replayed = True
+        ended, self._ended = self._ended, []
+        for producer_id, committed in ended:
+            self.replay_end_marker(producer_id, committed)

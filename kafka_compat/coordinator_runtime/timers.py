@@ -1,0 +1,88 @@
+"""All deadlines of a coordinator, on one timer of its scheduler."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+from kafka_compat.coordinator_runtime.scheduler import Scheduler, TimerHandle
+
+
+class Deadline:
+    """A call at `at_ms` of the scheduler's clock, unless it is cancelled first."""
+
+    __slots__ = ("_timers", "at_ms", "callback")
+
+    def __init__(self, timers: Timers, at_ms: int, callback: Callable[[], None]) -> None:
+        self._timers = timers
+        self.at_ms = at_ms
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        if self.callback is not None:
+            self.callback = None
+            self._timers.one_less()
+
+
+class Timers:
+    """Deadlines, earliest first. What is cancelled stays in the queue until its time has come."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._queue: list[tuple[int, int, Deadline]] = []
+        self._order = 0
+        self._live = 0
+        self._wake_at_ms = 0
+        self._wake_up: TimerHandle | None = None
+
+    def call_at(self, at_ms: int, callback: Callable[[], None]) -> Deadline:
+        """Call once, no sooner than at `at_ms`, and never before this returns."""
+        deadline = Deadline(self, at_ms, callback)
+        self._order += 1
+        self._live += 1
+        heapq.heappush(self._queue, (at_ms, self._order, deadline))
+        self._wake_up_by(at_ms)
+        return deadline
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Deadline:
+        return self.call_at(self._scheduler.monotonic_ms() + delay_ms, callback)
+
+    def close(self) -> None:
+        """Nothing that was to be called is called."""
+        for _, _, deadline in list(self._queue):
+            deadline.cancel()
+
+    def one_less(self) -> None:
+        """A deadline was cancelled, or has come."""
+        self._live -= 1
+        if not self._live:
+            self._queue.clear()
+            if self._wake_up is not None:
+                self._wake_up.cancel()
+                self._wake_up = None
+
+    def _wake_up_by(self, at_ms: int) -> None:
+        """Be called at `at_ms`, unless that is so sooner."""
+        if self._wake_up is not None:
+            if self._wake_at_ms <= at_ms:
+                return
+            self._wake_up.cancel()
+        self._wake_at_ms = at_ms
+        delay_ms = max(at_ms - self._scheduler.monotonic_ms(), 0)
+        self._wake_up = self._scheduler.call_later(delay_ms, self._wake)
+
+    def _wake(self) -> None:
+        self._wake_up = None
+        now_ms = self._scheduler.monotonic_ms()
+        try:
+            while self._queue and self._queue[0][0] <= now_ms:
+                deadline = heapq.heappop(self._queue)[2]
+                callback = deadline.callback
+                if callback is not None:
+                    deadline.cancel()
+                    callback()
+        finally:
+            while self._queue and self._queue[0][2].callback is None:
+                heapq.heappop(self._queue)
+            if self._queue:
+                self._wake_up_by(self._queue[0][0])

@@ -1,0 +1,122 @@
+"""What goes into a transaction's machine and what comes out of it: plain values, no behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from kafka_compat.coordinator_runtime import machine
+from kafka_compat.errors import ErrorCode
+
+TopicPartition = tuple[str, int]
+
+NO_PRODUCER_ID: Final = -1
+NO_EPOCH: Final = -1
+EPOCH_MAX: Final = 32_767
+VERSION_WITH_EPOCH_BUMP: Final = 2
+"""The transaction.version in which every transaction has an epoch of its own (KIP-890 part 2)."""
+NO_TIME: Final = -1
+
+
+class TransactionState(StrEnum):
+    """The states of a transactional id, by the names that DescribeTransactions shows."""
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+    DEAD = "Dead"
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionSettings:
+    """Broker settings that transactions obey, under Kafka's names and defaults."""
+
+    transaction_max_timeout_ms: int = 900_000
+    transactional_id_expiration_ms: int = 604_800_000
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
+    transaction_version: int = 0
+    """The level of the feature transaction.version."""
+
+
+class ProducerIdentity(NamedTuple):
+    """A producer id with its epoch."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class Status(NamedTuple):
+    """What the log holds of a transactional id. `start_ms` is -1 before the first transaction; the time of
+    day, as `last_update_ms`.
+
+    `previous_producer_id` had the id before, `next_producer_id` (-1: none) has it once the transaction that
+    is ending has ended. `client_version` is the transaction.version of whoever had the last one in hand: the
+    client, or the coordinator that aborted it.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    state: TransactionState
+    partitions: frozenset[TopicPartition]
+    start_ms: int
+    last_update_ms: int
+    previous_producer_id: int = NO_PRODUCER_ID
+    next_producer_id: int = NO_PRODUCER_ID
+    client_version: int = 0
+
+    @property
+    def identity(self) -> ProducerIdentity:
+        return ProducerIdentity(self.producer_id, self.producer_epoch)
+
+
+class StatusRecord(NamedTuple):
+    """A record of `__transaction_state`; None forgets the id."""
+
+    transactional_id: str
+    value: Status | None
+
+    @property
+    def machine_key(self) -> str:
+        return self.transactional_id
+
+
+class IdentityResult(NamedTuple):
+    """The answer to InitProducerId, and to an EndTxn of transaction.version 2: as whom the producer goes on;
+    no identity with an error.
+    """
+
+    error: ErrorCode
+    identity: ProducerIdentity = ProducerIdentity(NO_PRODUCER_ID, NO_EPOCH)
+
+
+Result = IdentityResult | ErrorCode
+
+
+class Markers(NamedTuple):
+    """The end of a transaction, to be written to every partition that it wrote to. With `bumped_epoch` the
+    transaction's records have an older epoch than its markers (transaction.version 2).
+    """
+
+    identity: ProducerIdentity
+    committed: bool
+    partitions: frozenset[TopicPartition]
+    bumped_epoch: bool
+
+
+@dataclass(slots=True)
+class Output(machine.Output):
+    """Everything one event leads to.
+
+    With `retry_completion` the end of the transaction could not be noted for now: `markers_written` is to be
+    called again after a while.
+    """
+
+    markers: Markers | None = None
+    retry_completion: bool = False

@@ -1,0 +1,1 @@
+"""Compaction: which records remain, and the child process that rewrites segments."""

@@ -1,0 +1,295 @@
+"""Compaction: which records of a log stay, and what their batches look like afterwards. Pure.
+
+Rules, as genuine Kafka has them
+1. Of the records with the same key the last one stays, wherever the older ones are; a record without a key
+   goes. What lies behind the end of the offset map is not looked at and stays.
+2. A tombstone (a null value) and the marker of a transaction without records left stay for
+   delete.retention.ms from the first cleaning that meets them so; that cleaning writes the time at which they
+   are due into their batch (KIP-534).
+3. Records of aborted transactions go. The marker of a transaction waits until all of its batches are gone.
+4. Offsets never change: a batch that lost records keeps its base offset, its last offset and its sequence.
+5. A batch stays without any record when it is a producer's last one, so that the producer can go on, or the
+   last of what is cleaned, so that the log does not end early.
+6. Messages of formats 0 and 1 stay as they are, or go; a compressed set stays while one of its messages must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeVar
+
+from kafka_compat.storage.compaction.offset_map import OffsetMap
+from kafka_compat.storage.config import INT_MAX
+from kafka_compat.storage.records.batch import (
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_FLAG,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    seal,
+)
+from kafka_compat.storage.records.kinds import ControlRecordType
+from kafka_compat.storage.records.record_keys import RecordKeys, read_keys, timestamp_delta_at
+from kafka_compat.storage.records.records import encode_varint, join_batch, read_marker, records_body
+from kafka_compat.storage.segments.txn_index import AbortedTxn
+
+FLAGS_MAX = 8 << 20
+"""For how many offsets at once it is noted which are the last of their key; a byte each."""
+
+
+class Transactions:
+    """Which batches belong to aborted transactions, and which markers are still needed, in one walk over a
+    log.
+
+    `aborted` are the entries of the log's transaction indexes. `kept` collects those whose marker must stay.
+    """
+
+    def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
+        self.kept: list[AbortedTxn] = []
+        self._coming = sorted(aborted, key=lambda entry: entry.first_offset, reverse=True)
+        self._aborted: dict[int, AbortedTxn] = {}
+        self._aborted_seen: set[int] = set()
+        self._committed_seen: set[int] = set()
+
+    def discards(self, header: BatchHeader, data: memoryview) -> bool:
+        """Whether the records of this batch go: those of an aborted transaction, and a marker without any
+        batch left.
+        """
+        if header.attributes & CONTROL_FLAG:
+            return self._discards_marker(header, data)
+        if not header.attributes & TRANSACTIONAL_FLAG:
+            return False
+        self._advance(header.last_offset)
+        if header.producer_id in self._aborted:
+            self._aborted_seen.add(header.producer_id)
+            return True
+        self._committed_seen.add(header.producer_id)
+        return False
+
+    def _discards_marker(self, header: BatchHeader, data: memoryview) -> bool:
+        self._advance(header.last_offset)
+        if not header.record_count:
+            return True
+        marker = read_marker(data)
+        if marker is None:
+            return False
+        producer_id = header.producer_id
+        if marker.type is ControlRecordType.COMMIT:
+            seen = producer_id in self._committed_seen
+            self._committed_seen.discard(producer_id)
+            return not seen
+        entry = self._aborted.pop(producer_id, None)
+        if entry is None or producer_id not in self._aborted_seen:
+            return True
+        self._aborted_seen.discard(producer_id)
+        self.kept.append(entry)
+        return False
+
+    def _advance(self, offset: int) -> None:
+        while self._coming and self._coming[-1].first_offset <= offset:
+            entry = self._coming.pop()
+            # A walk that starts behind the marker of a transaction never meets it.
+            if entry.last_offset >= offset:
+                self._aborted.setdefault(entry.producer_id, entry)
+
+
+class LastOfProducer(NamedTuple):
+    """What a producer wrote last: its epoch, and the offset of its last record, -1 when a marker came
+    since.
+    """
+
+    producer_epoch: int
+    last_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class CleaningPolicy:
+    """What one cleaning obeys. `upper_bound` is the end of what it may clean; times in ms."""
+
+    now_ms: int
+    delete_retention_ms: int
+    upper_bound: int
+    producers: Mapping[int, LastOfProducer]
+
+
+class BatchCleaner:
+    """Takes the batches of a log in order and gives back what is left of each."""
+
+    def __init__(self, offset_map: OffsetMap, policy: CleaningPolicy, transactions: Transactions) -> None:
+        self._map = offset_map
+        self._policy = policy
+        self._transactions = transactions
+        self._flags = bytearray()
+        self._flags_start = 0
+
+    def clean(self, header: BatchHeader, data: memoryview) -> memoryview | bytes | None:
+        """`data` itself, a batch with fewer or no records, or None."""
+        discarded = self._transactions.discards(header, data)
+        is_control = header.attributes & CONTROL_FLAG != 0
+        empty_marker = discarded and is_control
+        if empty_marker:
+            horizon_ms = header.delete_horizon_ms
+            discarded = horizon_ms is not None and horizon_ms <= self._policy.now_ms
+        flags = None
+        if not discarded and not is_control:
+            flags = self._flags_of(header)
+        if flags is not None:
+            count = flags.count(1)
+            discarded = not count
+            if count == header.record_count != 0 and not self._map.may_hold_tombstones(header.base_offset):
+                return data
+        if discarded or not header.record_count:
+            return _without_records(header) if self._must_stay(header) else None
+        body = records_body(data, header)
+        found = read_keys(header, body)
+        kept: Sequence[int] = range(header.record_count)
+        if not is_control:
+            kept = self._kept(header, found, flags)
+        if not kept:
+            return _without_records(header) if self._must_stay(header) else None
+        if header.delete_horizon_ms is None and (
+            empty_marker or (found.tombstones and not set(found.tombstones).isdisjoint(kept))
+        ):
+            due_ms = min(self._policy.now_ms + self._policy.delete_retention_ms, 2**63 - 1)
+            return _with_horizon(header, body, found, kept, due_ms)
+        if len(kept) == header.record_count:
+            return data
+        bounds = found.bounds
+        records = b"".join([body[bounds[index] : bounds[index + 1]] for index in kept])
+        return join_batch(_shrunk(header, body, found, kept), records)
+
+    def _must_stay(self, header: BatchHeader) -> bool:
+        if header.next_offset == self._policy.upper_bound:
+            return True
+        last = self._policy.producers.get(header.producer_id) if header.producer_id >= 0 else None
+        if last is None:
+            return False
+        if last.last_offset >= 0:
+            return header.last_offset == last.last_offset
+        return bool(header.attributes & CONTROL_FLAG) and header.producer_epoch == last.producer_epoch
+
+    def _flags_of(self, header: BatchHeader) -> bytearray | None:
+        """By offset from the batch's first on, which are the last of their key; None when the map does not
+        tell, because the batch is not wholly in it.
+        """
+        first, count = header.base_offset, header.last_offset_delta + 1
+        if count > FLAGS_MAX or not self._map.holds_all_of(first, header.last_offset):
+            return None
+        start = first - self._flags_start
+        if start < 0 or start + count > len(self._flags):
+            self._flags_start, start = first, 0
+            self._flags = self._map.flags(first, min(FLAGS_MAX, self._map.latest_offset + 1 - first))
+        return self._flags[start : start + count]
+
+    def _kept(self, header: BatchHeader, found: RecordKeys, flags: bytearray | None) -> list[int]:
+        """The indexes of the records that stay."""
+        mapped = self._map.latest_offset - header.base_offset
+        gone = set(found.keyless)
+        horizon_ms = header.delete_horizon_ms
+        if horizon_ms is not None and horizon_ms <= self._policy.now_ms:
+            gone.update(found.tombstones)
+        if flags is not None:
+            kept = [index for index, delta in enumerate(found.offset_deltas) if flags[delta]]
+        else:
+            last_offset, base = self._map.get, header.base_offset
+            kept = []
+            for index, (key, delta) in enumerate(zip(found.keys, found.offset_deltas, strict=True)):
+                last = last_offset(key)
+                if last is None or last <= base + delta:
+                    kept.append(index)
+        if gone:
+            kept = [index for index in kept if index not in gone or found.offset_deltas[index] > mapped]
+        return kept
+
+    def keeps_legacy(self, offset: int, key: bytes | None, has_value: bool, tombstones_stay: bool) -> bool:
+        """Whether a message of an old format stays, whose tombstones go by the age of their segment."""
+        if offset > self._map.latest_offset:
+            return True
+        last = self._map.get(key) if key is not None else offset + 1
+        if last is not None and offset < last:
+            return False
+        return has_value or tombstones_stay
+
+
+def _without_records(header: BatchHeader) -> bytes:
+    batch = bytearray(
+        HEADER.pack(
+            *header._replace(
+                batch_length=HEADER_SIZE - LOG_OVERHEAD,
+                attributes=header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON_FLAG),
+                base_timestamp=NO_TIMESTAMP,
+                record_count=0,
+            )
+        )
+    )
+    seal(batch)
+    return bytes(batch)
+
+
+def _shrunk(header: BatchHeader, body: bytes, found: RecordKeys, kept: Sequence[int]) -> BatchHeader:
+    """The header of a batch that has only the `kept` records left."""
+    max_timestamp = header.max_timestamp
+    if not header.attributes & TIMESTAMP_TYPE_FLAG:
+        deltas = (timestamp_delta_at(body, found.bounds[index])[0] for index in kept)
+        max_timestamp = header.base_timestamp + max(deltas)
+    return header._replace(max_timestamp=max_timestamp, record_count=len(kept))
+
+
+def _with_horizon(
+    header: BatchHeader, body: bytes, found: RecordKeys, kept: Sequence[int], due_ms: int
+) -> bytes:
+    """The batch with a delete horizon, which takes the place of the base timestamp (KIP-534)."""
+    moved_ms = header.base_timestamp - due_ms
+    parts = []
+    for index in kept:
+        delta, rest = timestamp_delta_at(body, found.bounds[index])
+        record = b"\0" + encode_varint(delta + moved_ms) + body[rest : found.bounds[index + 1]]
+        parts.append(encode_varint(len(record)))
+        parts.append(record)
+    shrunk = _shrunk(header, body, found, kept)._replace(
+        base_timestamp=due_ms, attributes=header.attributes | DELETE_HORIZON_FLAG
+    )
+    return join_batch(shrunk, b"".join(parts))
+
+
+class Sized(Protocol):
+    """What grouping must know of a segment; all of it in bytes."""
+
+    @property
+    def base_offset(self) -> int: ...
+    @property
+    def end_offset(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def offset_index_bytes(self) -> int: ...
+    @property
+    def time_index_bytes(self) -> int: ...
+
+
+S = TypeVar("S", bound=Sized)
+
+
+def group_segments(segments: Iterable[S], segment_bytes: int, index_bytes: int) -> Iterator[list[S]]:
+    """Neighbours that become one segment: together within segment.bytes, segment.index.bytes, and the four
+    bytes that an index has for an offset.
+    """
+    group: list[S] = []
+    sizes = [0, 0, 0]
+    for segment in segments:
+        size = [segment.size_bytes, segment.offset_index_bytes, segment.time_index_bytes]
+        together = [one + other for one, other in zip(sizes, size, strict=True)]
+        fits = together[0] <= segment_bytes and max(together[1:]) <= index_bytes
+        if group and not (fits and segment.end_offset - 1 - group[0].base_offset <= INT_MAX):
+            yield group
+            group, together = [], size
+        group.append(segment)
+        sizes = together
+    if group:
+        yield group

@@ -1,0 +1,236 @@
+"""The last offset of each key: what a cleaning must remember, within log.cleaner.dedupe.buffer.size.
+
+Two tables with one meaning. A dictionary is some ten times faster and takes about 200 bytes for a key; the
+other takes 24, as genuine Kafka's does, so that a log of many keys needs fewer passes. An `OffsetMap` begins
+with the one and goes over to the other when that is full.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import struct
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from kafka_compat.storage.records.batch import Buffer
+
+DICT_ENTRY_BYTES = 176
+"""Memory of a dictionary's entry beside its key, at the worst moment of the table's growth."""
+SLOT_BYTES = 24
+TOMBSTONES_MAX = 1 << 20
+"""For how many batches it is noted that there are tombstones in them; eight bytes each."""
+_DIGEST = struct.Struct("<QQ")
+
+
+class OffsetMap:
+    """The last offset of each key that was put; all records from `first_offset` on up to `latest_offset`,
+    which is -1 at first, are in here.
+    """
+
+    __slots__ = (
+        "_load_factor",
+        "_memory_bytes",
+        "_table",
+        "_tombstones",
+        "first_offset",
+        "get",
+        "latest_offset",
+    )
+
+    get: Callable[[bytes], int | None]
+    """The last offset of a key, None when it is not known."""
+
+    def __init__(self, memory_bytes: int, load_factor: float, first_offset: int = 0) -> None:
+        """`load_factor` says how full the slots may become."""
+        self.first_offset = first_offset
+        self.latest_offset = -1
+        self._memory_bytes = memory_bytes
+        self._load_factor = load_factor
+        self._tombstones = array("q")
+        self._use(_Dictionary(memory_bytes))
+
+    def _use(self, table: _Dictionary | _Slots) -> None:
+        self._table = table
+        self.get = table.get
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def put(self, keys: Sequence[bytes], offsets: Sequence[int]) -> bool:
+        """Note that the keys were written at these ascending offsets.
+
+        False when there is no room for all of them: then those up to `latest_offset` are in here.
+        """
+        count = self._table.put(keys, offsets)
+        if count < len(keys) and isinstance(self._table, _Dictionary):
+            slots = self._table.into_slots(self._memory_bytes, self._load_factor)
+            if slots is not None:
+                self._use(slots)
+                count += slots.put(keys[count:], offsets[count:])
+        if count:
+            self.latest_offset = offsets[count - 1]
+        return count == len(keys)
+
+    def note_tombstones(self, base_offset: int) -> None:
+        """Note that there are tombstones in this batch; batches come in the order of their offsets."""
+        if len(self._tombstones) < TOMBSTONES_MAX:
+            self._tombstones.append(base_offset)
+
+    def may_hold_tombstones(self, base_offset: int) -> bool:
+        """Whether there are tombstones in this batch as far as it was noted."""
+        noted = self._tombstones
+        at = bisect_left(noted, base_offset)
+        return len(noted) == TOMBSTONES_MAX if at == len(noted) else noted[at] == base_offset
+
+    def holds_all_of(self, first_offset: int, last_offset: int) -> bool:
+        """Whether every record of this range is in here."""
+        return self.first_offset <= first_offset and last_offset <= self.latest_offset
+
+    def flags(self, start: int, count: int) -> bytearray:
+        """A byte for each offset from `start` on: 1 when it is the last one of a key, else 0."""
+        flags = bytearray(count)
+        stop = start + count
+        for offset in self._table.offsets():
+            if start <= offset < stop:
+                flags[offset - start] = 1
+        return flags
+
+
+class _Dictionary:
+    """The fast table."""
+
+    __slots__ = ("_free_bytes", "_offsets", "get")
+
+    def __init__(self, memory_bytes: int) -> None:
+        self._offsets: dict[bytes, int] = {}
+        self._free_bytes = memory_bytes
+        self.get: Callable[[bytes], int | None] = self._offsets.get
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def put(self, keys: Sequence[bytes], offsets: Sequence[int]) -> int:
+        """Put as many as have room; how many."""
+        known = self._offsets
+        before = len(known)
+        keys_bytes = sum(map(len, keys))
+        if DICT_ENTRY_BYTES * len(keys) + keys_bytes > self._free_bytes:
+            return self._put_one_by_one(keys, offsets)
+        known.update(zip(keys, offsets, strict=True))
+        new = len(known) - before
+        if new:
+            self._free_bytes -= DICT_ENTRY_BYTES * new + min(keys_bytes, new * max(map(len, keys)))
+        return len(keys)
+
+    def _put_one_by_one(self, keys: Sequence[bytes], offsets: Sequence[int]) -> int:
+        known = self._offsets
+        for index, key in enumerate(keys):
+            if key not in known:
+                self._free_bytes -= DICT_ENTRY_BYTES + len(key)
+                # The first key fits in any case: a cleaning must get on.
+                if self._free_bytes < 0 and known:
+                    return index
+            known[key] = offsets[index]
+        return len(keys)
+
+    def offsets(self) -> Iterable[int]:
+        """The last offsets in any order."""
+        return self._offsets.values()
+
+    def into_slots(self, memory_bytes: int, load_factor: float) -> _Slots | None:
+        """All that is in here in the other table, nothing left in here; None when that has little more room.
+
+        `memory_bytes` are for the table and for what goes there.
+        """
+        slot_count = memory_bytes // SLOT_BYTES - len(self)
+        # A prime that is not larger is larger than half of it.
+        if slot_count * load_factor < 2 * (len(self) + 1):
+            return None
+        offsets = array("q", self._offsets.values())
+        digests = bytearray()
+        while self._offsets:
+            # The last one first: that takes no time.
+            digests += _digest(self._offsets.popitem()[0])
+        self._offsets.clear()
+        offsets.reverse()
+        slots = _Slots(slot_count, load_factor)
+        slots.put_digests(digests, offsets)
+        return slots
+
+
+class _Slots:
+    """The small table: slots of a digest of 16 bytes and an offset, found by double hashing.
+
+    Keys with one digest count as one key, as in genuine Kafka; at 128 bits that does not happen.
+    """
+
+    __slots__ = ("_count", "_count_max", "_slots", "_words")
+
+    def __init__(self, slots: int, load_factor: float) -> None:
+        self._slots = _prime_up_to(max(slots, 3))
+        self._count = 0
+        self._count_max = int(self._slots * load_factor)
+        # Pages that were never written to take no memory.
+        self._words = memoryview(mmap.mmap(-1, self._slots * SLOT_BYTES)).cast("Q")
+
+    def __len__(self) -> int:
+        return self._count
+
+    def put(self, keys: Sequence[bytes], offsets: Sequence[int]) -> int:
+        """Put as many as have room; how many."""
+        return self.put_digests(b"".join(map(_digest, keys)), offsets)
+
+    def put_digests(self, digests: Buffer, offsets: Sequence[int]) -> int:
+        """The same with the digests of the keys, end to end."""
+        words, slots = self._words, self._slots
+        for index, (high, low) in enumerate(_DIGEST.iter_unpack(digests)):
+            at = high % slots * 3
+            held = words[at]
+            if held and (words[at + 1] != high or words[at + 2] != low):
+                at = self._find(high, low)
+                held = words[at]
+            if not held:
+                if self._count >= self._count_max:
+                    return index
+                self._count += 1
+                words[at + 1], words[at + 2] = high, low
+            # One more than the offset: 0 stands in slots that are free.
+            words[at] = offsets[index] + 1
+        return len(offsets)
+
+    def get(self, key: bytes) -> int | None:
+        """The last offset of `key`, None when it is not known."""
+        high, low = _DIGEST.unpack(_digest(key))
+        word = self._words[self._find(high, low)]
+        return word - 1 if word else None
+
+    def offsets(self) -> Iterator[int]:
+        """The last offsets in any order."""
+        return (word - 1 for word in self._words[::3] if word)
+
+    def _find(self, high: int, low: int) -> int:
+        """Where the three words of the digest's slot begin, or those of the free slot in which it belongs."""
+        words, slots = self._words, self._slots
+        slot = high % slots
+        at = slot * 3
+        if not words[at] or (words[at + 1] == high and words[at + 2] == low):
+            return at
+        # The number of slots is prime: any step meets all of them.
+        step = 1 + low % (slots - 1)
+        while True:
+            slot = (slot + step) % slots
+            at = slot * 3
+            if not words[at] or (words[at + 1] == high and words[at + 2] == low):
+                return at
+
+
+def _digest(key: bytes) -> bytes:
+    return hashlib.blake2b(key, digest_size=16).digest()
+
+
+def _prime_up_to(number: int) -> int:
+    while any(number % divisor == 0 for divisor in range(2, int(number**0.5) + 1)):
+        number -= 1
+    return number

@@ -1,0 +1,1 @@
+"""Log directories: which logs they hold, their worker threads, checkpoints and deletions."""

@@ -1,0 +1,51 @@
+"""Whose a log directory is: of one process at a time, and of one broker of one cluster for good."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from kafka_compat.storage.directories import meta_properties
+from kafka_compat.storage.directories.checkpoints import LOCK
+from kafka_compat.storage.errors import LogDirInUse
+from kafka_compat.storage.filesystem import FileLock, Filesystem
+
+
+class DirectoryClaim:
+    """The `.lock` and meta.properties of one directory. Methods raise OSError as it comes."""
+
+    def __init__(self, path: str, filesystem: Filesystem) -> None:
+        self._path = path
+        self._filesystem = filesystem
+        self._lock: FileLock | None = None
+
+    def lock(self) -> None:
+        """Take the directory for this process, making it if it is not there. Raises LogDirInUse."""
+        if self._lock is not None:
+            return
+        if not self._filesystem.exists(self._path):
+            self._filesystem.mkdir(self._path)
+            # A parent that we may not read is the administrator's to keep.
+            with contextlib.suppress(PermissionError):
+                self._filesystem.sync_directory(os.path.dirname(self._path))
+        self._lock = self._filesystem.lock(f"{self._path}/{LOCK}")
+        if self._lock is None:
+            raise LogDirInUse(
+                f"another broker uses {self._path}: stop it, or give this one a log.dirs of its own"
+            )
+
+    def unlock(self) -> None:
+        """Give the directory back."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def is_new(self, broker_id: int, cluster_id: str) -> bool:
+        """Whether it belongs to nobody yet; raises InconsistentMetaProperties when to another broker."""
+        stored = meta_properties.read(self._filesystem, self._path)
+        meta_properties.check(self._path, stored, broker_id, cluster_id)
+        return not stored
+
+    def mark(self, broker_id: int, cluster_id: str) -> None:
+        """Make it this broker's."""
+        meta_properties.write(self._filesystem, self._path, broker_id, cluster_id)

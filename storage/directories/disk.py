@@ -1,0 +1,116 @@
+"""The health of one log directory, shared by the logs in it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from kafka_compat.storage.directories.directory_worker import InlineWorker, Worker
+from kafka_compat.storage.errors import DiskFull, LogDirFailure, OutOfResources, RefusedForNow
+
+logger = logging.getLogger(__name__)
+
+FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
+"""What the operating system says when there is no space left, or none for this user."""
+_DESCRIPTORS = frozenset((errno.EMFILE, errno.ENFILE))
+SHORTAGES = _DESCRIPTORS | {errno.ENOMEM, errno.EINTR, errno.EAGAIN}
+"""What it says when it is the process or the machine that lacks something, and not the disk."""
+
+
+TIMES_KEPT: Final = 512
+
+
+class Disk:
+    """After the first failure nothing is written here again.
+
+    A failed write or sync is never tried again: the kernel may have dropped the dirty pages, and a second
+    sync would then succeed without them. Like genuine Kafka, the broker goes on with its other directories.
+    """
+
+    __slots__ = (
+        "failure",
+        "flush_times_ms",
+        "flushes",
+        "log_starts_moved",
+        "on_failure",
+        "path",
+        "recovery_points_moved",
+        "refusing",
+        "worker",
+    )
+
+    def __init__(
+        self, path: str, on_failure: Callable[[Disk], None] | None = None, worker: Worker | None = None
+    ) -> None:
+        self.path = path
+        self.failure: LogDirFailure | None = None
+        self.refusing: type[RefusedForNow] | None = None
+        """Why the last write was refused, where that was not the disk's failure."""
+        self.flushes = 0
+        """How many logs were flushed, and how long the last ones took."""
+        self.flush_times_ms: deque[float] = deque(maxlen=TIMES_KEPT)
+        self.recovery_points_moved = True
+        """Whether a log of this directory may be durable up to another offset than its checkpoint says."""
+        self.log_starts_moved = True
+        """The same of where logs start."""
+        self.on_failure = on_failure
+        self.worker: Worker = worker if worker is not None else InlineWorker()
+        """Where this directory's syncs are made."""
+
+    def fail(self, error: OSError, doing: str) -> LogDirFailure | RefusedForNow:
+        """Take the directory offline because of `error`; the exception to raise. A shortage of descriptors or
+        memory is no failure of the disk, and may be over at the next try.
+        """
+        if error.errno in SHORTAGES and self.failure is None:
+            return self._refused(OutOfResources, f"{doing}: {error}{_advice(error)}")
+        failure = LogDirFailure(f"log directory {self.path} is offline: {doing}: {error}")
+        if self.failure is None:
+            self.failure = failure
+            logger.error("%s", failure)
+            if self.on_failure is not None:
+                self.on_failure(self)
+        return failure
+
+    def refuse(self, error: OSError, doing: str) -> LogDirFailure | RefusedForNow:
+        """The exception for something that was not written and left everything as it was: a full disk may
+        have space again later; for a reason that is the disk's own the directory goes offline.
+        """
+        if error.errno not in FULL or self.failure is not None:
+            return self.fail(error, doing)
+        return self._refused(DiskFull, f"log directory {self.path} is full: {doing}: {error}")
+
+    def _refused(self, reason: type[RefusedForNow], message: str) -> RefusedForNow:
+        refusal = reason(message)
+        if self.refusing is not reason:
+            self.refusing = reason
+            logger.error("%s. It is refused until there is enough again", refusal)
+        return refusal
+
+    def accepted(self) -> None:
+        """Something was written: the next refusal is news again."""
+        if self.refusing is not None:
+            self.refusing = None
+            logger.warning("log directory %s takes writes again", self.path)
+
+    @contextlib.contextmanager
+    def reading(self, what: str) -> Iterator[None]:
+        """Take the directory offline when a read in the block fails."""
+        try:
+            yield
+        except OSError as error:
+            raise self.fail(error, f"read of {what}") from error
+
+    def check(self) -> None:
+        """Raise LogDirFailure when the directory is offline."""
+        if self.failure is not None:
+            raise LogDirFailure(str(self.failure))
+
+
+def _advice(error: OSError) -> str:
+    if error.errno not in _DESCRIPTORS:
+        return ""
+    return " (the limit of open files, `ulimit -n`, is too low for this many logs and connections)"

@@ -1,0 +1,149 @@
+"""Folders of a log directory that are to get another name, and the partitions that are free when they have.
+
+The order of the steps is rule 1 of `log_directory`: rename, sync of the directory, then checkpoints without
+the key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Iterator
+
+from kafka_compat.storage.directories.checkpoints import TopicPartition
+from kafka_compat.storage.directories.deletions import Deletions
+from kafka_compat.storage.directories.directory_worker import Done, Worker
+from kafka_compat.storage.directories.disk import Disk
+from kafka_compat.storage.directories.offset_checkpoints import OffsetCheckpoints
+from kafka_compat.storage.errors import RefusedForNow, StorageError
+from kafka_compat.storage.filesystem import Filesystem
+
+RENAMES_PER_STEP = 32
+
+
+class _Removal:
+    """A folder that is to get another name. Its files go at `due_ms`; None: they stay."""
+
+    __slots__ = ("done", "due_ms", "is_renamed", "key", "source", "target")
+
+    def __init__(
+        self, key: TopicPartition, source: str, target: str, due_ms: int | None, done: Done | None
+    ) -> None:
+        self.key = key
+        self.source = source
+        self.target = target
+        self.due_ms = due_ms
+        self.done = done
+        self.is_renamed = False
+
+
+class FolderRemovals:
+    """Those of one log directory. `settle` runs in its worker; all else on the loop."""
+
+    def __init__(
+        self,
+        filesystem: Filesystem,
+        disk: Disk,
+        checkpoints: OffsetCheckpoints,
+        deletions: Deletions,
+        worker: Worker,
+    ) -> None:
+        self._filesystem = filesystem
+        self._disk = disk
+        self._checkpoints = checkpoints
+        self._deletions = deletions
+        self._worker = worker
+        self._waiting: deque[_Removal] = deque()
+        self._leaving: dict[TopicPartition, list[Done]] = {}
+        """Partitions whose folder or checkpoint entries are on their way out, with those who wait for it."""
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether there is something to settle, because it is new, or was refused and somebody waits."""
+        return bool(self._waiting) or any(self._leaving.values())
+
+    def add(
+        self, key: TopicPartition, source: str, target: str, due_ms: int | None, done: Done | None
+    ) -> None:
+        """Rename a folder at the next `settle`; see `LogDirectory.remove`."""
+        # In this order: see `settle`.
+        self._waiting.append(_Removal(key, source, target, due_ms, done))
+        self._leaving.setdefault(key, [])
+
+    def is_free(self, key: TopicPartition) -> bool:
+        """Whether neither a folder that is to go nor a checkpoint speaks of it."""
+        return not (key in self._leaving or self._checkpoints.names(key))
+
+    def when_free(self, key: TopicPartition, done: Done) -> None:
+        """Call back after the next `settle`, with the error if it is not free then."""
+        self._leaving.setdefault(key, []).append(done)
+
+    def give_up(self, failure: Exception | None) -> None:
+        """The disk has failed: tell those who wait."""
+        while self._waiting:
+            self._tell(self._waiting.popleft(), failure)
+        self._told(failure, list(self._leaving))
+        self._leaving.clear()
+
+    def settle(self) -> Iterator[None]:
+        """Do it, in steps. Raises RefusedForNow (what was refused waits on), LogDirFailure."""
+        # A key is noted as leaving after its removal: what is noted here has its removal taken below.
+        leaving = list(self._leaving)
+        removals: list[_Removal] = []
+        while self._waiting:
+            removals.append(self._waiting.popleft())
+        leaving = list(dict.fromkeys([*leaving, *(removal.key for removal in removals)]))
+        if not leaving:
+            return
+        try:
+            yield from self._rename(removals)
+            self._checkpoints.forget(leaving)
+        except StorageError as error:
+            self._refused(error, removals, leaving)
+            raise
+        self._worker.hand_back(lambda: self._told(None, leaving))
+
+    def _refused(self, error: StorageError, removals: list[_Removal], leaving: list[TopicPartition]) -> None:
+        for removal in removals:
+            self._tell(removal, error)
+        if isinstance(error, RefusedForNow):
+            self._waiting.extendleft(reversed([item for item in removals if not item.is_renamed]))
+        self._worker.hand_back(lambda: self._told(error, leaving))
+
+    def _rename(self, removals: list[_Removal]) -> Iterator[None]:
+        self._disk.check()
+        if not removals:
+            return
+        path = self._disk.path
+        try:
+            for number, removal in enumerate(removals, 1):
+                # It may have been renamed at an earlier try.
+                with contextlib.suppress(FileNotFoundError):
+                    self._filesystem.rename(removal.source, removal.target)
+                if number % RENAMES_PER_STEP == 0:
+                    yield
+            self._filesystem.sync_directory(path)
+        except OSError as error:
+            raise self._disk.refuse(error, f"rename of folders in {path}") from error
+        for removal in removals:
+            removal.is_renamed = True
+            if removal.due_ms is not None:
+                self._deletions.schedule(removal.target, removal.due_ms)
+            self._tell(removal, None)
+        yield
+
+    def _tell(self, removal: _Removal, error: Exception | None) -> None:
+        done, removal.done = removal.done, None
+        if done is not None:
+            self._worker.hand_back(lambda: done(error))
+
+    def _told(self, error: Exception | None, keys: list[TopicPartition]) -> None:
+        """On the loop: these are free, or wait on."""
+        for key in keys:
+            waiters = self._leaving.get(key, [])
+            if error is None:
+                self._leaving.pop(key, None)
+            else:
+                self._leaving[key] = []
+            for waiter in waiters:
+                waiter(error)

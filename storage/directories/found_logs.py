@@ -1,0 +1,155 @@
+"""What a start finds in one log directory."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.directories import checkpoints, log_summaries
+from kafka_compat.storage.directories.checkpoints import TopicPartition
+from kafka_compat.storage.directories.folder_names import DELETE_SUFFIX, folder_name, is_future, partition_of
+from kafka_compat.storage.directories.log_directory import LogDirectory
+from kafka_compat.storage.directories.machine_crash import may_have_lost_writes
+from kafka_compat.storage.errors import CorruptFile
+from kafka_compat.storage.filesystem import Filesystem
+from kafka_compat.storage.log.loader import LoadedLog
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.log.recovery import RecoveryProgress
+
+logger = logging.getLogger(__name__)
+
+THREADS = 16
+"""For what waits for the disk at start and stop; fewer logs than this are done one after the other."""
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class FoundLogs:
+    """The logs of one directory, opened, and what its checkpoints say."""
+
+    def __init__(self, *, clean: bool) -> None:
+        """`clean`: whether the directory was closed cleanly."""
+        self.clean = clean
+        self.logs: dict[TopicPartition, Log] = {}
+        self.futures: dict[TopicPartition, Log] = {}
+        self.cleaned: dict[TopicPartition, int] = {}
+        self.high_watermarks: dict[TopicPartition, int] = {}
+        self.twins: list[Log] = []
+        """Logs of which another directory holds more."""
+        self.recovered_bytes = 0
+        self.truncated: dict[TopicPartition, int] = {}
+
+
+def find_logs(
+    directory: LogDirectory,
+    filesystem: Filesystem,
+    config_for: Callable[[str], LogConfig],
+    keep_gaps: bool,
+    progress: RecoveryProgress | None,
+) -> FoundLogs:
+    """Open every log in a directory; what a deletion left there is deleted later. Raises OSError."""
+    names = sorted(filesystem.listdir(directory.path))
+    found = FoundLogs(clean=checkpoints.CLEAN_SHUTDOWN in names)
+    read = directory.checkpoints.read
+    recovery_points = read(checkpoints.RECOVERY_POINTS)
+    start_offsets = read(checkpoints.LOG_START_OFFSETS)
+    # A crash of the machine can have lost the end of a segment and kept the next one.
+    lost_writes = may_have_lost_writes(filesystem, directory.path)
+    keep_gaps = keep_gaps or not lost_writes
+    summaries = {} if lost_writes and not found.clean else _read_summaries(filesystem, directory.path)
+    # Compaction left gaps in these, whatever their topic's cleanup.policy says by now.
+    found.cleaned = read(checkpoints.CLEANER_OFFSETS)
+    found.high_watermarks = read(checkpoints.HIGH_WATERMARKS)
+    items: list[tuple[TopicPartition, str, LogConfig]] = []
+    configs: dict[str, LogConfig] = {}
+    for name in names:
+        path = f"{directory.path}/{name}"
+        key = partition_of(name)
+        if key is None:
+            if name.endswith(DELETE_SUFFIX) and _is_folder(filesystem, path):
+                directory.deletions.schedule(path, 0)
+            continue
+        config = configs.get(key[0])
+        if config is None:
+            config = configs[key[0]] = config_for(key[0])
+        line = summaries.get(key) if name == folder_name(key) else None
+        if line is not None:
+            log = _reopen(directory, path, key, config, line, recovery_points, start_offsets, found.clean)
+            if log is not None:
+                found.logs[key] = log
+                continue
+        if _is_folder(filesystem, path):
+            items.append((key, path, config))
+
+    def load(item: tuple[TopicPartition, str, LogConfig]) -> LoadedLog:
+        key, path, config = item
+        is_copy = is_future(path)
+        return directory.loader.load(
+            directory.disk,
+            path,
+            key,
+            config,
+            recovery_point=0 if is_copy else recovery_points.get(key, 0),
+            log_start_offset=0 if is_copy else start_offsets.get(key, 0),
+            clean=found.clean,
+            keep_gaps=keep_gaps or key in found.cleaned or is_copy,
+            progress=progress,
+        )
+
+    for (key, path, _), loaded in zip(items, on_threads(load, items, waits=not found.clean), strict=True):
+        found.recovered_bytes += loaded.scanned_bytes
+        if loaded.truncated_bytes:
+            found.truncated[key] = loaded.truncated_bytes
+        (found.futures if is_future(path) else found.logs)[key] = loaded.log
+    return found
+
+
+def _is_folder(filesystem: Filesystem, path: str) -> bool:
+    if filesystem.is_directory(path):
+        return True
+    logger.warning("ignoring %s: it has the name of a log's folder, and is a file", path)
+    return False
+
+
+def _read_summaries(filesystem: Filesystem, directory: str) -> dict[TopicPartition, str]:
+    path = f"{directory}/{log_summaries.LOG_SUMMARIES}"
+    try:
+        return log_summaries.read_lines(filesystem.read_file(path))
+    except FileNotFoundError:
+        return {}
+    except CorruptFile as error:
+        logger.warning("ignoring %s: %s", path, error)
+        return {}
+
+
+def _reopen(
+    directory: LogDirectory,
+    path: str,
+    key: TopicPartition,
+    config: LogConfig,
+    line: str,
+    recovery_points: Mapping[TopicPartition, int],
+    start_offsets: Mapping[TopicPartition, int],
+    clean: bool,
+) -> Log | None:
+    """The log as a clean stop left it, whether that was the last one or not; None where it is not so now."""
+    summary = log_summaries.decode(line)
+    # A truncation takes the recovery point back before it touches a file.
+    if not clean and recovery_points.get(key) != summary.end_offset:
+        return None
+    return directory.loader.reopen(directory.disk, path, key, config, summary, start_offsets.get(key, 0))
+
+
+def on_threads(action: Callable[[S], T], items: Sequence[S], *, waits: bool) -> list[T]:
+    """Do something for many logs; on threads when each waits for the disk, so that syncs share a journal
+    commit.
+    """
+    if not waits or len(items) < THREADS:
+        return [action(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="log-dirs") as pool:
+        return list(pool.map(action, items))

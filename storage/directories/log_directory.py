@@ -1,0 +1,425 @@
+"""One log directory: its lock, its checkpoints, the logs in it, and the one worker that writes there.
+
+What happens to a log is decided on the loop and takes effect there at once; its disk follows in the worker.
+No fsync, and no wait for one, is made on the loop. Records of a log and their indexes are written on the loop
+(into the page cache) and synced by the worker; the checkpoints, the names of folders, and what a truncation
+leaves are written by the worker alone.
+
+Crash consistency: after kill -9 at any moment, and after a power cut that keeps only what was synced, a start
+finds a state in which these hold.
+
+1. A checkpoint never speaks of another log than the one in its folder. For a deletion the worker renames the
+   folder, syncs the directory, and only then rewrites the checkpoints without the key; until that is durable
+   (`is_free`) no log of the name is created here. A crash in between leaves entries without a folder, which
+   the next start removes before it creates anything. Every checkpoint is made from the logs that are here
+   when it is written, or filtered by them, and the worker does its jobs in order.
+2. A deletion is acknowledged (`done`) when the new name of the folder is durable: the log cannot come back.
+3. A recovery starts no later than the first byte that may not be durable. Recovery points, log starts and
+   clean offsets behind a cut are taken back durably before a file of the log changes; nothing is appended to
+   the log before its files are cut, durably (see `cuts`). One write serves all the cuts that wait. A flush
+   that a truncation overtook moves no recovery point.
+4. A log start that was acknowledged (`store_log_starts`) is durable, unlike genuine Kafka's, which it writes
+   once a minute. A log start is never beyond the log end that a crash leaves: below it nothing is needed.
+5. Checkpoints are replaced whole by files with unique names; a start removes those that a crash left.
+
+What a full disk, or a lack of descriptors, refuses is tried again at each `tick`; those who wait for it are
+told at once. What the disk itself refuses takes the directory offline.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from uuid import UUID
+
+from kafka_compat.storage.clock import Clock
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.directories import checkpoints, log_summaries
+from kafka_compat.storage.directories.checkpoints import TopicPartition
+from kafka_compat.storage.directories.deletions import Deletions
+from kafka_compat.storage.directories.directory_claim import DirectoryClaim
+from kafka_compat.storage.directories.directory_worker import Done, InlineWorker, Worker, log_failure, run
+from kafka_compat.storage.directories.disk import Disk
+from kafka_compat.storage.directories.folder_names import DELETE_SUFFIX, folder_name, unique_folder_name
+from kafka_compat.storage.directories.folder_removals import FolderRemovals
+from kafka_compat.storage.directories.machine_crash import BOOT_MARKER, mark_boot
+from kafka_compat.storage.directories.offset_checkpoints import OffsetCheckpoints
+from kafka_compat.storage.directories.truncations import Cut
+from kafka_compat.storage.errors import (
+    FolderInTheWay,
+    NotSettled,
+    RefusedForNow,
+    StorageError,
+)
+from kafka_compat.storage.filesystem import Filesystem, is_temporary
+from kafka_compat.storage.log.fork import begin_anew, write_fork
+from kafka_compat.storage.log.loader import LogLoader
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.segments.open_segments import OpenSegments
+
+logger = logging.getLogger(__name__)
+
+_REPLACED = (
+    *checkpoints.OFFSETS,
+    checkpoints.META_PROPERTIES,
+    checkpoints.CLEAN_SHUTDOWN,
+    BOOT_MARKER,
+    log_summaries.LOG_SUMMARIES,
+)
+
+
+class _PendingCut:
+    """A truncation whose files are to follow; the log ends at `offset` in memory."""
+
+    __slots__ = ("cut", "key", "log", "offset")
+
+    def __init__(self, key: TopicPartition, log: Log, offset: int, cut: Cut) -> None:
+        self.key = key
+        self.log = log
+        self.offset = offset
+        self.cut = cut
+
+
+class LogDirectory:
+    """See the module. Methods are called on the loop unless they say otherwise."""
+
+    def __init__(
+        self,
+        path: str,
+        filesystem: Filesystem,
+        open_segments: OpenSegments,
+        clock: Clock,
+        clean_offsets: dict[TopicPartition, int],
+        on_failure: Callable[[LogDirectory], None],
+        worker: Worker | None = None,
+    ) -> None:
+        """`clean_offsets` are those of all directories. `on_failure` is called on the loop, once."""
+        self.path = path
+        self.worker: Worker = worker if worker is not None else InlineWorker()
+        self.disk = Disk(path, lambda _: self.worker.hand_back(lambda: on_failure(self)), self.worker)
+        self.logs: dict[TopicPartition, Log] = {}
+        self.checkpoints = OffsetCheckpoints(filesystem, self.disk, self.logs, clean_offsets)
+        self.deletions = Deletions(filesystem)
+        self.loader = LogLoader(filesystem, open_segments, self.deletions, clock)
+        self._filesystem = filesystem
+        self._clean_offsets = clean_offsets
+        self.claim = DirectoryClaim(path, filesystem)
+        self._removals = FolderRemovals(filesystem, self.disk, self.checkpoints, self.deletions, self.worker)
+        self._cuts: deque[_PendingCut] = deque()
+        # One for all logs: each mention of a method makes another object.
+        self._take_cut = self._on_cut
+        self._settle_submitted = False
+        self._log_start_waiters: deque[Done] = deque()
+
+    @property
+    def online(self) -> bool:
+        return self.disk.failure is None
+
+    # --- start and end: nothing else is under way, so that these do without the worker
+
+    def begin(self, clean: bool) -> None:
+        """The logs are loaded: bring the checkpoints into line, and take the marker of a clean stop away.
+        Raises OSError, StorageError.
+        """
+        filesystem = self._filesystem
+        for name in filesystem.listdir(self.path):
+            if is_temporary(name) and any(is_temporary(name, of) for of in _REPLACED):
+                filesystem.unlink(f"{self.path}/{name}")
+        mark_boot(filesystem, self.path)
+        self.checkpoints.keep(self.logs)
+        if clean:
+            # From now on a crash leaves unclean logs. Durable before the first append can be.
+            filesystem.unlink(f"{self.path}/{checkpoints.CLEAN_SHUTDOWN}")
+            filesystem.sync_directory(self.path)
+        else:
+            self.checkpoints.write_recovery_points()
+
+    def set_aside_at_start(self, log: Log, ending: str) -> str:
+        """Rename the folder of a log that is not one of `logs`; its new path. OSError."""
+        key = (log.topic, log.partition)
+        target = f"{self.path}/{unique_folder_name(key, ending)}"
+        log.let_go()
+        self._filesystem.rename(log.directory, target)
+        self._filesystem.sync_directory(self.path)
+        return target
+
+    def finish(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """The logs are closed: write the checkpoints, and then the marker of a clean stop. Raises OSError,
+        StorageError.
+        """
+        self.checkpoints.write_recovery_points()
+        self.checkpoints.write_log_start_offsets()
+        self.checkpoints.write_high_watermarks(high_watermarks)
+        self._filesystem.write_file_atomically(
+            f"{self.path}/{log_summaries.LOG_SUMMARIES}", log_summaries.encode(self._summaries())
+        )
+        self._filesystem.write_file_atomically(
+            f"{self.path}/{checkpoints.CLEAN_SHUTDOWN}", checkpoints.encode_clean_shutdown()
+        )
+
+    def _summaries(self) -> Iterator[str]:
+        """Of all logs but those in whose folders files wait for their removal: a start looks for these."""
+        unsettled = self.deletions.folders()
+        for key, log in self.logs.items():
+            if log.directory not in unsettled:
+                yield log_summaries.encode_line(key, log_summaries.summarize(log, log.topic_id))
+
+    def settle_at_end(self) -> None:
+        """Do what was refused once more. Raises RefusedForNow when a truncation is."""
+        error = run(self._settle)
+        if error is not None:
+            raise error
+        if self._cuts:
+            raise RefusedForNow(f"a truncation in {self.path} is not on disk")
+        for log in self.logs.values():
+            log.cuts.all_done()
+
+    # --- logs come and go
+
+    def create(self, key: TopicPartition, topic_id: UUID, config: LogConfig) -> Log:
+        """A new, empty log; durable with its first flush. Raises LogDirFailure, RefusedForNow (NotSettled
+        unless `is_free`), FolderInTheWay.
+        """
+        if not self.is_free(key):
+            raise NotSettled(f"the deletion of an earlier {folder_name(key)} is not on disk yet")
+        log = self.create_folder(key, f"{self.path}/{folder_name(key)}", topic_id, config)
+        self.adopt(key, log)
+        return log
+
+    def create_folder(self, key: TopicPartition, path: str, topic_id: UUID | None, config: LogConfig) -> Log:
+        """An empty log in a new folder, of which the checkpoints know nothing. Raises as `create`."""
+        self.disk.check()
+        if self._filesystem.exists(path):
+            raise FolderInTheWay(f"{path} is there already, and is no log of this broker: move it away")
+        try:
+            return self.loader.create(self.disk, path, key, topic_id, config)
+        except (OSError, RefusedForNow) as error:
+            leftover = f"{self.path}/{unique_folder_name(key, DELETE_SUFFIX)}"
+            with contextlib.suppress(OSError):
+                # What removes files may want a descriptor.
+                self._filesystem.rename(path, leftover)
+                self.deletions.schedule(leftover, 0)
+            if isinstance(error, RefusedForNow):
+                raise
+            raise self.disk.refuse(error, f"create {path}") from error
+
+    def fork(self, source: Log, key: TopicPartition, topic_id: UUID, config: LogConfig) -> Log:
+        """A log that holds what `source`, which is in this directory, holds now; durable with its first
+        flush. Raises as `create`.
+        """
+        path = f"{self.path}/{folder_name(key)}"
+        self._check_free(key, path)
+        # What a crash leaves of it goes with the next start.
+        building = f"{self.path}/{unique_folder_name(key, DELETE_SUFFIX)}"
+        try:
+            write_fork(source, building, self._filesystem, begins_anew=True)
+            self._filesystem.rename(building, path)
+            start_offset = source.log_start_offset
+            log = self.loader.load(
+                self.disk, path, key, config, recovery_point=0, log_start_offset=start_offset, clean=True
+            ).log
+            begin_anew(log, topic_id)
+        except OSError as error:
+            self.deletions.schedule(building, 0)
+            raise self.disk.refuse(error, f"fork of {source.name} to {path}") from error
+        self.adopt(key, log)
+        return log
+
+    def _check_free(self, key: TopicPartition, path: str) -> None:
+        self.disk.check()
+        if not self.is_free(key):
+            raise NotSettled(f"the deletion of an earlier {folder_name(key)} is not on disk yet")
+        if self._filesystem.exists(path):
+            raise FolderInTheWay(f"{path} is there already, and is no log of this broker: move it away")
+
+    def adopt(self, key: TopicPartition, log: Log) -> None:
+        """`log` is in this directory from now on, and its checkpoints speak of it."""
+        self.follow_cuts(log)
+        self.logs[key] = log
+        self.disk.recovery_points_moved = self.disk.log_starts_moved = True
+
+    def follow_cuts(self, log: Log) -> None:
+        """Do the second half of the log's truncations."""
+        log.cuts.follow(self._take_cut, log)
+
+    def _on_cut(self, log: object, cut: Cut) -> None:
+        assert isinstance(log, Log)
+        key = log.topic, log.partition
+        offset = log.log_end_offset
+        if self._clean_offsets.get(key, -1) > offset and self.logs.get(key) is log:
+            # What comes in the place of the lost records was never cleaned.
+            self._clean_offsets[key] = min(log.segments.active.base_offset, offset)
+        self._cuts.append(_PendingCut(key, log, offset, cut))
+        self._submit_settle()
+
+    def release(self, key: TopicPartition) -> None:
+        """The log is not here any more, but for its folder: `remove` must follow at once."""
+        self.checkpoints.leaving.add(key)
+        del self.logs[key]
+
+    def remove(self, log: Log, ending: str, due_ms: int | None, done: Done | None = None) -> str:
+        """Close a log and give its folder another name, which is the answer; its files go when `due_ms` has
+        come, on the clock that never jumps. `done` is called when the name is durable, or at the first
+        refusal.
+        """
+        key = (log.topic, log.partition)
+        log.let_go()
+        target = f"{self.path}/{unique_folder_name(key, ending)}"
+        self._removals.add(key, log.directory, target, due_ms, done)
+        self._submit_settle()
+        return target
+
+    def rename_copy(self, key: TopicPartition, copy: Log, path: str, config: LogConfig) -> Log:
+        """In the worker: close a copy, give its folder the name of the log's, and open it there. Raises as
+        `create`; the copy may be closed then, and in its new folder.
+        """
+        if self._filesystem.exists(path):
+            raise FolderInTheWay(f"{path} is there already, and is no log of this broker: move it away")
+        copy.close()
+        try:
+            self._filesystem.rename(copy.directory, path)
+            copy.folder.path = path
+            self._filesystem.sync_directory(self.path)
+            return self.loader.load(
+                self.disk,
+                path,
+                key,
+                config,
+                recovery_point=copy.log_end_offset,
+                log_start_offset=copy.log_start_offset,
+                clean=True,
+            ).log
+        except OSError as error:
+            raise self.disk.refuse(error, f"move to {path}") from error
+
+    def secure(self, log: Log, done: Done) -> None:
+        """Make durable what a log holds, and what the checkpoints say of it."""
+
+        def work() -> None:
+            log.flush()
+            self.checkpoints.write_recovery_points()
+            self.checkpoints.write_log_start_offsets()
+            self.checkpoints.write_clean_offsets()
+
+        self.worker.submit(work, done)
+
+    def when_idle(self, done: Done) -> None:
+        """Call back when everything is done that was asked for so far."""
+        self.worker.submit(lambda: None, done)
+
+    def is_free(self, key: TopicPartition) -> bool:
+        """Whether nothing on disk speaks of a log of this name."""
+        return key in self.logs or self._removals.is_free(key)
+
+    def when_free(self, key: TopicPartition, done: Done) -> None:
+        """Call back once `is_free`, or with the error that is in the way now."""
+        if self.is_free(key):
+            done(None)
+            return
+        self._removals.when_free(key, done)
+        self._submit_settle()
+
+    def lost(self) -> None:
+        """The disk has failed: tell those who wait here."""
+        self.logs.clear()
+        for item in list(self._cuts):
+            item.log.cuts.all_done()
+        self._removals.give_up(self.disk.failure)
+
+    # --- the worker's part: what was decided becomes durable
+
+    def _submit_settle(self) -> None:
+        if not self._settle_submitted:
+            self._settle_submitted = True
+            self.worker.submit(self._settle, _logged)
+
+    def _settle(self) -> Iterator[None]:
+        # First: what comes while we are at it has a job of its own.
+        self._settle_submitted = False
+        try:
+            yield from self._settle_cuts()
+        except RefusedForNow as error:
+            logger.warning("a truncation waits: %s", error)
+        try:
+            yield from self._removals.settle()
+        except RefusedForNow as error:
+            logger.warning("a deletion waits: %s", error)
+
+    def _settle_cuts(self) -> Iterator[None]:
+        waiting = list(self._cuts)
+        if any(self.checkpoints.exceeds(item.key, item.offset) for item in waiting):
+            self.checkpoints.write_recovery_points()
+            self.checkpoints.write_log_start_offsets()
+            self.checkpoints.write_clean_offsets()
+            yield
+        for item in waiting:
+            self.disk.check()
+            # Of a log that is deleted the files are as good as gone.
+            if not item.log.closed:
+                item.cut.run()
+            self._cuts.popleft()
+            self.worker.hand_back(item.cut.done)
+            yield
+
+    # --- checkpoints, written in the worker
+
+    def store_log_starts(self, done: Done) -> None:
+        """Call back once the present log starts are durable, or with the error. One write serves all who
+        ask before it begins.
+        """
+        self._log_start_waiters.append(done)
+        if len(self._log_start_waiters) == 1:
+            self.worker.submit(self._store_log_starts)
+
+    def _store_log_starts(self) -> None:
+        waiters: list[Done] = []
+        while self._log_start_waiters:
+            waiters.append(self._log_start_waiters.popleft())
+        failure: Exception | None = None
+        try:
+            self.checkpoints.write_log_start_offsets()
+        except StorageError as error:
+            failure = error
+
+        def tell() -> None:
+            for waiter in waiters:
+                waiter(failure)
+
+        self.worker.hand_back(tell)
+
+    def store_recovery_points(self) -> None:
+        """Note up to where each log is durable, so that a recovery starts there, if that has changed."""
+        if self.disk.recovery_points_moved:
+            self._submit(self.checkpoints.write_recovery_points)
+
+    def store_clean_offsets(self, flush_before: Log | None = None) -> None:
+        """Note up to where logs are clean, after the files of one of them are durable."""
+
+        def store() -> None:
+            if flush_before is not None:
+                flush_before.flush()
+            self.checkpoints.write_clean_offsets()
+
+        self._submit(store)
+
+    def store_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
+        """Note the high watermarks that moved; the caller does not change the mapping any more."""
+        self._submit(lambda: self.checkpoints.update_high_watermarks(moved))
+
+    def tick(self, now_ms: int) -> None:
+        """Remove files and folders whose delay is over, and try again what was refused."""
+        if self._cuts or self._removals.is_waited_for:
+            self._submit_settle()
+        self.worker.submit(lambda: self.deletions.run(now_ms), _logged)
+
+    def _submit(self, write: Callable[[], None]) -> None:
+        if self.online:
+            self.worker.submit(write, _logged)
+
+
+def _logged(error: Exception | None) -> None:
+    """A checkpoint or a deletion failed: the disk has said so if that is news."""
+    if error is not None and not isinstance(error, StorageError):
+        log_failure(error)

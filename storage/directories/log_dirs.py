@@ -1,0 +1,440 @@
+"""The log directories of a broker: which logs they hold, and where a new one goes.
+
+A directory belongs to one broker at a time (`.lock`) and to one broker id and cluster for good
+(`meta.properties`). The marker `.kafka_cleanshutdown` says that every log in it was closed; it is taken away
+before the first write. A directory that fails goes offline with its logs, and the others go on.
+
+How what is decided here becomes durable, and in which order, stands in `log_directory`; how a log moves from
+one directory to another in `log_moves`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+from kafka_compat.storage.clock import Clock
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.directories.checkpoints import TopicPartition
+from kafka_compat.storage.directories.directory_worker import Done, Worker
+from kafka_compat.storage.directories.disk import Disk
+from kafka_compat.storage.directories.folder_names import DELETE_SUFFIX, STRAY_SUFFIX
+from kafka_compat.storage.directories.found_logs import FoundLogs, find_logs, on_threads
+from kafka_compat.storage.directories.log_directory import LogDirectory
+from kafka_compat.storage.directories.log_moves import LogMoves
+from kafka_compat.storage.errors import (
+    DiskFull,
+    FolderInTheWay,
+    LogDirFailure,
+    LogDirInUse,
+    OutOfResources,
+    RefusedForNow,
+)
+from kafka_compat.storage.filesystem import Filesystem, RealFilesystem
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.log.recovery import RecoveryProgress
+from kafka_compat.storage.segments.open_segments import OpenSegments, SparingFilesystem
+
+logger = logging.getLogger(__name__)
+
+PREFERRED_MAX = 10_000
+"""Directories that are remembered for logs to come; beyond, the oldest are forgotten."""
+
+T = TypeVar("T")
+
+
+class LoadReport:
+    """What `LogDirs.load` found."""
+
+    def __init__(self) -> None:
+        self.clean = True
+        """Whether every directory had been closed cleanly."""
+        self.log_count = 0
+        self.recovered_bytes = 0
+        """Bytes read and checked."""
+        self.truncated: dict[TopicPartition, int] = {}
+        """Bytes cut off behind the last whole batch."""
+        self.high_watermarks: dict[TopicPartition, int] = {}
+        self.offline: list[str] = []
+
+
+class LogDirs:
+    """All logs of one broker. `logs` holds those that are online; `directories` are absolute, as configured.
+
+    `on_failure` is called with the path of a directory that goes offline, after its logs left `logs`.
+    """
+
+    def __init__(
+        self,
+        directories: Sequence[str],
+        *,
+        broker_id: int = -1,
+        cluster_id: str = "",
+        clock: Clock,
+        config_for: Callable[[str], LogConfig],
+        filesystem: Filesystem | None = None,
+        on_failure: Callable[[str, list[TopicPartition]], None] | None = None,
+        new_worker: Callable[[str], Worker] | None = None,
+    ) -> None:
+        """`new_worker` gives the directory of a path its worker; without it, the disk's work is done at
+        once.
+        """
+        self.logs: dict[TopicPartition, Log] = {}
+        open_segments = OpenSegments()
+        self.spare_descriptors = open_segments.spare_all_but
+        self._filesystem: Filesystem = SparingFilesystem(filesystem or RealFilesystem(), open_segments.spare)
+        self.clean_offsets: dict[TopicPartition, int] = {}
+        """The partitions that were compacted, with the offsets up to which they are clean."""
+        self._preferred: dict[TopicPartition, str] = {}
+        self._broker_id = broker_id
+        self._cluster_id = cluster_id
+        self._clock = clock
+        self._config_for = config_for
+        self._on_failure = on_failure
+        self._failed: set[str] = set()
+        paths = dict.fromkeys(os.path.abspath(directory) for directory in directories)
+        self._directories = {
+            path: LogDirectory(
+                path,
+                self._filesystem,
+                open_segments,
+                clock,
+                self.clean_offsets,
+                self._directory_failed,
+                new_worker(path) if new_worker is not None else None,
+            )
+            for path in paths
+        }
+        self.moves = LogMoves(self._directories, self.logs, config_for, clock.monotonic_ms)
+
+    @property
+    def directories(self) -> list[str]:
+        return list(self._directories)
+
+    @property
+    def futures(self) -> Mapping[TopicPartition, Log]:
+        """Copies that are to take the places of the logs."""
+        return self.moves.futures
+
+    @property
+    def disks(self) -> list[Disk]:
+        """Of all directories."""
+        return [directory.disk for directory in self._directories.values()]
+
+    @property
+    def offline(self) -> set[str]:
+        """The directories that failed."""
+        return {path for path, directory in self._directories.items() if not directory.online}
+
+    # --- start
+
+    def lock(self) -> None:
+        """Take the directories for this process; `load` does it too. Raises LogDirInUse, OutOfResources."""
+        try:
+            for directory in self._directories.values():
+                self._guarded(directory, "open", directory.claim.lock)
+        except LogDirInUse:
+            self.unlock()
+            raise
+
+    def unlock(self) -> None:
+        """Give the directories back; `close` does it too."""
+        for directory in self._directories.values():
+            directory.claim.unlock()
+
+    def identify(self, broker_id: int, cluster_id: str) -> None:
+        """Say whose the directories are, where that was not known before they were locked."""
+        self._broker_id = broker_id
+        self._cluster_id = cluster_id
+
+    def load(self, progress: RecoveryProgress | None = None, *, keep_gaps: bool = False) -> LoadReport:
+        """Lock the directories, check whose they are, and open every log in them. `progress` may come from
+        any thread.
+
+        `keep_gaps`: the topics' settings are not known yet, so that missing offsets may be compaction's work.
+
+        Raises LogDirInUse, InconsistentMetaProperties, OutOfResources, or LogDirFailure when no directory is
+        left. Nothing is changed before all are known to be ours.
+        """
+        report = LoadReport()
+        self.lock()
+        ours = (self._broker_id, self._cluster_id)
+        try:
+            checked = [
+                (d, self._guarded(d, "meta.properties", d.claim.is_new, *ours)) for d in self._online()
+            ]
+            for directory, is_new in checked:
+                if is_new:
+                    self._guarded(directory, "meta.properties", directory.claim.mark, *ours)
+        except BaseException:
+            self.unlock()
+            raise
+        found: dict[LogDirectory, FoundLogs] = {}
+        for directory in self._online():
+            contents = self._guarded(
+                directory,
+                "load",
+                find_logs,
+                directory,
+                self._filesystem,
+                self._config_for,
+                keep_gaps,
+                progress,
+            )
+            if contents is not None:
+                report.recovered_bytes += contents.recovered_bytes
+                report.truncated.update(contents.truncated)
+                self._take(directory, contents, found)
+                found[directory] = contents
+        for directory, contents in found.items():
+            report.high_watermarks.update(
+                (key, offset) for key, offset in contents.high_watermarks.items() if key in directory.logs
+            )
+            report.clean = report.clean and (contents.clean or not directory.logs)
+            self._guarded(directory, "load", directory.begin, contents.clean)
+        for directory, contents in found.items():
+            for log in contents.twins:
+                self._guarded(directory, "load", self._set_twin_aside, directory, log)
+        report.offline = sorted(self.offline)
+        for directory in self._directories.values():
+            if not directory.online:
+                self._directory_failed(directory)
+        if not self._online():
+            raise LogDirFailure(f"every log directory is offline: {', '.join(report.offline)}")
+        report.log_count = len(self.logs)
+        return report
+
+    def _online(self) -> list[LogDirectory]:
+        return [directory for directory in self._directories.values() if directory.online]
+
+    def _guarded(
+        self, directory: LogDirectory, doing: str, action: Callable[..., T], *arguments: object
+    ) -> T | None:
+        """Do something for one directory, which goes offline on an OSError while the others go on. What a
+        full disk refuses is left for the next time. Raises OutOfResources.
+        """
+        try:
+            return action(*arguments)
+        except OSError as error:
+            failure = directory.disk.fail(error, doing)
+            if isinstance(failure, OutOfResources):
+                raise failure from error
+        except (LogDirFailure, DiskFull):
+            pass
+        return None
+
+    def _take(
+        self, directory: LogDirectory, contents: FoundLogs, before: Mapping[LogDirectory, FoundLogs]
+    ) -> None:
+        """Hold what was found in a directory; of two logs of one partition, which a crash in a move leaves,
+        the longer one.
+        """
+        for key, log in contents.logs.items():
+            other = self.logs.get(key)
+            if other is not None:
+                start_offset = max(log.log_start_offset, other.log_start_offset)
+                if log.log_end_offset <= other.log_end_offset:
+                    contents.twins.append(log)
+                    other.advance_log_start_offset(min(start_offset, other.log_end_offset))
+                    continue
+                log.advance_log_start_offset(min(start_offset, log.log_end_offset))
+                holder = self._directories[other.disk.path]
+                before[holder].twins.append(other)
+                del holder.logs[key]
+            directory.adopt(key, log)
+            self.logs[key] = log
+            if key in contents.cleaned:
+                self.clean_offsets[key] = min(contents.cleaned[key], log.log_end_offset)
+        for key, future in contents.futures.items():
+            self.moves.resume(key, future)
+
+    def _set_twin_aside(self, directory: LogDirectory, log: Log) -> None:
+        path = directory.set_aside_at_start(log, STRAY_SUFFIX)
+        logger.warning(
+            "two directories hold %s-%d: the shorter one is now %s", log.topic, log.partition, path
+        )
+
+    # --- create and delete
+
+    def prefer(self, topic: str, partition: int, directory: str) -> None:
+        """Have a log that does not exist yet be created in this directory, if it is online then (KIP-113)."""
+        while len(self._preferred) >= PREFERRED_MAX:
+            del self._preferred[next(iter(self._preferred))]
+        self._preferred[topic, partition] = directory
+
+    def create(self, topic: str, partition: int, topic_id: UUID) -> Log:
+        """A new, empty log: in its preferred directory, or in that with space that holds the fewest. Durable
+        with its first flush. See `when_ready`.
+
+        Raises LogDirFailure when no directory is online, RefusedForNow when there is no space for it, no
+        descriptor, or an earlier log of its name is not gone yet; FolderInTheWay.
+        """
+        key = (topic, partition)
+        if key in self.logs:
+            return self.logs[key]
+        preferred = self._preferred.pop(key, None)
+        candidates = self._online()
+        if len(candidates) > 1:
+            candidates.sort(key=lambda candidate: (candidate.path != preferred, len(candidate.logs)))
+        refusal: Exception = LogDirFailure("every log directory is offline")
+        for directory in candidates:
+            try:
+                log = directory.create(key, topic_id, self._config_for(topic))
+            except (DiskFull, FolderInTheWay) as error:
+                refusal = error
+                continue
+            self.logs[key] = log
+            return log
+        raise refusal
+
+    def fork(self, source: TopicPartition, key: TopicPartition, topic_id: UUID) -> Log:
+        """A new log that holds what the one of `source` holds now, in the same directory, and shares its
+        closed segments (`log_fork`). Both must be ready. Raises LogDirFailure, RefusedForNow, FolderInTheWay.
+        """
+        log = self.logs[source]
+        forked = self._directories[log.disk.path].fork(log, key, topic_id, self._config_for(key[0]))
+        self.logs[key] = forked
+        if source in self.clean_offsets:
+            self.clean_offsets[key] = self.clean_offsets[source]
+        return forked
+
+    def is_ready(self, key: TopicPartition) -> bool:
+        """Whether nothing that was decided before about this partition is on its way to the disk, so that it
+        may be created, or written to.
+        """
+        log = self.logs.get(key)
+        if log is not None:
+            return not log.is_settling
+        return all(directory.is_free(key) for directory in self._directories.values() if directory.online)
+
+    def when_ready(self, key: TopicPartition, done: Done) -> None:
+        """Call back when `is_ready` may have become true, or with the error that is in the way now."""
+        log = self.logs.get(key)
+        if log is not None:
+            log.cuts.when_none(lambda: done(None))
+            return
+        for directory in self._online():
+            if not directory.is_free(key):
+                directory.when_free(key, done)
+                return
+        done(None)
+
+    def delete(self, topic: str, partition: int, done: Done | None = None) -> None:
+        """Drop a log: its folder is renamed, upon which `done` is called, and removed after
+        file.delete.delay.ms.
+        """
+        key = (topic, partition)
+        self.moves.cancel(key)
+        log = self._release(key)
+        due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
+        self._directories[log.disk.path].remove(log, DELETE_SUFFIX, due_ms, done)
+
+    def set_aside(self, topic: str, partition: int) -> str:
+        """Rename a log's folder, so that it is in nobody's way and somebody may look at it; the new path."""
+        log = self._release((topic, partition))
+        return self._directories[log.disk.path].remove(log, STRAY_SUFFIX, None)
+
+    def _release(self, key: TopicPartition) -> Log:
+        log = self.logs.pop(key)
+        self.clean_offsets.pop(key, None)
+        self._directories[log.disk.path].release(key)
+        return log
+
+    def update_config(self, topic: str) -> None:
+        """Fetch the settings of a topic anew for all of its logs."""
+        config = self._config_for(topic)
+        for (name, _), log in [*self.logs.items(), *self.futures.items()]:
+            if name == topic:
+                log.update_config(config)
+
+    # --- by the clock
+
+    def tick(self, now_ms: int) -> None:
+        """Remove files and folders whose delay is over, and try again what was refused."""
+        self.moves.tick()
+        for directory in self._online():
+            directory.tick(now_ms)
+
+    def store_log_starts(self, path: str, done: Done) -> None:
+        """Call back once the present log starts in the directory at `path` are durable, or with the error."""
+        self._directories[path].store_log_starts(done)
+
+    def when_idle(self, path: str, done: Done) -> None:
+        """Call back when the directory has done all that it was asked for so far."""
+        self._directories[path].when_idle(done)
+
+    def checkpoint_recovery_points(self) -> None:
+        """Note up to where each log is durable, so that a recovery starts there."""
+        for directory in self._online():
+            directory.store_recovery_points()
+
+    def checkpoint_log_start_offsets(self) -> None:
+        """Note where logs start, if that moved, so that neither DeleteRecords nor retention is undone."""
+        for directory in self._online():
+            if directory.disk.log_starts_moved:
+                directory.store_log_starts(lambda _: None)
+
+    def checkpoint_high_watermarks(self, moved: Mapping[TopicPartition, int]) -> None:
+        """Note the high watermarks that moved; the caller does not change the mapping any more."""
+        for directory in self._online():
+            directory.store_high_watermarks(moved)
+
+    def checkpoint_clean_offsets(self, flush_before: Log | None = None) -> None:
+        """Note up to where logs are clean, for the files of one after those are durable."""
+        for directory in self._online():
+            is_its = flush_before is not None and flush_before.disk is directory.disk
+            if flush_before is None or is_its:
+                directory.store_clean_offsets(flush_before)
+
+    def _directory_failed(self, directory: LogDirectory) -> None:
+        if directory.path in self._failed:
+            return
+        self._failed.add(directory.path)
+        lost = [key for key, log in self.logs.items() if log.disk is directory.disk]
+        for key in lost:
+            del self.logs[key]
+        directory.lost()
+        self.moves.forget(directory)
+        if self._on_failure is not None:
+            self._on_failure(directory.path, lost)
+
+    # --- the end
+
+    def abandon(self) -> None:
+        """Let go of every log as a kill does, and give up the locks: what is there is wanted no more."""
+        for directory in self._directories.values():
+            directory.worker.close()
+            for log in directory.logs.values():
+                log.let_go()
+        self.unlock()
+
+    def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
+        """Flush and close every log, write the checkpoints and then the marker of a clean stop; give up the
+        locks.
+        """
+        for directory in self._directories.values():
+            directory.worker.close()
+        for directory in self._online():
+            self._guarded(directory, "close", self._close_directory, directory, high_watermarks or {})
+        self.unlock()
+
+    def _close_directory(
+        self, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int]
+    ) -> None:
+        try:
+            directory.settle_at_end()
+        except RefusedForNow as error:
+            logger.warning("%s has no clean end: %s", directory.path, error)
+            return
+        futures = [log for log in self.futures.values() if log.disk is directory.disk]
+        changed = []
+        for log in (*directory.logs.values(), *futures):
+            if log.is_as_closed:
+                log.close()
+            else:
+                changed.append(log)
+        on_threads(Log.close, changed, waits=True)
+        directory.finish(high_watermarks)

@@ -1,0 +1,167 @@
+"""Moves of logs between the directories of one broker (KIP-113): the copies, and how one takes a log's place.
+
+A copy grows in a folder named NAME.…-future, while the log is written to. Its way to the log's place, each
+step durable before the next:
+1. `place`: the worker of the new directory gives the folder of the copy its final name. From here on there
+   are two folders of the log; a crash leaves both, of which a start keeps the longer one (the log itself)
+   and sets the other aside.
+2. `finish`, on the loop between two requests: the copy holds the same as the log, and takes its place.
+3. The worker of the new directory makes the copy and its checkpoints durable; only then does the worker of
+   the old one rename the old folder and forget it. A crash before that finds two folders that hold the same
+   up to the move, of which the longer one has what was written since. Log starts count from both
+   (`LogDirs.load`), and truncations of the new log wait until the old one cannot come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping
+
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.directories.checkpoints import TopicPartition
+from kafka_compat.storage.directories.directory_worker import Done
+from kafka_compat.storage.directories.folder_names import (
+    DELETE_SUFFIX,
+    FUTURE_SUFFIX,
+    folder_name,
+    unique_folder_name,
+)
+from kafka_compat.storage.directories.log_directory import LogDirectory
+from kafka_compat.storage.directories.truncations import Cut
+from kafka_compat.storage.errors import RefusedForNow
+from kafka_compat.storage.log.log import Log
+
+
+class LogMoves:
+    """The copies of one broker's logs. `logs` are those that the broker serves, by whoever holds them."""
+
+    def __init__(
+        self,
+        directories: Mapping[str, LogDirectory],
+        logs: MutableMapping[TopicPartition, Log],
+        config_for: Callable[[str], LogConfig],
+        monotonic_ms: Callable[[], int],
+    ) -> None:
+        self.futures: dict[TopicPartition, Log] = {}
+        """The copies that are to take the places of logs."""
+        self._directories = directories
+        self._logs = logs
+        self._config_for = config_for
+        self._monotonic_ms = monotonic_ms
+        self._placed: set[TopicPartition] = set()
+        self._unsecured: list[Callable[[], None]] = []
+
+    def resume(self, key: TopicPartition, future: Log) -> None:
+        """A copy that the start found."""
+        self._directories[future.disk.path].follow_cuts(future)
+        self.futures[key] = future
+
+    def begin(self, key: TopicPartition, directory: str) -> Log:
+        """An empty log in `directory`, for the caller to copy the present one into; in the place of any that
+        was begun before. Raises LogDirFailure, RefusedForNow.
+        """
+        self.cancel(key)
+        target = self._directories[directory]
+        path = f"{directory}/{unique_folder_name(key, FUTURE_SUFFIX)}"
+        topic_id = self._logs[key].topic_id
+        future = target.create_folder(key, path, topic_id, self._config_for(key[0]))
+        target.follow_cuts(future)
+        self.futures[key] = future
+        return future
+
+    def cancel(self, key: TopicPartition) -> None:
+        """Drop the copy, if there is one."""
+        future = self.futures.pop(key, None)
+        self._placed.discard(key)
+        if future is not None and future.disk.failure is None:
+            self._directories[future.disk.path].remove(future, DELETE_SUFFIX, self._monotonic_ms())
+
+    def is_placed(self, key: TopicPartition) -> bool:
+        """Whether the copy has the folder of its final name."""
+        return key in self._placed
+
+    def place(self, key: TopicPartition, done: Done) -> None:
+        """Give the copy, which is durable but for a small rest, the folder of its final name; it is another
+        Log in `futures` then. `done` comes with None also when the move was given up meanwhile.
+        """
+        future = self.futures[key]
+        target = self._directories[future.disk.path]
+        path = f"{target.path}/{folder_name(key)}"
+        topic_id = self._logs[key].topic_id
+        placed: list[Log] = []
+
+        def free(error: Exception | None) -> None:
+            if error is not None:
+                done(error)
+            else:
+                target.worker.submit(work, after)
+
+        def work() -> None:
+            if future.topic_id is None and topic_id is not None:
+                # The broker was killed before it had noted the id in the folder that it had just made.
+                future.assign_topic_id(topic_id)
+                future.flush()
+            placed.append(target.rename_copy(key, future, path, self._config_for(key[0])))
+
+        def after(error: Exception | None) -> None:
+            if error is None and self.futures.get(key) is future:
+                target.follow_cuts(placed[0])
+                self.futures[key] = placed[0]
+                self._placed.add(key)
+            elif error is None:
+                target.remove(placed[0], DELETE_SUFFIX, self._monotonic_ms())
+            done(error)
+
+        target.when_free(key, free)
+
+    def finish(self, key: TopicPartition) -> Log:
+        """Have the copy, which is placed and holds the same batches, take the place of the log; the log from
+        now on.
+        """
+        log, future = self._logs[key], self.futures.pop(key)
+        assert key in self._placed
+        assert future.log_end_offset == log.log_end_offset
+        self._placed.discard(key)
+        future.producers = log.producers
+        future.take_leader_epochs(log.leader_epochs)
+        future.advance_log_start_offset(log.log_start_offset)
+        source, target = self._directories[log.disk.path], self._directories[future.disk.path]
+        target.adopt(key, future)
+        self._logs[key] = future
+        # Until the old folder is gone, its directory's checkpoints speak of the old log as well.
+        log.let_go()
+        cuts: list[Cut] = []
+        future.cuts.follow(lambda _, cut: cuts.append(cut), future)
+        due_ms = self._monotonic_ms() + log.config.file_delete_delay_ms
+
+        def secured(error: Exception | None) -> None:
+            if isinstance(error, RefusedForNow):
+                self._unsecured.append(secure)
+            elif source.online and source.logs.get(key) is log:
+                source.release(key)
+                source.remove(log, DELETE_SUFFIX, due_ms, gone)
+            else:
+                gone(None)
+
+        def gone(error: Exception | None) -> None:
+            target.follow_cuts(future)
+            for cut in cuts:
+                future.cuts.take(cut)
+
+        def secure() -> None:
+            target.secure(future, secured)
+
+        secure()
+        return future
+
+    def tick(self) -> None:
+        """Try again what was refused."""
+        again, self._unsecured = self._unsecured, []
+        for secure in again:
+            secure()
+
+    def forget(self, directory: LogDirectory) -> None:
+        """A directory has failed, with the copies in it and those of its logs."""
+        for key, future in list(self.futures.items()):
+            if future.disk is directory.disk or key not in self._logs:
+                del self.futures[key]
+                self._placed.discard(key)

@@ -1,0 +1,133 @@
+"""What a clean stop knows of its logs, in one file of their directory, so that the next start need not look
+into each folder: with 100,000 of them that is the difference between seconds and minutes.
+
+A summary is believed as long as folder and newest log file are as the stop left them, by their sizes and the
+times of their last changes: whoever adds, removes or renames a file changes the folder's, whoever appends or
+truncates changes the file's. So one that is out of date, since this broker was killed later or another
+Kafka had the folder, does no harm: such a log is opened file by file. After an end of the machine none is
+believed unless the stop was clean.
+
+What Kafka has a file for is not in here: where logs start, and up to where they are durable or clean, is in
+its checkpoints.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from functools import lru_cache
+from sys import intern
+from typing import NamedTuple
+from uuid import UUID
+
+from kafka_compat.storage.directories.checkpoints import TopicPartition
+from kafka_compat.storage.errors import CorruptFile
+from kafka_compat.storage.log.leader_epochs import EpochEntry
+from kafka_compat.storage.log.state import LogState
+
+LOG_SUMMARIES = "kafka-compat-log-summaries"
+_VERSION = "1"
+_NONE = "-"
+
+
+class LogSummary(NamedTuple):
+    """One log as it was closed."""
+
+    folder_changed_ns: int
+    log_changed_ns: int
+    """When the newest log file changed."""
+    end_offset: int
+    has_producers: bool
+    """Whether the snapshot at the end holds any."""
+    topic_id: UUID | None
+    epochs: tuple[EpochEntry, ...]
+    segments: tuple[tuple[int, int], ...]
+    """Base offset and bytes of each, oldest first, at least one."""
+
+
+def summarize(log: LogState, topic_id: UUID | None) -> LogSummary:
+    """What the next start may know of a log that is closed. Raises OSError."""
+    folder_changed_ns, log_changed_ns = log.folder.stamps(log.segments.active)
+    end_offset = log.log_end_offset
+    return LogSummary(
+        folder_changed_ns,
+        log_changed_ns,
+        end_offset,
+        bool(log.producers.entries),
+        topic_id,
+        tuple([entry for entry in log.leader_epochs.entries if entry.start_offset < end_offset]),
+        tuple([(segment.base_offset, segment.size_bytes) for segment in log.segments.all]),
+    )
+
+
+def encode_line(key: TopicPartition, summary: LogSummary) -> str:
+    """The line of one log."""
+    topic_id = summary.topic_id.hex if summary.topic_id is not None else _NONE
+    return (
+        f"{key[0]} {key[1]} {summary.folder_changed_ns} {summary.log_changed_ns} {summary.end_offset} "
+        f"{int(summary.has_producers)} {topic_id} {_pairs(summary.epochs)} {_pairs(summary.segments)}\n"
+    )
+
+
+def encode(lines: Iterable[str]) -> bytes:
+    """The file of these lines: before them, its version and their checksum."""
+    content = "".join(lines).encode()
+    return f"{_VERSION} {zlib.crc32(content)}\n".encode() + content
+
+
+def read_lines(content: bytes) -> dict[TopicPartition, str]:
+    """What `decode` takes, for each log of a file. Raises CorruptFile."""
+    head, _, rest = content.partition(b"\n")
+    if head != f"{_VERSION} {zlib.crc32(rest)}".encode():
+        raise CorruptFile("it is damaged, or of another version")
+    found: dict[TopicPartition, str] = {}
+    for line in rest.decode().splitlines():
+        topic, partition, summary = line.split(" ", 2)
+        found[intern(topic), int(partition)] = summary
+    return found
+
+
+def decode(line: str) -> LogSummary:
+    """The summary in one of `read_lines`."""
+    folder_changed_ns, log_changed_ns, end_offset, has_producers, topic_id, epochs, segments = line.split(" ")
+    return LogSummary(
+        int(folder_changed_ns),
+        int(log_changed_ns),
+        int(end_offset),
+        has_producers == "1",
+        _topic_id(topic_id),
+        _epochs(epochs),
+        _segments(segments),
+    )
+
+
+# Very many logs have the same in these.
+
+
+@lru_cache(256)
+def _topic_id(text: str) -> UUID | None:
+    return None if text == _NONE else UUID(hex=text)
+
+
+@lru_cache(256)
+def _epochs(text: str) -> tuple[EpochEntry, ...]:
+    return tuple([EpochEntry(*pair) for pair in _split(text)])
+
+
+@lru_cache(256)
+def _segments(text: str) -> tuple[tuple[int, int], ...]:
+    return tuple(_split(text))
+
+
+def _pairs(pairs: Iterable[tuple[int, int]]) -> str:
+    return ",".join([f"{first}:{second}" for first, second in pairs]) or _NONE
+
+
+def _split(text: str) -> list[tuple[int, int]]:
+    if text == _NONE:
+        return []
+    pairs = []
+    for pair in text.split(","):
+        first, second = pair.split(":")
+        pairs.append((int(first), int(second)))
+    return pairs

@@ -1,0 +1,237 @@
+"""States of all log directories of a broker by name, to return to: folders beside the logs that share their
+closed segments.
+
+What is large in a state are links, as `3@00000000000000000000.log` in log 3, and what is small, with the
+list of the logs, is in one file (`Pack`): to make a file takes as long as twenty links. To return to a state
+is to bring each folder into line with it, by the files that differ. What follows may change neither the
+state, nor what other states share with it (see `log_fork`). The logs are then as after a clean stop.
+
+A state is there when it has its name, in the first directory last. A marker says which state is being
+returned to: whoever finds it, after a kill in the midst of it, begins again. Nothing here is synced: after an
+end of the machine a state may be damaged, and so may what came of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from kafka_compat.storage.directories import checkpoints
+from kafka_compat.storage.directories.folder_names import (
+    DELETE_SUFFIX,
+    RETURNING,
+    folder_name,
+    partition_of,
+    unique_folder_name,
+)
+from kafka_compat.storage.directories.log_summaries import LOG_SUMMARIES
+from kafka_compat.storage.directories.machine_crash import BOOT_MARKER
+from kafka_compat.storage.filesystem import TEMPORARY_SUFFIX, Buffer, RealFilesystem, copy_file
+from kafka_compat.storage.log.fork import write_fork
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.directories.log_dirs import LogDirs
+
+SAVED: Final = ".kafka-compat-snapshots"
+_PACK: Final = "logs"
+_OURS: Final = (
+    *checkpoints.OFFSETS,
+    checkpoints.META_PROPERTIES,
+    checkpoints.CLEAN_SHUTDOWN,
+    BOOT_MARKER,
+    LOG_SUMMARIES,
+)
+
+
+def names(directories: Sequence[str]) -> list[str]:
+    """The states that there are."""
+    try:
+        return sorted(name for name in os.listdir(f"{directories[0]}/{SAVED}") if not name.startswith("."))
+    except FileNotFoundError:
+        return []
+
+
+def save(
+    log_dirs: LogDirs, name: str, high_watermarks: Mapping[tuple[str, int], int], files: Mapping[str, bytes]
+) -> None:
+    """Keep what all logs hold now, in the place of an earlier state of this name; `files` are others of the
+    first directory. On the thread of the logs' appends. Raises OSError, and what `Log.roll` raises.
+    """
+    filesystem = RealFilesystem()
+    building = f".{uuid4().hex}"
+    directories = log_dirs.directories
+    for path in directories:
+        target = f"{path}/{SAVED}/{building}"
+        filesystem.mkdir(target)
+        logs = {key: log for key, log in log_dirs.logs.items() if log.disk.path == path}
+        pack = Pack(target)
+        for key, log in logs.items():
+            write_fork(log, folder_name(key), pack, begins_anew=False)
+        filesystem.write_file(f"{target}/{_PACK}", pack.encode())
+        clean_offsets = log_dirs.clean_offsets
+        offsets = {
+            checkpoints.RECOVERY_POINTS: {key: log.flushed_end_offset for key, log in logs.items()},
+            checkpoints.LOG_START_OFFSETS: {key: log.log_start_offset for key, log in logs.items()},
+            checkpoints.HIGH_WATERMARKS: {
+                key: high_watermarks[key] for key in logs if key in high_watermarks
+            },
+            checkpoints.CLEANER_OFFSETS: {key: clean_offsets[key] for key in logs if key in clean_offsets},
+        }
+        for file, entries in offsets.items():
+            filesystem.write_file(f"{target}/{file}", checkpoints.encode_offsets(entries))
+        for file in (checkpoints.META_PROPERTIES, BOOT_MARKER):
+            filesystem.write_file(f"{target}/{file}", filesystem.read_file(f"{path}/{file}"))
+        filesystem.write_file(f"{target}/{checkpoints.CLEAN_SHUTDOWN}", checkpoints.encode_clean_shutdown())
+    for file, content in files.items():
+        filesystem.write_file(f"{directories[0]}/{SAVED}/{building}/{file}", content)
+    for path in reversed(directories):
+        if os.path.isdir(f"{path}/{SAVED}/{name}"):
+            os.rename(f"{path}/{SAVED}/{name}", f"{path}/{SAVED}/.{uuid4().hex}")
+        os.rename(f"{path}/{SAVED}/{building}", f"{path}/{SAVED}/{name}")
+
+
+def remove(directories: Sequence[str], name: str) -> None:
+    """Forget a state; its files go with `remove_leftovers`. Raises FileNotFoundError where there is none."""
+    for path in directories:
+        os.rename(f"{path}/{SAVED}/{name}", f"{path}/{SAVED}/.{uuid4().hex}")
+
+
+def remove_leftovers(directories: Sequence[str]) -> None:
+    """Remove what has no name any more, or never got one: nothing else may be at work here meanwhile."""
+    import shutil
+
+    for path in directories:
+        saved = f"{path}/{SAVED}"
+        for name in os.listdir(saved) if os.path.isdir(saved) else ():
+            if name.startswith("."):
+                shutil.rmtree(f"{saved}/{name}", ignore_errors=True)
+        if os.path.isdir(saved) and not os.listdir(saved):
+            os.rmdir(saved)
+
+
+def read_file(directories: Sequence[str], name: str, file: str) -> bytes:
+    """One of the `files` of `save`. Raises FileNotFoundError."""
+    return RealFilesystem().read_file(f"{directories[0]}/{SAVED}/{name}/{file}")
+
+
+def return_to(directories: Sequence[str], name: str) -> None:
+    """Have the directories, which nobody has open, hold what they held. Raises OSError."""
+    marker = f"{directories[0]}/{RETURNING}"
+    RealFilesystem().write_file(f"{marker}{TEMPORARY_SUFFIX}", name.encode())
+    os.rename(f"{marker}{TEMPORARY_SUFFIX}", marker)
+    for path in directories:
+        saved = f"{path}/{SAVED}/{name}"
+        logs = decode(RealFilesystem().read_file(f"{saved}/{_PACK}"))
+        with os.scandir(saved) as entries:
+            inodes = {entry.name: entry.inode() for entry in entries}
+        others = [entry for entry in inodes if "@" not in entry and entry != _PACK]
+        _clear(path, others, logs)
+        links: dict[str, dict[str, int]] = {}
+        for entry in inodes:
+            number, at, file = entry.partition("@")
+            if at:
+                links.setdefault(number, {})[file] = inodes[entry]
+        for number, (folder, files) in zip(map(str, itertools.count()), logs.items(), strict=False):
+            _return_folder(f"{path}/{folder}", files, f"{saved}/{number}@", links.get(number, {}))
+        for entry in others:
+            copy_file(f"{saved}/{entry}", f"{path}/{entry}")
+    os.unlink(marker)
+
+
+def finish_return(directories: Sequence[str]) -> None:
+    """Do it again where a kill came in between. Raises OSError."""
+    try:
+        name = RealFilesystem().read_file(f"{directories[0]}/{RETURNING}").decode()
+    except FileNotFoundError:
+        return
+    return_to(directories, name)
+
+
+class Pack(RealFilesystem):
+    """Where `write_fork` writes the logs of one directory to: folders have the names of those of the logs."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._logs: dict[str, dict[str, bytes]] = {}
+
+    def mkdir(self, path: str) -> None:
+        self._logs[path] = {}
+
+    def write_file(self, path: str, content: Buffer) -> None:
+        folder, _, name = path.partition("/")
+        self._logs[folder][name] = bytes(content)
+
+    def link(self, source: str, target: str) -> None:
+        """Of a file of the log that came last."""
+        os.link(source, f"{self._target}/{len(self._logs) - 1}@{target.partition('/')[2]}")
+
+    def encode(self) -> bytes:
+        """The logs in their order, with their files: their names and sizes as JSON in a line, and what they
+        hold.
+        """
+        sizes = {
+            folder: {name: len(content) for name, content in files.items()}
+            for folder, files in self._logs.items()
+        }
+        contents = [content for files in self._logs.values() for content in files.values()]
+        return json.dumps(sizes).encode() + b"\n" + b"".join(contents)
+
+
+def decode(packed: bytes) -> dict[str, dict[str, bytes]]:
+    """Name and content of each file, by the folders of the logs. ValueError."""
+    position = packed.index(b"\n") + 1
+    logs: dict[str, dict[str, bytes]] = {}
+    for folder, sizes in json.loads(packed[:position]).items():
+        files = logs[folder] = {}
+        for name, size_bytes in sizes.items():
+            files[name] = packed[position : position + size_bytes]
+            position += size_bytes
+    return logs
+
+
+def _clear(path: str, wanted: Iterable[str], logs: Collection[str]) -> None:
+    """Take the logs but `logs` away, and the files in whose places others come."""
+    for entry in os.listdir(path):
+        key = partition_of(entry)
+        if key is not None and entry not in logs and os.path.isdir(f"{path}/{entry}"):
+            os.rename(f"{path}/{entry}", f"{path}/{unique_folder_name(key, DELETE_SUFFIX)}")
+    for entry in {*wanted, *_OURS}:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{path}/{entry}")
+
+
+def _return_folder(folder: str, files: Mapping[str, bytes], prefix: str, links: Mapping[str, int]) -> None:
+    """Bring a folder, of the log or of another topic of its name, into line: `files` with what they hold, and
+    `links` to the files whose paths begin with `prefix`, with their inodes.
+    """
+    kept = set()
+    try:
+        with os.scandir(folder) as entries:
+            present = {entry.name: entry.inode() for entry in entries}
+    except FileNotFoundError:
+        os.mkdir(folder)
+        present = {}
+    for name, inode in present.items():
+        content = files.get(name)
+        if links.get(name) == inode or (content is not None and _is_cut_back(f"{folder}/{name}", content)):
+            kept.add(name)
+        else:
+            os.unlink(f"{folder}/{name}")
+    for name in links.keys() - kept:
+        os.link(prefix + name, f"{folder}/{name}")
+    for name in files.keys() - kept:
+        RealFilesystem().write_file(f"{folder}/{name}", files[name])
+
+
+def _is_cut_back(path: str, content: bytes) -> bool:
+    """Whether a file that was appended to since, or was not, holds this again."""
+    file = RealFilesystem().open(path)
+    if os.fstat(file.fd).st_nlink > 1 or file.pread(len(content), 0) != content:
+        return False
+    file.truncate(len(content))
+    return True

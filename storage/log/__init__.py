@@ -1,0 +1,1 @@
+"""The log of one partition: appends, reads, recovery, retention, producers and leader epochs."""

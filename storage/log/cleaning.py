@@ -1,0 +1,171 @@
+"""Compaction as a log sees it: how dirty it is, what to order, and how cleaned segments take their places.
+
+Rules, as genuine Kafka has them
+1. What was cleaned ends at the first dirty offset. What may be cleaned ends with the last sealed segment that
+   lies wholly below the last stable offset and, with min.compaction.lag.ms, is old enough.
+2. A cleaning is due when the dirty part exceeds min.cleanable.dirty.ratio, or when its oldest record has
+   waited for max.compaction.lag.ms.
+3. Cleaned files come as `.cleaned`. They are renamed to `.swap`, which says that they count, then the old
+   files go, then `.swap` is taken off: the loader undoes or completes whatever a crash leaves of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kafka_compat.storage.compaction.cleaner import LastOfProducer
+from kafka_compat.storage.compaction.cleaner_job import CleanedGroup, CleaningJob, SegmentSource
+from kafka_compat.storage.config import LONG_MAX
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.segments.segment import Segment
+from kafka_compat.storage.segments.segment_files import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DirtyPart:
+    """The dirty part of a log, [first_dirty_offset, upper_bound), and what lies before it."""
+
+    first_dirty_offset: int
+    upper_bound: int
+    clean_bytes: int
+    dirty_bytes: int
+    overdue_ms: int
+    """For how long a record has waited beyond max.compaction.lag.ms; 0 when none has."""
+
+    @property
+    def ratio(self) -> float:
+        """The dirty share of all that may be cleaned."""
+        return self.dirty_bytes / max(self.clean_bytes + self.dirty_bytes, 1)
+
+
+def find_dirty_part(log: Log, cleaned_up_to: int | None, last_stable_offset: int, now_ms: int) -> DirtyPart:
+    """How dirty `log` is, which was cleaned up to an offset before (None: never)."""
+    segments = log.segments.all
+    first_dirty = log.log_start_offset if cleaned_up_to is None else cleaned_up_to
+    if not log.log_start_offset <= first_dirty <= log.log_end_offset:
+        first_dirty = log.log_start_offset
+    first = log.segments.number_of(first_dirty)
+    end = log.segments.number_of(min(last_stable_offset, log.segments.active.base_offset))
+    config = log.config
+    if config.min_compaction_lag_ms > 0:
+        youngest_ms = now_ms - config.min_compaction_lag_ms
+        end = next(
+            (number for number in range(first, end) if segments[number].largest_timestamp > youngest_ms), end
+        )
+    overdue_ms = 0
+    if config.max_compaction_lag_ms < LONG_MAX and first < end:
+        timestamps = [segment.first_timestamp for segment in segments[first : len(segments) - 1]]
+        oldest_ms = min(
+            (timestamp for timestamp in timestamps if timestamp and timestamp > 0), default=now_ms
+        )
+        overdue_ms = max(now_ms - config.max_compaction_lag_ms - oldest_ms, 0)
+    return DirtyPart(
+        first_dirty_offset=first_dirty,
+        upper_bound=segments[end].base_offset,
+        clean_bytes=sum(segment.size_bytes for segment in segments if segment.base_offset < first_dirty),
+        dirty_bytes=sum(segment.size_bytes for segment in segments[first:end]),
+        overdue_ms=overdue_ms,
+    )
+
+
+def is_due(log: Log, dirty: DirtyPart) -> bool:
+    """Whether `log` asks for compaction and is dirty enough for it."""
+    if not log.config.compact or not dirty.dirty_bytes or log.closed or log.is_settling:
+        return False
+    return dirty.overdue_ms > 0 or dirty.ratio > log.config.min_cleanable_dirty_ratio
+
+
+def new_job(
+    log: Log,
+    dirty: DirtyPart,
+    *,
+    now_ms: int,
+    dedupe_buffer_bytes: int,
+    load_factor: float,
+    io_bytes_per_s: float,
+) -> CleaningJob:
+    """The order to clean the dirty part of `log`."""
+    bases = log.segments.base_offsets
+    end = log.segments.number_of(dirty.upper_bound)
+    config = log.config
+    return CleaningJob(
+        directory=log.directory,
+        segments=tuple(
+            SegmentSource(
+                base_offset=segment.base_offset,
+                end_offset=bases[number + 1],
+                size_bytes=segment.size_bytes,
+                offset_index_bytes=log.folder.file_size(segment.path(OFFSET_INDEX_SUFFIX)),
+                time_index_bytes=log.folder.file_size(segment.path(TIME_INDEX_SUFFIX)),
+                modified_ms=segment.modified_ms,
+            )
+            for number, segment in enumerate(log.segments.all[:end])
+        ),
+        transaction_indexes=tuple(bases),
+        first_dirty_offset=dirty.first_dirty_offset,
+        producers={
+            producer_id: LastOfProducer(
+                entry.producer_epoch, entry.batches[-1].last_offset if entry.batches else -1
+            )
+            for producer_id, entry in log.producers.entries.items()
+        },
+        now_ms=now_ms,
+        delete_retention_ms=config.delete_retention_ms,
+        segment_bytes=config.segment_bytes,
+        segment_index_bytes=config.segment_index_bytes,
+        index_interval_bytes=config.index_interval_bytes,
+        dedupe_buffer_bytes=dedupe_buffer_bytes,
+        load_factor=load_factor,
+        io_bytes_per_s=io_bytes_per_s,
+    )
+
+
+def swap(log: Log, job: CleaningJob, group: CleanedGroup) -> bool:
+    """Put a cleaned segment in the place of those that it came from. Readers who are at the old files keep
+    them.
+
+    False, with nothing changed, when they are not in the log any more as the job knew them: retention,
+    DeleteRecords or a truncation came between. Raises LogDirFailure.
+    """
+    old = _sources(log, job, group)
+    if old is None:
+        return False
+    suffixes = [OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, LOG_SUFFIX]
+    if group.has_transaction_index:
+        suffixes.insert(0, TXN_INDEX_SUFFIX)
+    try:
+        due_ms = log.monotonic_ms() + log.config.file_delete_delay_ms
+        segment = log.folder.replace(old, suffixes, group.size_bytes, log.config, due_ms)
+    except OSError as error:
+        raise log.disk.fail(error, f"cleaning of {log.name}") from error
+    first = log.segments.number_of(old[0].base_offset)
+    log.segments.replace(first, first + len(old), segment)
+    return True
+
+
+def discard(log: Log) -> None:
+    """Remove the files of a cleaning that has ended too early. Raises LogDirFailure."""
+    try:
+        log.folder.remove_cleaned()
+    except OSError as error:
+        raise log.disk.fail(error, f"cleaning of {log.name}") from error
+
+
+def _sources(log: Log, job: CleaningJob, group: CleanedGroup) -> Sequence[Segment] | None:
+    """The segments that `group` came from, while they are what they were."""
+    if log.closed or log.is_settling or log.disk.failure is not None or log.directory != job.directory:
+        return None
+    first = log.segments.number_of(group.sources[0])
+    found = log.segments.all[first : first + len(group.sources)]
+    known = {segment.base_offset: segment.size_bytes for segment in job.segments}
+    if [segment.base_offset for segment in found] != list(group.sources) or found[-1] is log.segments.active:
+        return None
+    if any(segment.size_bytes != known[segment.base_offset] for segment in found):
+        return None
+    return found

@@ -1,0 +1,89 @@
+"""The first record at or behind an offset, and its time: since when it waits for somebody who has read up to
+there.
+
+Markers of transactions are no records. Where compaction took the record at the offset, the next one counts. A
+look-up is a generator as in `timestamp_lookup`: it finds the batch by indexes and headers, and looks into it
+only where its header does not tell.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from kafka_compat.storage.errors import LogDirFailure
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.log.timestamp_lookup import (
+    ANY_TIMESTAMP,
+    Lookup,
+    TimestampOffset,
+    look_into,
+)
+from kafka_compat.storage.records.batch import TIMESTAMP_TYPE_FLAG, BatchHeader
+from kafka_compat.storage.records.scan import scan_headers
+from kafka_compat.storage.segments.segment import FileSlice, Segment
+
+_BATCHES_AT_ONCE = 256
+
+
+def first_record_from(log: Log, offset: int, end_offset: int) -> Lookup:
+    """The first record in [offset, end_offset); its timestamp is -1 where it has none. Raises a StorageError
+    where it cannot be read.
+    """
+    try:
+        return (yield from _first(log, max(offset, log.log_start_offset), end_offset))
+    except OSError as error:
+        if log.closed:
+            raise LogDirFailure(f"{log.name} is not in {log.directory} any more") from error
+        raise log.disk.fail(error, f"read of {log.name}") from error
+
+
+def _first(log: Log, offset: int, end_offset: int) -> Lookup:
+    segments = log.segments
+    number = segments.number_of(offset)
+    while number < len(segments.all):
+        segment = segments.all[number]
+        if segment.base_offset >= end_offset:
+            return None
+        found = yield from _search(segment, offset, end_offset)
+        if found is not None:
+            return found if found.offset < end_offset else None
+        # Segments may have come and gone meanwhile; what took the place of this one is looked at again.
+        number = (
+            segments.number_of(offset)
+            if segment.deleted
+            else bisect_right(segments.base_offsets, segment.base_offset)
+        )
+    return None
+
+
+def _search(segment: Segment, offset: int, end_offset: int) -> Lookup:
+    position = segment.position_of(offset)
+    # Held: the segment may be closed, or gone, when another batch is to be looked at.
+    file = segment.file
+    batches = scan_headers(file, position, segment.size_bytes, segment.index_interval_bytes)
+    for count, batch in enumerate(batches, 1):
+        header = batch.header
+        if header.magic == 2 and header.base_offset >= end_offset:
+            return None
+        if not header.is_control:
+            timestamp = _told_by_header(header, offset)
+            if timestamp is not None:
+                return TimestampOffset(
+                    timestamp, max(header.base_offset, offset), header.partition_leader_epoch
+                )
+            data = FileSlice(file, batch.position, header.size_bytes)
+            found = yield from look_into(data, header, ANY_TIMESTAMP, offset)
+            if found is not None:
+                return found
+        if count % _BATCHES_AT_ONCE == 0:
+            yield None
+    return None
+
+
+def _told_by_header(header: BatchHeader, offset: int) -> int | None:
+    """The time of the batch's first record at or behind `offset`, where all its records are there and have
+    but one. None: the records tell, also whether there is such a record.
+    """
+    one_time = header.record_count == 1 or header.attributes & TIMESTAMP_TYPE_FLAG
+    is_whole = header.record_count == header.last_offset_delta + 1 and offset <= header.last_offset
+    return header.max_timestamp if header.magic == 2 and one_time and is_whole else None

@@ -1,0 +1,124 @@
+"""Forks: what one log holds, in a second folder of the same disk, by links and without copying records.
+
+A closed segment is never written to again: compaction and retention put other files in its place, or take its
+names away, and leave what other names still hold. So a fork has second names of closed segments, and a copy
+of the little that is in the active one; one that is larger is closed first.
+
+Whatever changes a file in place asks `Filesystem.unshare` before, which makes a copy where a file has a
+second name: a segment that becomes the active one again, by a truncation or by a start that drops those
+behind it; one of which a recovery cuts off a torn end. Index files and snapshots are replaced by
+`Filesystem.write_file`, which leaves the other name what it had. So each side may do with its folder what it
+likes.
+
+A folder of a fork is one as a clean stop would leave it, at the moment of the fork.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from kafka_compat.storage.directories.checkpoints import PARTITION_METADATA
+from kafka_compat.storage.filesystem import copy_file
+from kafka_compat.storage.log.leader_epochs import LeaderEpochs
+from kafka_compat.storage.log.log_folder import FORKED_AT, LEADER_EPOCH_CHECKPOINT
+from kafka_compat.storage.segments.segment_files import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    file_name,
+)
+from kafka_compat.storage.segments.segment_indexes import SMALL_BYTES
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.filesystem import Filesystem
+    from kafka_compat.storage.log.log import Log
+
+COPIED_BYTES_MAX: Final = SMALL_BYTES
+"""Of an active segment; copying as much takes as long as some links."""
+
+
+def write_fork(log: Log, folder: str, filesystem: Filesystem, *, begins_anew: bool) -> None:
+    """Make `folder`, which is not there yet, a second one of what `log` holds now; of another topic
+    (`begins_anew`), to which `begin_anew` makes it, or of the same. Nothing is durable.
+
+    On the thread of the log's appends, with no truncation on its way. Raises OSError, and what `Log.roll`
+    raises.
+    """
+    if log.segments.active.size_bytes > COPIED_BYTES_MAX:
+        log.roll(log.now_ms())
+    filesystem.mkdir(folder)
+    source = log.directory
+    present = set(filesystem.listdir(source))
+
+    def link(name: str) -> None:
+        if name in present:
+            filesystem.link(f"{source}/{name}", f"{folder}/{name}")
+
+    for segment in log.segments.all[:-1]:
+        for suffix in SEGMENT_SUFFIXES:
+            link(file_name(segment.base_offset, suffix))
+        link(file_name(segment.base_offset, SNAPSHOT_SUFFIX))
+    active = log.segments.active
+    base_offset = active.base_offset
+    content = active.file.pread(active.size_bytes, 0) if active.size_bytes else b""
+    filesystem.write_file(f"{folder}/{file_name(base_offset, LOG_SUFFIX)}", content)
+    transactions = file_name(base_offset, TXN_INDEX_SUFFIX)
+    if content:
+        # Its other indexes are made when it is opened.
+        active.txn_index.store()
+        if transactions in present:
+            content = filesystem.read_file(f"{source}/{transactions}")
+            filesystem.write_file(f"{folder}/{transactions}", content)
+    if base_offset < log.log_end_offset:
+        link(file_name(base_offset, SNAPSHOT_SUFFIX))
+    # Of a log that is small and whole, what it says of producers is read soon.
+    if base_offset or log.log_start_offset:
+        path = f"{folder}/{file_name(log.log_end_offset, SNAPSHOT_SUFFIX)}"
+        filesystem.write_file(path, log.producers.encode_snapshot())
+    epochs = LeaderEpochs(log.leader_epochs.entries)
+    epochs.truncate_from_end(log.log_end_offset)
+    if LEADER_EPOCH_CHECKPOINT in present and (
+        filesystem.read_file(f"{source}/{LEADER_EPOCH_CHECKPOINT}") == epochs.encode()
+    ):
+        link(LEADER_EPOCH_CHECKPOINT)
+    elif epochs.entries:
+        filesystem.write_file(f"{folder}/{LEADER_EPOCH_CHECKPOINT}", epochs.encode())
+    if begins_anew:
+        filesystem.write_file(f"{folder}/{FORKED_AT}", b"%d" % log.log_end_offset)
+        return
+    link(FORKED_AT)
+    link(PARTITION_METADATA)
+
+
+def begin_anew(log: Log, topic_id: UUID) -> None:
+    """Make the log in a folder of `write_fork` that of another topic. Raises what `Log.roll` raises.
+
+    Producers keep their epochs there, and begin with their sequences anew: to each client it is a topic to
+    which it has sent nothing. That holds from the start of a segment on, so that a recovery, which reads all
+    producers' batches once more, finds the place.
+    """
+    log.assign_topic_id(topic_id)
+    log.producers.forget_sequences()
+    if log.segments.active.size_bytes:
+        log.roll(log.now_ms())
+    else:
+        log.folder.write_snapshot(log.log_end_offset, log.producers)
+    log.flushed_end_offset = 0
+
+
+def link_folder(source: str, target: str) -> None:
+    """Make `target` a second folder of the log in `source`, which nobody has open. What is written to in
+    place, all files of the newest segment and those of no segment, is copied. Raises OSError.
+    """
+    names = [name for name in os.listdir(source) if not name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX))]
+    newest = max((name for name in names if name.endswith(LOG_SUFFIX)), default="").removesuffix(LOG_SUFFIX)
+    os.mkdir(target)
+    for name in names:
+        stem = os.path.splitext(name)[0]
+        is_copied = stem == newest or not stem.isdigit()
+        (copy_file if is_copied else os.link)(f"{source}/{name}", f"{target}/{name}")

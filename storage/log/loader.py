@@ -1,0 +1,242 @@
+"""Opening a log's folder after a clean or an unclean stop.
+
+After a clean stop nothing is scanned: the end of the log is found from the last index entry, the producer
+state from its snapshot. After an unclean one
+1. segments that end below the recovery point are trusted, for a flush made them durable with all their files;
+2. every later batch is read and checked; at the first that is torn, corrupt or out of order, the log ends,
+   and segments behind it go, as with genuine Kafka;
+3. offsets that are missing between two segments stay missing, as with genuine Kafka: compaction took them, or
+   somebody removed files, and a consumer goes on behind them. Only where the machine itself may have crashed,
+   and the segment before the gap was not flushed, its end may have been lost while the next segment was kept:
+   there the log ends at the gap, so that a replica fetches all of it again from its leader, where genuine
+   Kafka leaves a hole. Compaction explains gaps in compacted logs, and any gap where the settings are not
+   known;
+4. indexes, producer snapshots and leader epochs of what was read are made anew, and all of it is synced, so
+   that recovering a second time finds the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from uuid import UUID
+
+from kafka_compat.storage.clock import Clock
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.directories import checkpoints
+from kafka_compat.storage.directories.checkpoints import TopicPartition
+from kafka_compat.storage.directories.deletions import Deletions
+from kafka_compat.storage.directories.disk import Disk
+from kafka_compat.storage.directories.log_summaries import LogSummary
+from kafka_compat.storage.errors import CorruptFile
+from kafka_compat.storage.filesystem import Filesystem
+from kafka_compat.storage.log.leader_epochs import LeaderEpochs
+from kafka_compat.storage.log.leftovers import base_offsets, clear_leftovers
+from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.log.producers import ProducerState
+from kafka_compat.storage.log.recovery import Opening, RecoveryProgress
+from kafka_compat.storage.segments.open_segments import OpenSegments
+from kafka_compat.storage.segments.segment import Segment
+from kafka_compat.storage.segments.segment_files import LOG_SUFFIX, SNAPSHOT_SUFFIX, SegmentFiles, file_name
+
+logger = logging.getLogger(__name__)
+
+
+class LoadedLog:
+    """A log and what opening it took."""
+
+    __slots__ = ("log", "scanned_bytes", "truncated_bytes")
+
+    def __init__(self, log: Log, scanned_bytes: int, truncated_bytes: int) -> None:
+        self.log = log
+        self.scanned_bytes = scanned_bytes
+        self.truncated_bytes = truncated_bytes
+
+
+class LogLoader:
+    """Opens and creates logs on one file system."""
+
+    def __init__(
+        self,
+        filesystem: Filesystem,
+        open_segments: OpenSegments,
+        deletions: Deletions,
+        clock: Clock,
+    ) -> None:
+        self._filesystem = filesystem
+        self._open_segments = open_segments
+        self._deletions = deletions
+        self._clock = clock
+
+    def create(
+        self, disk: Disk, directory: str, key: TopicPartition, topic_id: UUID | None, config: LogConfig
+    ) -> Log:
+        """An empty log in a new folder; durable with its first flush. Raises OSError."""
+        self._filesystem.mkdir(directory)
+        segment = self._segment(directory, 0, 0, config)
+        segment.create()
+        producers = ProducerState(expiration_ms=config.producer_id_expiration_ms)
+        log = self._log(disk, directory, key, None, config, [segment], 0, 0, producers, LeaderEpochs())
+        if topic_id is not None:
+            log.assign_topic_id(topic_id)
+        return log
+
+    def load(
+        self,
+        disk: Disk,
+        directory: str,
+        key: TopicPartition,
+        config: LogConfig,
+        *,
+        recovery_point: int,
+        log_start_offset: int,
+        clean: bool,
+        keep_gaps: bool = False,
+        progress: RecoveryProgress | None = None,
+    ) -> LoadedLog:
+        """Open the log in `directory`. Raises OSError when the disk fails."""
+        names = clear_leftovers(self._filesystem, directory)
+        segments = [
+            self._segment(
+                directory,
+                base,
+                self._filesystem.file_size(f"{directory}/{file_name(base, LOG_SUFFIX)}"),
+                config,
+            )
+            for base in sorted(base_offsets(names, LOG_SUFFIX))
+        ]
+        for segment in segments[:-1]:
+            segment.set_sealed(True)
+        opening = Opening(self._filesystem, directory, key, config, names, segments)
+        if not clean or not opening.ends_whole():
+            opening.recover(recovery_point, keep_gaps or config.compact, progress)
+        if not segments or opening.end_offset < log_start_offset:
+            if segments:
+                logger.warning(
+                    "%s ends at %d, before its start at %d: starting anew there",
+                    directory,
+                    opening.end_offset,
+                    log_start_offset,
+                )
+            opening.start_anew(log_start_offset, self._segment(directory, log_start_offset, 0, config))
+        log_start_offset = max(log_start_offset, segments[0].base_offset)
+        opening.finish(log_start_offset, clean)
+        log = self._log(
+            disk,
+            directory,
+            key,
+            self._read_topic_id(directory, names),
+            config,
+            segments,
+            log_start_offset,
+            opening.end_offset,
+            opening.producers,
+            opening.leader_epochs,
+        )
+        if clean and not opening.has_changed:
+            log.opened_end_offset = opening.end_offset
+        return LoadedLog(log, opening.scanned_bytes, opening.truncated_bytes)
+
+    def reopen(
+        self,
+        disk: Disk,
+        directory: str,
+        key: TopicPartition,
+        config: LogConfig,
+        summary: LogSummary,
+        log_start_offset: int,
+    ) -> Log | None:
+        """The log in `directory` as its summary says; None where that is not to be believed, or does not
+        suffice. Raises OSError.
+        """
+        active_base, active_bytes = summary.segments[-1]
+        end_offset = summary.end_offset
+        if log_start_offset > end_offset:
+            return None
+        stamp = self._filesystem.stamp
+        try:
+            if stamp(directory)[1] != summary.folder_changed_ns:
+                return None
+            if stamp(f"{directory}/{file_name(active_base, LOG_SUFFIX)}") != (
+                active_bytes,
+                summary.log_changed_ns,
+            ):
+                return None
+            producers = ProducerState(expiration_ms=config.producer_id_expiration_ms)
+            if summary.has_producers:
+                path = f"{directory}/{file_name(end_offset, SNAPSHOT_SUFFIX)}"
+                producers = ProducerState.decode_snapshot(
+                    self._filesystem.read_file(path), expiration_ms=config.producer_id_expiration_ms
+                )
+        except (FileNotFoundError, CorruptFile):
+            return None
+        leader_epochs = LeaderEpochs(summary.epochs)
+        log_start_offset = max(log_start_offset, summary.segments[0][0])
+        if log_start_offset:
+            leader_epochs.truncate_from_start(log_start_offset)
+        log = self._log(
+            disk,
+            directory,
+            key,
+            summary.topic_id,
+            config,
+            [self._segment(directory, base, size_bytes, config) for base, size_bytes in summary.segments],
+            log_start_offset,
+            end_offset,
+            producers,
+            leader_epochs,
+        )
+        log.opened_end_offset = end_offset
+        return log
+
+    def _segment(self, directory: str, base_offset: int, size_bytes: int, config: LogConfig) -> Segment:
+        return Segment(
+            SegmentFiles(self._filesystem, directory, base_offset),
+            self._open_segments,
+            base_offset,
+            size_bytes=size_bytes,
+            index_interval_bytes=config.index_interval_bytes,
+            created_ms=self._clock.now_ms(),
+        )
+
+    def _log(
+        self,
+        disk: Disk,
+        directory: str,
+        key: TopicPartition,
+        topic_id: UUID | None,
+        config: LogConfig,
+        segments: list[Segment],
+        log_start_offset: int,
+        log_end_offset: int,
+        producers: ProducerState,
+        leader_epochs: LeaderEpochs,
+    ) -> Log:
+        return Log(
+            filesystem=self._filesystem,
+            open_segments=self._open_segments,
+            disk=disk,
+            deletions=self._deletions,
+            directory=directory,
+            topic=key[0],
+            partition=key[1],
+            topic_id=topic_id,
+            config=config,
+            segments=segments,
+            log_start_offset=log_start_offset,
+            log_end_offset=log_end_offset,
+            producers=producers,
+            leader_epochs=leader_epochs,
+            clock=self._clock,
+        )
+
+    def _read_topic_id(self, directory: str, names: list[str]) -> UUID | None:
+        if checkpoints.PARTITION_METADATA not in names:
+            return None
+        path = f"{directory}/{checkpoints.PARTITION_METADATA}"
+        try:
+            topic_id = checkpoints.decode_partition_metadata(self._filesystem.read_file(path))
+        except CorruptFile as error:
+            logger.warning("ignoring %s: %s", path, error)
+            return None
+        # Zeros are the id of no topic: a broker without ids wrote them, or an earlier version of this one.
+        return topic_id if topic_id.int else None

@@ -1,0 +1,234 @@
+"""The folder of one log: which files it has, how they come and go, and when they are durable.
+
+Methods raise OSError as it comes; the log knows what it was doing and takes its disk offline.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from uuid import UUID
+
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.directories.checkpoints import PARTITION_METADATA, encode_partition_metadata
+from kafka_compat.storage.directories.deletions import Deletions
+from kafka_compat.storage.filesystem import Filesystem
+from kafka_compat.storage.log.leader_epochs import LeaderEpochs
+from kafka_compat.storage.log.producer_snapshots import load_producers, snapshot_offsets
+from kafka_compat.storage.log.producers import ProducerState
+from kafka_compat.storage.segments.open_segments import OpenSegments
+from kafka_compat.storage.segments.segment import Segment
+from kafka_compat.storage.segments.segment_files import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    SegmentFiles,
+    file_name,
+)
+
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+FORKED_AT = "kafka-compat-forked-at"
+"""The file with the offset from which on a fork's own records are: see `log_fork`."""
+
+
+class LogFolder:
+    """Files of the segments, producer snapshots, leader epochs and partition.metadata.
+
+    `names_changed` says that a file was made whose name is not durable before the folder is synced, and
+    `has_changed` that any file but the newest log came, went or was written since the log was opened.
+    """
+
+    __slots__ = (
+        "_deletions",
+        "_filesystem",
+        "_metadata_changed",
+        "_open_segments",
+        "_parent",
+        "has_changed",
+        "names_changed",
+        "path",
+    )
+
+    def __init__(
+        self,
+        filesystem: Filesystem,
+        open_segments: OpenSegments,
+        deletions: Deletions,
+        parent: str,
+        path: str,
+    ) -> None:
+        self.path = path
+        self.has_changed = False
+        self.names_changed = False
+        self._parent = parent
+        self._filesystem = filesystem
+        self._open_segments = open_segments
+        self._deletions = deletions
+        self._metadata_changed = False
+
+    # --- segments
+
+    def create_segment(self, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
+        """An empty segment with its log file."""
+        segment = self.new_segment(base_offset, config, now_ms)
+        segment.create()
+        self.names_changed = self.has_changed = True
+        return segment
+
+    def new_segment(self, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
+        """An empty segment whose log file is yet to be made."""
+        jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
+        return Segment(
+            SegmentFiles(self._filesystem, self.path, base_offset),
+            self._open_segments,
+            base_offset,
+            size_bytes=0,
+            index_interval_bytes=config.index_interval_bytes,
+            created_ms=now_ms,
+            roll_jitter_ms=random.randint(0, jitter_ms) if jitter_ms > 0 else 0,
+        )
+
+    def retire(self, segments: Sequence[Segment], due_ms: int) -> None:
+        """Take the files of segments out of use, one segment after the other as given; they are removed when
+        `due_ms` has come.
+        """
+        self.has_changed = True
+        for segment in segments:
+            segment.let_go()
+            for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):
+                self._take_away(segment.path(suffix), due_ms)
+
+    def file_size(self, path: str) -> int:
+        """Bytes of a file; 0 when it is not there."""
+        return self._filesystem.file_size(path) if self._filesystem.exists(path) else 0
+
+    def replace(
+        self, old: Sequence[Segment], suffixes: Sequence[str], size_bytes: int, config: LogConfig, due_ms: int
+    ) -> Segment:
+        """Put the durable `.cleaned` files at the first base offset in the place of `old`, the log file being
+        the last of `suffixes`; the new segment. Old files are removed when `due_ms` has come.
+
+        The order makes that a log file at the first base offset is the old one while any file of `old` is
+        there, and that a `.swap` of the log file stays until all other files are in place.
+        """
+        self.has_changed = True
+        first = old[0]
+        rename = self._filesystem.rename
+        for suffix in suffixes:
+            rename(first.path(suffix) + CLEANED_SUFFIX, first.path(suffix) + SWAP_SUFFIX)
+        first.let_go()
+        for suffix in reversed(SEGMENT_SUFFIXES):
+            self._take_away(first.path(suffix), due_ms)
+        self.retire(old[1:], due_ms)
+        for suffix in suffixes:
+            rename(first.path(suffix) + SWAP_SUFFIX, first.path(suffix))
+        self.names_changed = True
+        return Segment(
+            SegmentFiles(self._filesystem, self.path, first.base_offset),
+            self._open_segments,
+            first.base_offset,
+            size_bytes=size_bytes,
+            index_interval_bytes=config.index_interval_bytes,
+            created_ms=first.created_ms,
+        )
+
+    def remove_cleaned(self) -> None:
+        """Remove every `.cleaned` file."""
+        for name in self._filesystem.listdir(self.path):
+            if name.endswith(CLEANED_SUFFIX):
+                self._filesystem.unlink(f"{self.path}/{name}")
+
+    def _take_away(self, path: str, due_ms: int) -> None:
+        if self._filesystem.exists(path):
+            self._filesystem.rename(path, path + DELETED_SUFFIX)
+            self._deletions.schedule(path + DELETED_SUFFIX, due_ms)
+
+    def sync_segments(self, segments: Sequence[Segment], flushed_end_offset: int) -> None:
+        """Make the segments durable that are not wholly below `flushed_end_offset`, with the snapshots
+        behind them. `segments` are all of the log.
+        """
+        for number, segment in enumerate(segments):
+            following = segments[number + 1].base_offset if number + 1 < len(segments) else None
+            if following is not None and following < flushed_end_offset:
+                continue
+            try:
+                if segment.size_bytes:
+                    segment.sync(sealed=following is not None)
+                if following is not None:
+                    snapshot = self._snapshot_path(following)
+                    # A log from elsewhere may lack it; then the state before it is replayed.
+                    if self._filesystem.exists(snapshot):
+                        self._filesystem.sync_file(snapshot)
+            except FileNotFoundError:
+                # Retention may take a segment while we are at it, but nothing else may.
+                if not segment.deleted:
+                    raise
+
+    # --- producer snapshots
+
+    def write_snapshot(self, offset: int, producers: ProducerState) -> None:
+        """Write the state before `offset`.
+
+        Not synced here, on the append path: a flush syncs it before it passes the segment that the snapshot
+        precedes.
+        """
+        self.has_changed = True
+        self._filesystem.write_file(self._snapshot_path(offset), producers.encode_snapshot())
+
+    def store_snapshot(self, offset: int, producers: ProducerState) -> None:
+        """Write the state before `offset` when there is no such file yet, durable but for its name."""
+        path = self._snapshot_path(offset)
+        if not self._filesystem.exists(path):
+            self.write_snapshot(offset, producers)
+            self._filesystem.sync_file(path)
+            self.names_changed = True
+
+    def remove_snapshots_behind(self, offset: int) -> None:
+        for snapshot in snapshot_offsets(self._filesystem.listdir(self.path)):
+            if snapshot > offset:
+                self._filesystem.unlink(self._snapshot_path(snapshot))
+
+    def load_producers(
+        self, segments: Sequence[Segment], log_end_offset: int, expiration_ms: int
+    ) -> ProducerState:
+        """The state after the batch that ends at `log_end_offset`."""
+        names = self._filesystem.listdir(self.path)
+        return load_producers(self._filesystem, self.path, names, segments, log_end_offset, expiration_ms)
+
+    def _snapshot_path(self, offset: int) -> str:
+        return f"{self.path}/{file_name(offset, SNAPSHOT_SUFFIX)}"
+
+    # --- the rest
+
+    def stamps(self, active: Segment) -> tuple[int, int]:
+        """When the folder last changed, and when the log file of the newest segment did, in ns."""
+        stamp = self._filesystem.stamp
+        return stamp(self.path)[1], stamp(active.path(LOG_SUFFIX))[1]
+
+    def write_topic_id(self, topic_id: UUID) -> None:
+        """Write partition.metadata; `sync_names` makes it durable."""
+        self._filesystem.write_file(f"{self.path}/{PARTITION_METADATA}", encode_partition_metadata(topic_id))
+        self._metadata_changed = self.names_changed = self.has_changed = True
+
+    def store_leader_epochs(self, leader_epochs: LeaderEpochs) -> None:
+        """Write the leader-epoch-checkpoint, durable on return."""
+        self.has_changed = True
+        self._filesystem.write_file_atomically(
+            f"{self.path}/{LEADER_EPOCH_CHECKPOINT}", leader_epochs.encode()
+        )
+
+    def sync_names(self) -> None:
+        """Make the names of new files durable, and partition.metadata with the name of the folder itself."""
+        if self._metadata_changed:
+            self._metadata_changed = False
+            self._filesystem.sync_file(f"{self.path}/{PARTITION_METADATA}")
+            if self._filesystem.exists(f"{self.path}/{FORKED_AT}"):
+                self._filesystem.sync_file(f"{self.path}/{FORKED_AT}")
+            self._filesystem.sync_directory(self._parent)
+        self.sync_directory()
+
+    def sync_directory(self) -> None:
+        self._filesystem.sync_directory(self.path)

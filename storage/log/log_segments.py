@@ -1,0 +1,123 @@
+"""The segments of one log, end to end: reads and look-ups across them.
+
+Segments come and go on the loop thread alone. A flush in another thread works on a copy of `all`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from kafka_compat.storage.records.scan import scan_headers
+from kafka_compat.storage.segments.segment import FileSlice, Segment
+from kafka_compat.storage.segments.txn_index import AbortedTransaction
+
+
+class LogSegments:
+    """Oldest first, and never empty: the last is the active one, to which batches are appended."""
+
+    __slots__ = ("_sealed_bytes", "active", "all", "base_offsets", "removals")
+
+    def __init__(self, segments: list[Segment]) -> None:
+        self.all = segments
+        self.base_offsets = [segment.base_offset for segment in segments]
+        self._sealed_bytes = sum(segment.size_bytes for segment in segments[:-1])
+        for segment in segments[:-1]:
+            segment.set_sealed(True)
+        self.active = segments[-1]
+        self.active.set_sealed(False)
+        self.removals = 0
+        """How often records may have been taken out: what was known of some may not be so any more."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all batches. Each wake of a parked fetch asks, so that the sealed ones are not summed
+        here.
+        """
+        return self._sealed_bytes + self.active.size_bytes
+
+    def add(self, segment: Segment) -> None:
+        """Append to `segment` from now on."""
+        if self.all:
+            self._sealed_bytes += self.active.size_bytes
+            self.active.set_sealed(True)
+        self.all.append(segment)
+        self.base_offsets.append(segment.base_offset)
+        self.active = segment
+
+    def remove(self, first: int, end: int) -> list[Segment]:
+        """Take the segments [first, end) out; what was taken, oldest first. A log without a segment must be
+        given one before anything else is asked of it.
+        """
+        self.removals += 1
+        removed = self.all[first:end]
+        del self.all[first:end]
+        del self.base_offsets[first:end]
+        sealed = [segment for segment in removed if segment is not self.active]
+        self._sealed_bytes -= sum(segment.size_bytes for segment in sealed)
+        if self.all and self.active is not self.all[-1]:
+            self.active = self.all[-1]
+            self._sealed_bytes -= self.active.size_bytes
+            self.active.set_sealed(False)
+        return removed
+
+    def replace(self, first: int, end: int, segment: Segment) -> None:
+        """Put `segment` in the place of the sealed segments [first, end), of which it holds what is left."""
+        self._sealed_bytes += segment.size_bytes - sum(old.size_bytes for old in self.all[first:end])
+        self.removals += 1
+        segment.set_sealed(True)
+        self.all[first:end] = [segment]
+        self.base_offsets[first:end] = [segment.base_offset]
+
+    def number_of(self, offset: int) -> int:
+        """Which segment holds `offset`; the first one for offsets before it."""
+        return max(bisect_right(self.base_offsets, offset) - 1, 0)
+
+    def read(
+        self, offset: int, max_bytes: int, upper_bound: int, log_end_offset: int, min_one_batch: bool
+    ) -> FileSlice | None:
+        """Whole batches of one segment from the one that holds `offset`, all of them below `upper_bound`.
+
+        None when there is nothing. See `Log.read`, which has checked the offsets.
+        """
+        segment = self.active
+        after = len(self.all)
+        if offset < segment.base_offset:
+            after = bisect_right(self.base_offsets, offset)
+            segment = self.all[after - 1]
+        while True:
+            segment.used = True
+            start = segment.position_of(offset)
+            end = segment.size_bytes
+            is_last = after == len(self.all)
+            if upper_bound < (log_end_offset if is_last else self.base_offsets[after]):
+                end = segment.position_of(upper_bound)
+            if start < end:
+                break
+            # Compaction can leave nothing behind `offset` in its segment.
+            if is_last or upper_bound <= self.base_offsets[after]:
+                return None
+            segment = self.all[after]
+            after += 1
+        stop = segment.cut(start, end, max_bytes, min_one_batch)
+        if stop == start:
+            return None
+        return FileSlice(segment.file, start, stop - start)
+
+    def batch_start(self, offset: int) -> int:
+        """First offset of the batch that holds `offset`; `offset` itself where no batch does."""
+        segment = self.all[self.number_of(offset)]
+        position = segment.position_of(offset)
+        if position == segment.size_bytes:
+            return offset
+        return min(offset, next(scan_headers(segment.file, position, segment.size_bytes)).header.base_offset)
+
+    def aborted_transactions(self, fetch_offset: int, upper_bound: int) -> list[AbortedTransaction]:
+        """Aborted transactions with records in [fetch_offset, upper_bound)."""
+        aborted: list[AbortedTransaction] = []
+        first = self.number_of(fetch_offset)
+        for segment in self.all[first:]:
+            in_segment, complete = segment.txn_index.collect(fetch_offset, upper_bound)
+            aborted += in_segment
+            if complete:
+                break
+        return aborted

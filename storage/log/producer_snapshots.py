@@ -1,0 +1,67 @@
+"""The producer state of a log: from its newest snapshot file and the batches behind it."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from kafka_compat.storage.errors import CorruptFile
+from kafka_compat.storage.filesystem import Filesystem
+from kafka_compat.storage.log.producers import ProducerState
+from kafka_compat.storage.records.scan import scan_headers
+from kafka_compat.storage.segments.segment import FileSlice, Segment
+from kafka_compat.storage.segments.segment_files import SNAPSHOT_SUFFIX, file_name
+
+logger = logging.getLogger(__name__)
+
+
+def snapshot_offsets(names: Sequence[str]) -> list[int]:
+    """The offsets, ascending, of the snapshots among the file names of a log's folder."""
+    stems = (name.removesuffix(SNAPSHOT_SUFFIX) for name in names if name.endswith(SNAPSHOT_SUFFIX))
+    return sorted(int(stem) for stem in stems if stem.isdecimal())
+
+
+def load_producers(
+    filesystem: Filesystem,
+    directory: str,
+    names: Sequence[str],
+    segments: Sequence[Segment],
+    log_end_offset: int,
+    expiration_ms: int,
+) -> ProducerState:
+    """The state after the batch that ends at `log_end_offset`.
+
+    A snapshot that cannot be read, for it was torn by a crash, is removed and an older one taken. What the
+    snapshot lacks is replayed from the segments, all of which must be intact.
+    """
+    producers, start_offset = ProducerState(expiration_ms=expiration_ms), 0
+    for offset in reversed(snapshot_offsets(names)):
+        if offset > log_end_offset:
+            continue
+        path = f"{directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
+        try:
+            content = filesystem.read_file(path)
+            producers = ProducerState.decode_snapshot(content, expiration_ms=expiration_ms)
+            start_offset = offset
+            break
+        except CorruptFile as error:
+            logger.warning("removing %s: %s", path, error)
+            filesystem.unlink(path)
+    replay(producers, segments, start_offset, log_end_offset)
+    return producers
+
+
+def replay(producers: ProducerState, segments: Sequence[Segment], start_offset: int, end_offset: int) -> None:
+    """Apply the batches in [start_offset, end_offset)."""
+    first = max(bisect_right([segment.base_offset for segment in segments], start_offset) - 1, 0)
+    for segment in segments[first:]:
+        if segment.base_offset >= end_offset or start_offset >= end_offset:
+            break
+        for batch in scan_headers(segment.file, segment.position_of(start_offset), segment.size_bytes):
+            header = batch.header
+            if header.producer_id >= 0 and start_offset <= header.base_offset < end_offset:
+                data = batch.data
+                if header.is_control:
+                    data = memoryview(FileSlice(segment.file, batch.position, header.size_bytes).read())
+                producers.apply(header, data)

@@ -1,0 +1,367 @@
+"""What one partition knows of its idempotent and transactional producers (KIP-98). No I/O.
+
+Rules of `check`, which an append must pass before it is written:
+- a batch whose epoch is below the producer's is fenced: InvalidProducerEpoch;
+- a batch equal in epoch and sequences to one of the last five is a retry: Duplicate, nothing is written;
+- an unknown producer may begin with any sequence, since retention may have removed what it wrote before;
+- a higher epoch begins at sequence 0, and the same epoch goes on where its last batch ended, 0 following
+  2^31 - 1: OutOfOrderSequence otherwise;
+- batches of coordinators have no sequence (-1), and only their epoch counts;
+- while a transaction is open its producer writes nothing else: InvalidTxnState;
+- a marker from a coordinator that a newer one replaced: TransactionCoordinatorFenced.
+
+`apply` notes what was written, whoever checked it: followers, and a broker that starts again, repeat a log
+without question.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from kafka_compat.storage.errors import (
+    CorruptFile,
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    OutOfOrderSequence,
+    TransactionCoordinatorFenced,
+)
+from kafka_compat.storage.records.batch import (
+    CONTROL_FLAG,
+    MAX_SEQUENCE,
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    Buffer,
+    add_sequence,
+)
+from kafka_compat.storage.records.crc import crc32c
+from kafka_compat.storage.records.kinds import ControlRecordType
+from kafka_compat.storage.records.records import EndTransactionMarker, read_marker
+from kafka_compat.storage.segments.txn_index import AbortedTxn
+
+BATCHES_RETAINED: Final = 5
+EXPIRATION_MS: Final = 86_400_000
+_EXPIRATION_CHECK_MS: Final = 600_000
+_COMPLETED_MAX: Final = 1000
+NO_OFFSET: Final = -1
+MAX_OFFSET: Final = 2**63 - 1
+
+_SNAPSHOT_VERSION: Final = 1
+_SNAPSHOT_HEAD: Final = struct.Struct(">hIi")
+_SNAPSHOT_CRC_START: Final = 6
+_SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
+
+
+class Duplicate(NamedTuple):
+    """Where the batch that came again already is, and its greatest timestamp in ms."""
+
+    base_offset: int
+    last_offset: int
+    timestamp: int
+
+
+class ProducerBatch(NamedTuple):
+    """One of the last batches of a producer."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_sequence(self) -> int:
+        return add_sequence(self.last_sequence, -self.offset_delta)
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+_NO_BATCH: Final = ProducerBatch(NO_SEQUENCE, NO_OFFSET, 0, NO_TIMESTAMP)
+
+
+class ProducerEntry:
+    """One producer id in this partition. Numbers are -1 where there is none yet."""
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "current_txn_first_offset",
+        "last_timestamp",
+        "producer_epoch",
+        "producer_id",
+    )
+
+    def __init__(
+        self,
+        producer_id: int,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        coordinator_epoch: int = -1,
+        last_timestamp: int = NO_TIMESTAMP,
+        current_txn_first_offset: int = NO_OFFSET,
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.coordinator_epoch = coordinator_epoch
+        self.last_timestamp = last_timestamp
+        self.current_txn_first_offset = current_txn_first_offset
+        self.batches: deque[ProducerBatch] = deque(maxlen=BATCHES_RETAINED)
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    def enter_epoch(self, producer_epoch: int) -> None:
+        if producer_epoch != self.producer_epoch:
+            self.batches.clear()
+            self.producer_epoch = producer_epoch
+
+
+_NO_ENTRIES: Final[dict[int, ProducerEntry]] = {}
+_NO_OFFSETS: Final[dict[int, int]] = {}
+
+
+class ProducerState:
+    """The producers of one partition, their open transactions, and which of them ended lately."""
+
+    __slots__ = ("_completed", "_entries", "_expiration_ms", "_expire_at_ms", "_ongoing")
+
+    def __init__(self, *, expiration_ms: int = EXPIRATION_MS) -> None:
+        self._expiration_ms = expiration_ms
+        self._expire_at_ms = 0
+        # An empty one of these is shared by all partitions, and replaced before anything is put in.
+        self._entries = _NO_ENTRIES
+        # First offset → producer id of open transactions, first offset → marker's offset of ended ones.
+        self._ongoing = _NO_OFFSETS
+        self._completed = _NO_OFFSETS
+
+    @property
+    def entries(self) -> Mapping[int, ProducerEntry]:
+        """By producer id."""
+        return MappingProxyType(self._entries)
+
+    # Before an append
+
+    def check(
+        self,
+        header: BatchHeader,
+        now_ms: int,
+        marker: EndTransactionMarker | None = None,
+        *,
+        sequenced: bool = True,
+    ) -> Duplicate | None:
+        """Judge a batch that has a producer id by the rules above; None when it may be written.
+
+        `marker` is what a control batch says. What is not `sequenced` is a coordinator's, which writes for a
+        producer and counts no sequence numbers. Producers silent for producer.id.expiration.ms are forgotten
+        on this occasion, every ten minutes.
+        """
+        if now_ms >= self._expire_at_ms:
+            self._expire_at_ms = now_ms + _EXPIRATION_CHECK_MS
+            self.remove_expired(now_ms)
+        entry = self._entries.get(header.producer_id)
+        if entry is None:
+            return None
+        producer_epoch, sequence = header.producer_epoch, header.base_sequence if sequenced else NO_SEQUENCE
+        if producer_epoch == entry.producer_epoch and sequence >= 0 and entry.batches:
+            last = entry.batches[-1]
+            if sequence != (last.last_sequence + 1) & MAX_SEQUENCE:
+                last_sequence = add_sequence(sequence, header.last_offset_delta)
+                for batch in entry.batches:
+                    if batch.last_sequence == last_sequence and batch.first_sequence == sequence:
+                        return Duplicate(batch.first_offset, batch.last_offset, batch.timestamp)
+                raise OutOfOrderSequence(
+                    f"producer {header.producer_id} sent sequence {sequence} after {last.last_sequence}"
+                )
+        elif producer_epoch < entry.producer_epoch:
+            raise InvalidProducerEpoch(
+                f"epoch {producer_epoch} of producer {header.producer_id} is fenced by {entry.producer_epoch}"
+            )
+        elif sequence > 0 and entry.producer_epoch != NO_PRODUCER_EPOCH:
+            raise OutOfOrderSequence(
+                f"producer {header.producer_id} must begin epoch {producer_epoch} at 0, not {sequence}"
+            )
+        if header.attributes & CONTROL_FLAG:
+            if marker is not None and marker.coordinator_epoch < entry.coordinator_epoch:
+                raise TransactionCoordinatorFenced(
+                    f"coordinator epoch {marker.coordinator_epoch} is older than {entry.coordinator_epoch}"
+                )
+        elif entry.current_txn_first_offset >= 0 and not header.attributes & TRANSACTIONAL_FLAG:
+            raise InvalidTxnState(f"producer {header.producer_id} has an open transaction")
+        return None
+
+    # After an append, and at replay
+
+    def apply(
+        self, header: BatchHeader, batch: Buffer, *, base_offset: int | None = None
+    ) -> AbortedTxn | None:
+        """Note a batch with a producer id that was written; `batch` are its bytes.
+
+        `base_offset` is where it was written when `header` is still as the client sent it. Returns the entry
+        for the transaction index when it is the marker that aborted a transaction with records in this
+        partition.
+        """
+        if base_offset is None:
+            base_offset = header.base_offset
+        entry = self._entries.get(header.producer_id)
+        if entry is None:
+            entry = ProducerEntry(header.producer_id)
+            self._add(entry)
+        if header.attributes & CONTROL_FLAG:
+            # A cleaner may leave a control batch without records; its transaction is gone from the log too.
+            marker = read_marker(batch) if header.record_count else None
+            return None if marker is None else self._end_transaction(entry, header, base_offset, marker)
+        if header.producer_epoch != entry.producer_epoch:
+            entry.enter_epoch(header.producer_epoch)
+        delta = header.last_offset_delta
+        sequence = header.base_sequence
+        last_sequence = sequence if sequence < 0 else (sequence + delta) & MAX_SEQUENCE
+        timestamp = header.max_timestamp
+        entry.batches.append(ProducerBatch(last_sequence, base_offset + delta, delta, timestamp))
+        entry.last_timestamp = timestamp
+        if header.attributes & TRANSACTIONAL_FLAG and entry.current_txn_first_offset < 0:
+            entry.current_txn_first_offset = base_offset
+            self._begin_transaction(base_offset, header.producer_id)
+        return None
+
+    def _add(self, entry: ProducerEntry) -> None:
+        if not self._entries:
+            self._entries = {}
+        self._entries[entry.producer_id] = entry
+
+    def _begin_transaction(self, first_offset: int, producer_id: int) -> None:
+        if not self._ongoing:
+            self._ongoing = {}
+        self._ongoing[first_offset] = producer_id
+
+    def _end_transaction(
+        self, entry: ProducerEntry, header: BatchHeader, marker_offset: int, marker: EndTransactionMarker
+    ) -> AbortedTxn | None:
+        first_offset = entry.current_txn_first_offset
+        entry.enter_epoch(header.producer_epoch)
+        entry.coordinator_epoch = marker.coordinator_epoch
+        entry.last_timestamp = header.max_timestamp
+        entry.current_txn_first_offset = NO_OFFSET
+        if first_offset < 0:
+            return None
+        self._ongoing.pop(first_offset, None)
+        if not self._completed:
+            self._completed = {}
+        self._completed[first_offset] = marker_offset
+        if len(self._completed) > _COMPLETED_MAX:
+            # Nobody has read for long: one wide transaction stands for them all.
+            self._completed = {min(self._completed): marker_offset}
+        if marker.type is not ControlRecordType.ABORT:
+            return None
+        last_stable_offset = min(self._ongoing, default=marker_offset + 1)
+        return AbortedTxn(entry.producer_id, first_offset, marker_offset, last_stable_offset)
+
+    # What readers may see
+
+    def has_open_since(self, time_ms: int) -> bool:
+        """Whether a transaction is open whose last record is older than that."""
+        return any(
+            entry is not None and entry.last_timestamp < time_ms
+            for entry in map(self._entries.get, self._ongoing.values())
+        )
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """First offset of the oldest transaction that is open, or whose marker may not be replicated yet."""
+        if not self._ongoing and not self._completed:
+            return None
+        return min(*self._ongoing, *self._completed, MAX_OFFSET)
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """The offset up to which a read_committed consumer may read.
+
+        Transactions whose markers lie below `high_watermark`, which never falls, are forgotten as decided.
+        """
+        if self._completed:
+            self._completed = {
+                first: marker for first, marker in self._completed.items() if marker >= high_watermark
+            }
+        first_unstable = self.first_unstable_offset
+        return high_watermark if first_unstable is None else min(first_unstable, high_watermark)
+
+    # Forgetting
+
+    def forget_sequences(self) -> None:
+        """Expect each producer to begin anew with its sequence, in the epoch that it has."""
+        for entry in self._entries.values():
+            entry.batches.clear()
+
+    def remove_expired(self, now_ms: int) -> None:
+        """Forget producers without open transaction that were silent for producer.id.expiration.ms."""
+        horizon_ms = now_ms - self._expiration_ms
+        expired = [
+            entry.producer_id
+            for entry in self._entries.values()
+            if entry.current_txn_first_offset < 0 and entry.last_timestamp <= horizon_ms
+        ]
+        for producer_id in expired:
+            del self._entries[producer_id]
+
+    # Snapshots
+
+    def encode_snapshot(self) -> bytes:
+        """The content of a `.snapshot` file, Kafka's version 1.
+
+        It holds the last batch of each producer only: after a restart, retries of those before it are refused
+        as out of order, and never stored twice.
+        """
+        encoded = bytearray(_SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, 0, len(self._entries)))
+        for entry in self._entries.values():
+            last = entry.batches[-1] if entry.batches else _NO_BATCH
+            encoded += _SNAPSHOT_ENTRY.pack(
+                entry.producer_id,
+                entry.producer_epoch,
+                last.last_sequence,
+                last.last_offset,
+                last.offset_delta,
+                entry.last_timestamp,
+                entry.coordinator_epoch,
+                entry.current_txn_first_offset,
+            )
+        struct.pack_into(">I", encoded, 2, crc32c(memoryview(encoded)[_SNAPSHOT_CRC_START:]))
+        return bytes(encoded)
+
+    @classmethod
+    def decode_snapshot(cls, content: bytes, *, expiration_ms: int = EXPIRATION_MS) -> ProducerState:
+        """The state that a `.snapshot` file holds; CorruptFile when it cannot be believed."""
+        try:
+            version, crc, count = _SNAPSHOT_HEAD.unpack_from(content)
+        except struct.error:
+            raise CorruptFile(f"a producer snapshot of {len(content)} bytes is cut off") from None
+        if version != _SNAPSHOT_VERSION:
+            raise CorruptFile(f"a producer snapshot has the unknown version {version}")
+        if crc32c(memoryview(content)[_SNAPSHOT_CRC_START:]) != crc:
+            raise CorruptFile(f"the CRC of a producer snapshot is not {crc}")
+        if len(content) != _SNAPSHOT_HEAD.size + count * _SNAPSHOT_ENTRY.size:
+            raise CorruptFile(f"a producer snapshot of {len(content)} bytes does not hold {count} entries")
+        state = cls(expiration_ms=expiration_ms)
+        for (
+            producer_id,
+            producer_epoch,
+            last_sequence,
+            last_offset,
+            offset_delta,
+            timestamp,
+            coordinator_epoch,
+            current_txn_first_offset,
+        ) in _SNAPSHOT_ENTRY.iter_unpack(memoryview(content)[_SNAPSHOT_HEAD.size :]):
+            entry = ProducerEntry(
+                producer_id, producer_epoch, coordinator_epoch, timestamp, current_txn_first_offset
+            )
+            if last_offset >= 0:
+                entry.batches.append(ProducerBatch(last_sequence, last_offset, offset_delta, timestamp))
+            state._add(entry)
+            if current_txn_first_offset >= 0:
+                state._begin_transaction(current_txn_first_offset, producer_id)
+        return state

@@ -1,0 +1,1 @@
+"""Batches and records: headers, all formats, compression, checks; no files."""

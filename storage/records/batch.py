@@ -1,0 +1,233 @@
+"""RecordBatch, message format 2, seen through its header of 61 bytes (KIP-98); formats 0 and 1 through the
+same header.
+
+    offset  bytes  field
+         0      8  base offset             outside the CRC: an append stamps it in place
+         8      4  batch length            of what follows these four bytes
+        12      4  partition leader epoch  outside the CRC: an append stamps it in place
+        16      1  magic                   2; at the same place in formats 0 and 1
+        17      4  CRC-32C                 of everything from `attributes` to the end
+        21      2  attributes
+        23      4  last offset delta
+        27      8  base timestamp          ms
+        35      8  max timestamp           ms
+        43      8  producer id
+        51      2  producer epoch
+        53      4  base sequence
+        57      4  record count
+        61         the records, together compressed when attributes say so
+
+Offsets, lengths and counts are big-endian and signed.
+
+Messages of formats 0 and 1, which a data folder of an old Kafka may still hold (`legacy` has their layout),
+have no batch header. They are shown as a batch of one record without leader epoch and producer; the offset
+of a compressed message, which is the only one known without decompressing it, is that of its last record.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Final, NamedTuple
+
+from kafka_compat.storage.errors import CorruptRecord
+from kafka_compat.storage.records.crc import crc32c
+from kafka_compat.storage.records.kinds import CompressionType, TimestampType
+
+Buffer = bytes | bytearray | memoryview
+
+HEADER_SIZE: Final = 61
+LEGACY_HEADER_SIZE: Final = 26
+"""The smallest message of formats 0 and 1, and the bytes up to and with the timestamp of format 1."""
+LOG_OVERHEAD: Final = 12
+"""Bytes of base offset and batch length, which batch length itself does not count (all formats)."""
+MAGIC_POSITION: Final = 16
+CRC_START: Final = 21
+MAX_SEQUENCE: Final = 2**31 - 1
+
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+
+COMPRESSION_MASK: Final = 0x07
+TIMESTAMP_TYPE_FLAG: Final = 0x08
+TRANSACTIONAL_FLAG: Final = 0x10
+CONTROL_FLAG: Final = 0x20
+DELETE_HORIZON_FLAG: Final = 0x40
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_LEGACY_HEADER: Final = struct.Struct(">qiIbbq")
+_BASE_OFFSET: Final = struct.Struct(">q")
+_LEADER_EPOCH: Final = struct.Struct(">i")
+_CRC: Final = struct.Struct(">I")
+
+
+class BatchHeader(NamedTuple):
+    """The header of one batch, in the order of the bytes."""
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the whole batch, header included."""
+        return LOG_OVERHEAD + self.batch_length
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def compression(self) -> CompressionType:
+        """The codec; ValueError for 5 to 7, which no format defines."""
+        return CompressionType(self.attributes & COMPRESSION_MASK)
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        return (
+            TimestampType.LOG_APPEND_TIME
+            if self.attributes & TIMESTAMP_TYPE_FLAG
+            else TimestampType.CREATE_TIME
+        )
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.attributes & TRANSACTIONAL_FLAG != 0
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & CONTROL_FLAG != 0
+
+    @property
+    def has_producer_id(self) -> bool:
+        return self.producer_id > NO_PRODUCER_ID
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When a cleaner may drop the tombstones in here (KIP-534); stored as the base timestamp."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record; the numbers start at 0 again after 2^31 - 1."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return add_sequence(self.base_sequence, self.last_offset_delta)
+
+
+def add_sequence(sequence: int, increment: int) -> int:
+    """`sequence + increment` among 0 … 2^31 - 1, where the numbers of an idempotent producer live."""
+    return (sequence + increment) & MAX_SEQUENCE
+
+
+def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The header of the batch of any format at `position`; nothing but its presence is checked.
+
+    Raises CorruptRecord when fewer bytes are there than the header has.
+    """
+    size = len(buffer)
+    if position + HEADER_SIZE <= size and buffer[position + MAGIC_POSITION] == 2:
+        # What `_make` does, less its check of the number of fields: walks over small batches feel it.
+        return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, position))
+    if position + LEGACY_HEADER_SIZE <= size and buffer[position + MAGIC_POSITION] < 2:
+        return _read_legacy_header(buffer, position)
+    try:
+        return BatchHeader._make(HEADER.unpack_from(buffer, position))
+    except struct.error:
+        raise CorruptRecord(f"{size - position} bytes cannot hold a batch header of {HEADER_SIZE}") from None
+
+
+def _read_legacy_header(buffer: Buffer, position: int) -> BatchHeader:
+    offset, length, crc, magic, attributes, timestamp = _LEGACY_HEADER.unpack_from(buffer, position)
+    if magic == 0:
+        timestamp = NO_TIMESTAMP
+    return BatchHeader(
+        base_offset=offset,
+        batch_length=length,
+        partition_leader_epoch=-1,
+        magic=magic,
+        crc=crc,
+        attributes=attributes,
+        last_offset_delta=0,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_PRODUCER_EPOCH,
+        base_sequence=NO_SEQUENCE,
+        record_count=1,
+    )
+
+
+def read_headers(data: Buffer) -> list[BatchHeader]:
+    """The headers of batches that lie end to end. Raises CorruptRecord when the last is cut."""
+    headers = []
+    position = 0
+    while position < len(data):
+        header = read_header(data, position)
+        if header.batch_length < LEGACY_HEADER_SIZE - LOG_OVERHEAD:
+            raise CorruptRecord(f"no batch has {header.batch_length} bytes")
+        headers.append(header)
+        position += header.size_bytes
+    if position != len(data):
+        raise CorruptRecord(f"the last batch ends at {position} of {len(data)} bytes")
+    return headers
+
+
+def read_checked_headers(data: Buffer, next_offset: int) -> list[BatchHeader]:
+    """The headers of batches as a leader stores them, which continue a log that ends at `next_offset`.
+
+    Raises CorruptRecord for a bad CRC, or for an offset that goes back.
+    """
+    headers = read_headers(data)
+    position = 0
+    for header in headers:
+        if not crc_ok(data, position, header):
+            raise CorruptRecord(f"CRC mismatch in the batch of offset {header.base_offset} from the leader")
+        if header.base_offset < next_offset:
+            raise CorruptRecord(
+                f"offset {header.base_offset} from the leader where {next_offset} or more must come"
+            )
+        position += header.size_bytes
+        next_offset = header.next_offset
+    return headers
+
+
+def stamp(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
+    """Write the two fields outside the CRC that only a leader knows into the batch at `position`."""
+    _BASE_OFFSET.pack_into(buffer, position, base_offset)
+    _LEADER_EPOCH.pack_into(buffer, position + 12, leader_epoch)
+
+
+def crc_ok(buffer: Buffer, position: int, header: BatchHeader) -> bool:
+    """Whether the batch at `position` is whole and its bytes are those that were written."""
+    end = position + LOG_OVERHEAD + header.batch_length
+    if end > len(buffer):
+        return False
+    if header.magic < 2:
+        smallest = LEGACY_HEADER_SIZE - LOG_OVERHEAD
+        content = memoryview(buffer)[position + MAGIC_POSITION : end]
+        return header.batch_length >= smallest and zlib.crc32(content) == header.crc
+    if header.batch_length < HEADER_SIZE - LOG_OVERHEAD:
+        return False
+    return crc32c(memoryview(buffer)[position + CRC_START : end]) == header.crc
+
+
+def seal(batch: bytearray | memoryview) -> None:
+    """Compute and write the CRC of the one batch that fills `batch`."""
+    _CRC.pack_into(batch, 17, crc32c(memoryview(batch)[CRC_START:]))

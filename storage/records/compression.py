@@ -1,0 +1,297 @@
+"""The codecs of record batches in one table; what each writes is what Kafka's Java producer writes.
+
+Decompression is bounded, so that a few bytes from a stranger never take hold of the broker's memory:
+`limit_bytes` says how far a batch may grow. What grows further is MessageTooLarge, what is broken or cut off
+is CorruptRecord.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kafka_compat.storage.errors import CorruptRecord, MessageTooLarge, TakesLong
+from kafka_compat.storage.records.batch import Buffer
+from kafka_compat.storage.records.kinds import CompressionType
+
+SIZE_FLOOR_BYTES = 16 << 20
+SIZE_CEILING_BYTES = 128 << 20
+RATIO_LIMIT = 100
+
+
+def limit_bytes(compressed_size_bytes: int) -> int:
+    """How many bytes data of that size may decompress to.
+
+    A hundred times its size; at least 16 MiB, since a small batch of equal records honestly shrinks far more
+    than that, and at most 128 MiB, above the largest request that a broker accepts by default.
+    """
+    return min(SIZE_CEILING_BYTES, max(SIZE_FLOOR_BYTES, RATIO_LIMIT * compressed_size_bytes))
+
+
+def compress(codec: CompressionType, data: Buffer, *, level: int | None = None, magic: int = 2) -> bytes:
+    """`data` compressed; `level` as compression.gzip.level and so on, None for the default (KIP-390).
+
+    `magic` matters to lz4 only, whose frame header had a wrong checksum in message format 0 (KIP-57).
+    """
+    if codec is CompressionType.NONE:
+        return bytes(data)
+    compressed = _CODECS[codec].compress(data, level)
+    if magic == 0 and codec is CompressionType.LZ4:
+        return _with_lz4_header_checksum(compressed, covers_frame_magic=True)
+    return compressed
+
+
+def decompress(codec: int, data: Buffer, *, magic: int = 2, quick_bytes: int | None = None) -> bytes:
+    """The bytes that were compressed to `data`.
+
+    Raises CorruptRecord for broken, cut off or trailing data and for an unknown codec, MessageTooLarge beyond
+    `limit_bytes(len(data))`, TakesLong beyond `quick_bytes`.
+    """
+    if codec == CompressionType.NONE:
+        return bytes(data)
+    entry = _CODECS.get(codec)
+    if entry is None:
+        raise CorruptRecord(f"{codec} is no compression codec")
+    if magic == 0 and codec == CompressionType.LZ4:
+        data = _with_lz4_header_checksum(bytes(data), covers_frame_magic=False)
+    if quick_bytes is None:
+        return entry.decompress(data, limit_bytes(len(data)))
+    try:
+        return entry.decompress(data, quick_bytes)
+    except MessageTooLarge:
+        raise TakesLong from None
+
+
+def _too_large(size_bytes: int) -> MessageTooLarge:
+    return MessageTooLarge(f"{size_bytes} compressed bytes decompress to more than {limit_bytes(size_bytes)}")
+
+
+# gzip
+
+
+def _gzip_compress(data: Buffer, level: int | None) -> bytes:
+    compressor = zlib.compressobj(-1 if level is None else level, wbits=31)
+    return compressor.compress(data) + compressor.flush()
+
+
+def _gzip_decompress(data: Buffer, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    rest: Buffer = data
+    try:
+        while True:
+            member = zlib.decompressobj(wbits=31)
+            part = member.decompress(rest, limit + 1 - size)
+            size += len(part)
+            if size > limit:
+                raise _too_large(len(data))
+            if not member.eof:
+                raise CorruptRecord("the gzip data is cut off")
+            parts.append(part)
+            rest = member.unused_data
+            if not rest:
+                return part if len(parts) == 1 else b"".join(parts)
+    except zlib.error as error:
+        raise CorruptRecord(f"broken gzip data: {error}") from None
+
+
+# snappy: the Java library's own framing (xerial), since that is what Kafka writes; raw blocks are read too
+
+_XERIAL_MAGIC = b"\x82SNAPPY\0"
+_XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK_BYTES = 32 << 10
+_SNAPPY_MAX_RATIO = 64
+_LENGTH = struct.Struct(">I")
+
+
+def _snappy_compress(data: Buffer, level: int | None) -> bytes:
+    from cramjam import snappy
+
+    view = memoryview(data)
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
+        block = bytes(snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES]))
+        parts.append(_LENGTH.pack(len(block)))
+        parts.append(block)
+    return b"".join(parts)
+
+
+def _snappy_decompress(data: Buffer, limit: int) -> bytes:
+    view = memoryview(data)
+    if view[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
+        return _snappy_block(view, limit, len(data))
+    position = len(_XERIAL_HEADER)
+    parts: list[bytes] = []
+    size = 0
+    while position < len(view):
+        if view[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
+            # Streams that were appended to each other keep their headers.
+            position += len(_XERIAL_HEADER)
+            continue
+        if position + _LENGTH.size > len(view):
+            raise CorruptRecord("the snappy data is cut off")
+        (length,) = _LENGTH.unpack_from(view, position)
+        position += _LENGTH.size
+        if position + length > len(view):
+            raise CorruptRecord("the snappy data is cut off")
+        parts.append(_snappy_block(view[position : position + length], limit - size, len(data)))
+        size += len(parts[-1])
+        position += length
+    if position > len(view):
+        raise CorruptRecord("the snappy data is cut off")
+    return b"".join(parts)
+
+
+def _snappy_block(block: memoryview, limit: int, size_bytes: int) -> bytes:
+    from cramjam import DecompressionError, snappy
+
+    try:
+        length = int(snappy.decompress_raw_len(block))
+        if length > _SNAPPY_MAX_RATIO * len(block):
+            raise CorruptRecord("the snappy data announces more than it can hold")
+        if length > limit:
+            raise _too_large(size_bytes)
+        block_content = bytearray(length)
+        snappy.decompress_raw_into(block, block_content)
+    except DecompressionError as error:
+        raise CorruptRecord(f"broken snappy data: {error}") from None
+    return bytes(block_content)
+
+
+# lz4 frames
+
+_LZ4_FRAME_MAGIC = b"\x04\x22\x4d\x18"
+_LZ4_DEFAULT_LEVEL = 9
+_LZ4_HIGH_COMPRESSION_MIN = 3
+
+
+def _lz4_compress(data: Buffer, level: int | None) -> bytes:
+    import lz4.frame
+
+    # Kafka's level 9 is the fast compressor, every other one the high compressor.
+    fast = level is None or level == _LZ4_DEFAULT_LEVEL
+    compressed: bytes = lz4.frame.compress(
+        data,
+        compression_level=0 if fast else max(level or 0, _LZ4_HIGH_COMPRESSION_MIN),
+        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        store_size=False,
+    )
+    return compressed
+
+
+def _lz4_decompress(data: Buffer, limit: int) -> bytes:
+    import lz4.frame
+
+    frame = lz4.frame.LZ4FrameDecompressor()
+    parts: list[bytes] = []
+    size = 0
+    rest: Buffer = data
+    step = 8 * len(data) + 4096
+    try:
+        while not frame.eof:
+            part = frame.decompress(rest, max_length=min(step, limit + 1 - size))
+            rest = b""
+            size += len(part)
+            if size > limit:
+                raise _too_large(len(data))
+            if not part and not frame.eof and frame.needs_input:
+                raise CorruptRecord("the lz4 frame is cut off")
+            parts.append(part)
+    except RuntimeError as error:
+        raise CorruptRecord(f"broken lz4 data: {error}") from None
+    if frame.unused_data:
+        raise CorruptRecord("there is data after the lz4 frame")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _with_lz4_header_checksum(frame: bytes, *, covers_frame_magic: bool) -> bytes:
+    """`frame` with the checksum of its header computed anew.
+
+    Producers of format 0 computed it over the frame's magic number too, and readers of that format ignore it.
+    """
+    if len(frame) < 7 or frame[:4] != _LZ4_FRAME_MAGIC:
+        raise CorruptRecord("there is no lz4 frame")
+    has_content_size = frame[4] & 0x08
+    end = 14 if has_content_size else 6
+    if len(frame) <= end:
+        raise CorruptRecord("the lz4 frame is cut off")
+    checksum = _xxh32_short(frame[0 if covers_frame_magic else 4 : end]) >> 8 & 0xFF
+    return frame[:end] + bytes((checksum,)) + frame[end + 1 :]
+
+
+def _xxh32_short(data: bytes) -> int:
+    """xxHash32 with seed 0 of fewer than 16 bytes, enough for the header of an lz4 frame."""
+    mask = 0xFFFF_FFFF
+    prime_1, prime_2, prime_3 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D
+    prime_4, prime_5 = 0x27D4EB2F, 0x165667B1
+
+    def rotate(value: int, count: int) -> int:
+        return (value << count | value >> (32 - count)) & mask
+
+    digest = (prime_5 + len(data)) & mask
+    whole = len(data) & ~3
+    for position in range(0, whole, 4):
+        lane = int.from_bytes(data[position : position + 4], "little")
+        digest = rotate((digest + lane * prime_3) & mask, 17) * prime_4 & mask
+    for byte in data[whole:]:
+        digest = rotate((digest + byte * prime_5) & mask, 11) * prime_1 & mask
+    digest = (digest ^ digest >> 15) * prime_2 & mask
+    digest = (digest ^ digest >> 13) * prime_3 & mask
+    return digest ^ digest >> 16
+
+
+# zstd
+
+_ZSTD_DEFAULT_LEVEL = 3
+_ZSTD_FIRST_RATIO = 8
+_ZSTD_FULL = "failed to write whole buffer"
+
+
+def _zstd_compress(data: Buffer, level: int | None) -> bytes:
+    from cramjam import zstd
+
+    return bytes(zstd.compress(data, level=_ZSTD_DEFAULT_LEVEL if level is None else level))
+
+
+def _zstd_decompress(data: Buffer, limit: int) -> bytes:
+    from cramjam import DecompressionError, zstd
+
+    # A frame need not say how much it holds: try a likely size, then four times as much if it was too little.
+    capacity = min(limit, _ZSTD_FIRST_RATIO * len(data) + 4096)
+    while True:
+        content = bytearray(capacity)
+        try:
+            size = zstd.decompress_into(data, content)
+        except DecompressionError as error:
+            if _ZSTD_FULL not in str(error):
+                raise CorruptRecord(f"broken zstd data: {error}") from None
+        else:
+            return bytes(memoryview(content)[:size])
+        if capacity == limit:
+            raise _too_large(len(data))
+        capacity = min(limit, 4 * capacity)
+
+
+class _Codec(NamedTuple):
+    compress: Callable[[Buffer, int | None], bytes]
+    decompress: Callable[[Buffer, int], bytes]
+
+
+_CODECS: dict[int, _Codec] = {
+    CompressionType.GZIP: _Codec(_gzip_compress, _gzip_decompress),
+    CompressionType.SNAPPY: _Codec(_snappy_compress, _snappy_decompress),
+    CompressionType.LZ4: _Codec(_lz4_compress, _lz4_decompress),
+    CompressionType.ZSTD: _Codec(_zstd_compress, _zstd_decompress),
+}
+
+NAMES: dict[str, CompressionType] = {
+    "uncompressed": CompressionType.NONE,
+    "gzip": CompressionType.GZIP,
+    "snappy": CompressionType.SNAPPY,
+    "lz4": CompressionType.LZ4,
+    "zstd": CompressionType.ZSTD,
+}
+"""Values of the setting compression.type; `producer`, which keeps what came, is not a codec."""

@@ -1,0 +1,345 @@
+"""The structure of all records of one batch, checked as fast as Python can.
+
+Two ways give the same answer. `_walk` goes from record to record. `_uniform_run` looks at many records at
+once: when others of the same length and shape follow a record, a slice with that length as its step is one
+column of bytes down the run (all second bytes of the value length, say), and whole columns compare at C's
+speed. By induction that is exact: record i + 1 begins where record i ends, has the same bytes wherever its
+structure is written down, and so ends one length later. Benchmarks and sensors write such batches; a batch of
+irregular records costs a few failed attempts of half a microsecond each.
+
+Compiled, `_walk` takes 0.03 microseconds a record, and is all there is to do: 150 equal records take 4
+microseconds by it and 11 by columns, against 78 and 15 in Python.
+"""
+
+from __future__ import annotations
+
+from types import BuiltinFunctionType
+from typing import Final, NamedTuple
+
+from kafka_compat.storage.errors import InvalidRecord
+from kafka_compat.storage.records.records import read_varint, read_varlong
+
+
+class Scan(NamedTuple):
+    """What sound records say: the extremes of their timestamp deltas in ms, and whether a key is null."""
+
+    min_timestamp_delta: int
+    max_timestamp_delta: int
+    has_null_key: bool
+
+
+def scan(body: bytes, count: int) -> Scan:
+    """Check that `body` is exactly `count` > 0 records of format 2 with the offset deltas 0, 1, 2, …
+
+    Raises InvalidRecord otherwise; a wrong offset delta is told by the index of its record.
+    """
+    if count * _MIN_RECORD_BYTES > len(body):
+        raise InvalidRecord(f"{len(body)} bytes cannot hold {count} records")
+    state = _State()
+    try:
+        if count < _RUN_MIN or IS_COMPILED:
+            _walk(body, count, state)
+        else:
+            _scan_many(body, count, state)
+    except IndexError:
+        raise InvalidRecord("a record goes on behind the end of its batch") from None
+    if state.position != len(body):
+        raise InvalidRecord(f"{len(body) - state.position} bytes follow the last of {count} records")
+    return Scan(state.low, state.high, state.has_null_key)
+
+
+def _scan_many(body: bytes, count: int, state: _State) -> None:
+    attempt_at = 0
+    pause = _FIRST_PAUSE
+    while state.index < count:
+        if state.index >= attempt_at and count - state.index >= _RUN_MIN:
+            if _uniform_run(body, count, state):
+                continue
+            attempt_at = state.index + pause
+            pause *= 4
+        _walk(body, min(count, attempt_at) if state.index < attempt_at else count, state)
+
+
+IS_COMPILED: Final = isinstance(_scan_many, BuiltinFunctionType)
+"""Whether this module is an extension."""
+
+_MIN_RECORD_BYTES: Final = 7
+_RUN_MIN: Final = 8
+_FIRST_PAUSE: Final = 8
+
+
+class _State:
+    """How far a scan has come, and what it has seen."""
+
+    __slots__ = ("has_null_key", "high", "index", "low", "position")
+
+    def __init__(self) -> None:
+        self.index = 0
+        self.position = 0
+        self.low = 1 << 63
+        self.high = -1 << 63
+        self.has_null_key = False
+
+    def see(self, low: int, high: int) -> None:
+        if low < self.low:
+            self.low = low
+        if high > self.high:
+            self.high = high
+
+
+BEYOND: Final = 1 << 40
+"""Where no batch goes on: a negative length leads there, and so to the check of a record's end."""
+STEP: Final = [
+    (1 if byte < 128 else 2) + ((byte & 127) >> 1) if byte % 2 == 0 else BEYOND for byte in range(256)
+]
+"""By the first byte of a length of one or two bytes: the bytes of the number and of what it counts, as far as
+this byte tells."""
+
+
+def _walk(data: bytes, stop: int, state: _State) -> None:
+    """Check the records up to index `stop` one by one.
+
+    Numbers of one or two bytes are read in place, all others by a function that takes ten times as long. A
+    position that leaves the batch needs no check of its own: it ends in an IndexError, or it is not where
+    the record ends, or the last record does not end where the batch does.
+    """
+    position, low, high, null_key = state.position, state.low, state.high, state.has_null_key
+    step = STEP
+    last_delta_byte = -1
+    for index in range(state.index, stop):
+        byte = data[position]
+        end = position + step[byte]
+        if byte < 128:
+            position += 2
+        else:
+            second = data[position + 1]
+            if second < 128:
+                end += second << 6
+                position += 3
+            else:
+                length, position = read_varint(data, position)
+                end = position + length if length >= 0 else BEYOND
+                position += 1
+        byte = data[position]
+        if byte == last_delta_byte:
+            position += 1
+        else:
+            if byte < 128:
+                last_delta_byte = byte
+                delta = (byte >> 1) ^ -(byte & 1)
+                position += 1
+            else:
+                second = data[position + 1]
+                if second < 128:
+                    number = byte & 127 | second << 7
+                    delta = (number >> 1) ^ -(number & 1)
+                    position += 2
+                else:
+                    delta, position = read_varlong(data, position)
+            if delta > high:
+                high = delta
+            if delta < low:
+                low = delta
+        byte = data[position]
+        # The offset delta as a varint; `_check_offset` looks closer.
+        if index < 64:
+            if byte == 2 * index:
+                position += 1
+            else:
+                position = _check_offset(data, position, index)
+        elif index < 8192 and byte == (2 * index & 127 | 128) and data[position + 1] == index >> 6:
+            position += 2
+        else:
+            position = _check_offset(data, position, index)
+        byte = data[position]
+        if byte == 1:
+            null_key = True
+            position += 1
+        elif byte < 128 and not byte & 1:
+            position += step[byte]
+        else:
+            length, position = read_varint(data, position)
+            if length < 0:
+                null_key = True
+            else:
+                position += length
+        byte = data[position]
+        if byte < 128:
+            position += 1 if byte & 1 else step[byte]
+        else:
+            second = data[position + 1]
+            if second < 128 and not byte & 1:
+                position += step[byte] + (second << 6)
+            else:
+                length, position = read_varint(data, position)
+                if length > 0:
+                    position += length
+        if data[position] == 0:
+            position += 1
+        else:
+            position = _check_headers(data, position, end, index)
+        if position != end:
+            raise InvalidRecord(f"the content of record {index} does not end where its length says")
+    state.index = stop
+    state.position, state.low, state.high, state.has_null_key = position, low, high, null_key
+
+
+def _check_offset(data: bytes, position: int, index: int) -> int:
+    delta, position = read_varint(data, position)
+    if delta != index:
+        message = f"the offset delta of record {index} is {delta}"
+        raise InvalidRecord(message, [(index, message)])
+    return position
+
+
+def _check_headers(data: bytes, position: int, end: int, index: int) -> int:
+    count, position = read_varint(data, position)
+    if count < 0 or count > end - position:
+        raise InvalidRecord(f"record {index} cannot have {count} headers")
+    for _ in range(count):
+        length, position = read_varint(data, position)
+        if length < 0:
+            raise InvalidRecord(f"a header of record {index} has no key")
+        position += length
+        length, position = read_varint(data, position)
+        if length > 0:
+            position += length
+    return position
+
+
+_ASCII: Final = bytes(range(128))
+_CONTINUED: Final = bytes(range(128, 256))
+_CONTINUED_EVEN: Final = bytes(range(128, 256, 2))
+
+# The offset deltas 0 to 8,191 as columns. One byte holds the first 64; of two bytes the first comes around
+# every 64 records, and the second steps on then. A third one steps every 8,192 records.
+_ONE_BYTE: Final = bytes(range(0, 128, 2))
+_FIRST_OF_MORE: Final = _CONTINUED_EVEN * 128
+_SECOND_OF_TWO: Final = b"".join([bytes((value,)) * 64 for value in range(128)])
+_SECOND_OF_THREE: Final = b"".join([bytes((value,)) * 64 for value in _CONTINUED])
+
+
+def _uniform_run(data: bytes, count: int, state: _State) -> bool:
+    """Check as many records as have the shape of the next one; False and no change when too few have."""
+    start, index = state.position, state.index
+    # Cheap, and nearly always decisive: does a record of the same length follow?
+    length, position = read_varint(data, start)
+    size = position - start + length
+    if length < 0 or data[start + size : position + size] != data[start:position]:
+        return False
+    timestamp_at = position + 1
+    wide = data[timestamp_at] > 127
+    if wide and data[timestamp_at + 1] > 127:
+        return False
+    offset_at = timestamp_at + 1 + wide
+    # The run ends where the columns of the offset delta do.
+    block = index & ~8191
+    if index < 64:
+        offset_columns, stop_index = [_ONE_BYTE], 64
+    elif not block:
+        offset_columns, stop_index = [_FIRST_OF_MORE, _SECOND_OF_TWO], 8192
+    elif index < 1 << 20:
+        third = bytes((block >> 13,)) * 8192
+        offset_columns, stop_index = [_FIRST_OF_MORE, _SECOND_OF_THREE, third], block + 8192
+    else:
+        return False
+    key_at = offset_at + len(offset_columns)
+    columns = _number_columns(data, key_at, start + size)
+    if columns is None:
+        return False
+    columns += range(start, position)
+
+    run = min(stop_index, count) - index
+    run = min(run, (len(data) - start) // size)
+    for first in columns:
+        values = data[first : first + run * size : size]
+        if values != data[first : first + 1] * run:
+            run -= len(values.lstrip(data[first : first + 1]))
+            if run < _RUN_MIN:
+                return False
+    if wide:
+        lows = data[timestamp_at : timestamp_at + run * size : size]
+        highs = data[timestamp_at + 1 : timestamp_at + 1 + run * size : size]
+        if lows.strip(_CONTINUED) or not highs.isascii():
+            return False
+        low, high = _wide_extremes(lows, highs)
+    else:
+        values = data[timestamp_at : timestamp_at + run * size : size]
+        if not values.isascii():
+            run -= len(values.lstrip(_ASCII))
+            if run < _RUN_MIN:
+                return False
+            values = values[:run]
+        low, high = _extremes(values)
+    at = index - block
+    for column in offset_columns:
+        if data[offset_at : offset_at + run * size : size] != column[at : at + run]:
+            return False
+        offset_at += 1
+    state.see(low, high)
+    # An odd first byte makes a length negative, which is null.
+    state.has_null_key |= data[key_at] & 1 != 0
+    state.position = start + run * size
+    state.index = index + run
+    return True
+
+
+def _number_columns(data: bytes, key_at: int, end: int) -> list[int] | None:
+    """Where the numbers from the key length on stand; the same bytes there make the same structure.
+
+    None when the record does not come out at its end, which `_walk` then explains.
+    """
+    length, position = read_varint(data, key_at)
+    columns = list(range(key_at, position))
+    if length > 0:
+        position += length
+    before = position
+    length, position = read_varint(data, position)
+    columns += range(before, position)
+    if length > 0:
+        position += length
+    if position + 1 == end and data[position] == 0:
+        columns.append(position)
+        return columns
+    before = position
+    count, position = read_varint(data, position)
+    columns += range(before, position)
+    if count < 0 or count > end - position:
+        return None
+    for part in range(2 * count):
+        before = position
+        length, position = read_varint(data, position)
+        columns += range(before, position)
+        if length > 0:
+            position += length
+        elif length < 0 and part % 2 == 0:
+            return None
+    return columns if position == end else None
+
+
+def _extremes(zigzags: bytes) -> tuple[int, int]:
+    """Least and greatest of the one-byte zigzag numbers."""
+    first, last = zigzags[0], zigzags[-1]
+    # Time mostly runs forward: no number is negative, the first is the least, the last the greatest.
+    if not first & 1 and not zigzags.translate(None, bytes(range(first, last + 1, 2))):
+        return first >> 1, last >> 1
+    values = [(byte >> 1) ^ -(byte & 1) for byte in set(zigzags)]
+    return min(values), max(values)
+
+
+def _wide_extremes(lows: bytes, highs: bytes) -> tuple[int, int]:
+    """Least and greatest of the two-byte zigzag numbers: `lows` has their first bytes, `highs` the second."""
+    least, greatest = lows[0], lows[-1]
+    # Again time mostly runs forward. Then no high byte lies above the last one, and from where that one first
+    # appears no low byte exceeds the last; the other way around for the first.
+    first_greatest, last_least = highs.find(highs[-1]), highs.rfind(highs[0])
+    if not (
+        lows.translate(None, _CONTINUED_EVEN)
+        or highs.translate(None, bytes(range(highs[0], highs[-1] + 1)))
+        or lows[first_greatest:].translate(None, bytes(range(128, greatest + 1)))
+        or lows[: last_least + 1].translate(None, bytes(range(least, 256)))
+    ):
+        return (least & 127 | highs[0] << 7) >> 1, (greatest & 127 | highs[-1] << 7) >> 1
+    numbers = {low & 127 | high << 7 for low, high in zip(lows, highs, strict=True)}
+    values = [(number >> 1) ^ -(number & 1) for number in numbers]
+    return min(values), max(values)

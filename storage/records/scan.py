@@ -1,0 +1,122 @@
+"""Walking the batches of a segment file: headers alone, or whole batches checked as a recovery must check
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Protocol
+
+from kafka_compat.storage.errors import CorruptRecord
+from kafka_compat.storage.filesystem import File
+from kafka_compat.storage.records.batch import (
+    CRC_START,
+    HEADER_SIZE,
+    LEGACY_HEADER_SIZE,
+    LOG_OVERHEAD,
+    BatchHeader,
+    crc_ok,
+    read_header,
+)
+from kafka_compat.storage.records.crc import crc32c
+
+CHUNK_SIZE_BYTES: Final = 1024 * 1024
+
+
+class ScannedBatch(NamedTuple):
+    """A batch at its place in the file."""
+
+    position: int
+    header: BatchHeader
+    data: "memoryview"  # noqa: UP037 - mypyc looks the name up among those of the module
+    """The whole batch from `scan_batches`; from `scan_headers` what was read of it."""
+
+
+def scan_headers(
+    file: File, position: int, end: int, chunk_size_bytes: int = CHUNK_SIZE_BYTES
+) -> Iterator[ScannedBatch]:
+    """The batches that start in [position, end), by their headers; stops silently at bytes that cannot be
+    one.
+    """
+    while position < end:
+        chunk = file.pread(min(max(chunk_size_bytes, HEADER_SIZE), end - position), position)
+        view = memoryview(chunk)
+        start, at = position, 0
+        while at + LEGACY_HEADER_SIZE <= len(chunk):
+            try:
+                header = read_header(view, at)
+            except CorruptRecord:
+                # The rest of it is in the next chunk.
+                break
+            if header.batch_length < LEGACY_HEADER_SIZE - LOG_OVERHEAD or not 0 <= header.magic <= 2:
+                return
+            yield ScannedBatch(position, header, view[at : at + header.size_bytes])
+            at += header.size_bytes
+            position = start + at
+        if position == start:
+            return
+
+
+class Readable(Protocol):
+    """What of a file a walk over its batches needs."""
+
+    def pread(self, size_bytes: int, position: int) -> bytes:
+        """At most `size_bytes` from `position`; fewer only at the end of the file."""
+
+
+def scan_batches(file: Readable, position: int, end: int, next_offset: int = 0) -> Iterator[ScannedBatch]:
+    """Whole, intact batches from `position` on, with their bytes.
+
+    Raises CorruptRecord at the first one that is torn, fails its CRC, or whose offset goes backwards (the
+    first must have `next_offset` or more): what precedes it is the clean prefix of the file.
+    """
+    while position < end:
+        chunk = memoryview(file.pread(min(CHUNK_SIZE_BYTES, end - position), position))
+        at, size = 0, len(chunk)
+        while at + LEGACY_HEADER_SIZE <= size:
+            try:
+                header = read_header(chunk, at)
+            except CorruptRecord:
+                break
+            stop = at + LOG_OVERHEAD + header.batch_length
+            if stop > size:
+                break
+            # The checks of _check_intact, which names what is wrong: walks over small batches feel the call.
+            if (
+                header.magic != 2
+                or stop < at + HEADER_SIZE
+                or header.base_offset < next_offset
+                or crc32c(chunk[at + CRC_START : stop]) != header.crc
+                or header.last_offset_delta < 0
+            ):
+                _check_intact(chunk, at, header, next_offset)
+            next_offset = header.base_offset + header.last_offset_delta + 1
+            yield ScannedBatch(position + at, header, chunk[at:stop])
+            at = stop
+        if at == 0:
+            # A batch larger than the chunk, or one whose length is a lie.
+            try:
+                header = read_header(chunk)
+            except CorruptRecord:
+                raise CorruptRecord(f"the batch at {position} is torn") from None
+            if header.size_bytes > end - position:
+                raise CorruptRecord(f"the batch at {position} is torn")
+            chunk = memoryview(file.pread(header.size_bytes, position))
+            if len(chunk) < header.size_bytes:
+                raise CorruptRecord(f"the batch at {position} is torn")
+            _check_intact(chunk, 0, header, next_offset)
+            next_offset = header.next_offset
+            yield ScannedBatch(position, header, chunk)
+            at = header.size_bytes
+        position += at
+
+
+def _check_intact(buffer: memoryview, position: int, header: BatchHeader, next_offset: int) -> None:
+    if header.batch_length < LEGACY_HEADER_SIZE - LOG_OVERHEAD or not 0 <= header.magic <= 2:
+        raise CorruptRecord(f"no batch of a known format: length {header.batch_length}, magic {header.magic}")
+    if not crc_ok(buffer, position, header):
+        raise CorruptRecord(f"CRC mismatch in the batch of offset {header.base_offset}")
+    if header.last_offset_delta < 0:
+        raise CorruptRecord(f"negative last offset delta in the batch of offset {header.base_offset}")
+    if header.base_offset < next_offset:
+        raise CorruptRecord(f"offset {header.base_offset} where {next_offset} or more must come")

@@ -1,0 +1,400 @@
+"""What a leader checks before it appends what a client sent: facts of the batch first, then every record.
+
+One good batch of format 2 is the hot path of the whole broker, so it comes first and is handled in its own
+buffer. Batches of old formats are converted (storage.legacy), batches of another codec than the topic's are
+compressed anew; both make a new buffer.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.errors import (
+    CorruptRecord,
+    InvalidRecord,
+    InvalidTimestamp,
+    MessageTooLarge,
+    MisplacedBatch,
+    RecordListTooLarge,
+    TakesLong,
+    UnsupportedCompressionType,
+)
+from kafka_compat.storage.records.batch import (
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_FLAG,
+    BatchHeader,
+    read_header,
+    seal,
+)
+from kafka_compat.storage.records.compression import NAMES, decompress
+from kafka_compat.storage.records.crc import crc32c
+from kafka_compat.storage.records.kinds import CompressionType, TimestampType
+from kafka_compat.storage.records.record_scan import scan
+from kafka_compat.storage.records.records import Record, iter_records, join_batch
+
+LONG_MAX: Final = 2**63 - 1
+KEYLESS: Final = "Compacted topic cannot accept message without key"
+"""How the message of such a record's error begins."""
+QUICK_BYTES_MAX: Final = 4 << 20
+QUICK_BODY_BYTES_MAX: Final = 2 << 20
+QUICK_COMPRESSED_BYTES_MAX: Final = 32 << 10
+QUICK_OLD_BYTES_MAX: Final = 4 << 10
+QUICK_SCAN_RECORDS_MAX: Final = 32_768
+QUICK_RECORDS_MAX: Final = 1_000
+"""What `validate_batches` does quickly: bytes to sum up, to decompress to, to compress, to convert from an
+old format; records to scan, to look at one by one.
+"""
+_MIN_BATCH_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
+_MIN_LEGACY_LENGTH: Final = 14
+_FIRST_VERSION_OF_FORMAT_2: Final = 3
+_FIRST_VERSION_OF_ZSTD: Final = 7
+_SIZE: Final = struct.Struct(">i")
+# At hand: a member of an enumeration takes two look-ups by name.
+_ZSTD: Final = int(CompressionType.ZSTD)
+_CREATE_TIME: Final = TimestampType.CREATE_TIME
+_LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
+_ATTRIBUTES: Final = struct.Struct(">h")
+_MAX_TIMESTAMP: Final = struct.Struct(">q")
+_TIMESTAMP_TYPES: Final = {
+    "CreateTime": TimestampType.CREATE_TIME,
+    "LogAppendTime": TimestampType.LOG_APPEND_TIME,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AppendPolicy:
+    """The rules of one topic, by Kafka's setting names; sizes in bytes, times in ms."""
+
+    max_message_bytes: int = 1_048_588
+    segment_bytes: int = 1 << 30
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    before_max_ms: int = LONG_MAX
+    after_max_ms: int = 3_600_000
+    compact: bool = False
+    """Whether cleanup.policy holds `compact`, so that every record needs a key."""
+    compression_type: str = "producer"
+    compression_level: int | None = None
+    validate_records: bool = True
+    """Ours: False trusts the producer with everything behind the batch header."""
+    partition: str = ""
+    """Topic and number of the partition, for what is told of records without a key; else empty."""
+
+    @classmethod
+    def of(cls, config: LogConfig, partition: str) -> AppendPolicy:
+        """The rules that a topic's settings make."""
+        return cls(
+            partition=partition,
+            max_message_bytes=config.max_message_bytes,
+            segment_bytes=config.segment_bytes,
+            timestamp_type=_TIMESTAMP_TYPES[config.message_timestamp_type],
+            before_max_ms=config.message_timestamp_before_max_ms,
+            after_max_ms=config.message_timestamp_after_max_ms,
+            compact=config.compact,
+            compression_type=config.compression_type,
+            validate_records=config.validate_records,
+        )
+
+
+_shared: Final[list[tuple[LogConfig, AppendPolicy]]] = []
+"""Those of the settings that were asked for last: very many topics have the same."""
+
+
+def policy_of(config: LogConfig, partition: str) -> AppendPolicy:
+    """The rules for a partition; one object for all that have these settings, where none of it is said."""
+    if config.compact:
+        return AppendPolicy.of(config, partition)
+    for known, policy in _shared:
+        if known is config:
+            return policy
+    policy = AppendPolicy.of(config, "")
+    _shared[:] = [(config, policy)]
+    return policy
+
+
+class ValidatedBatches:
+    """What may be appended once base offsets and leader epoch are stamped into `data`.
+
+    `data` is the buffer that was given unless `converted`; it is empty when an old client sent nothing.
+    `headers` are those of the batches in `data` as they stand there, with base offset 0: at most one.
+    `log_append_time` is ms, or -1 when the timestamps are the producer's.
+    """
+
+    __slots__ = ("converted", "data", "headers", "log_append_time")
+
+    def __init__(
+        self,
+        data: memoryview,
+        headers: list[BatchHeader],
+        log_append_time: int = NO_TIMESTAMP,
+        converted: bool = False,
+    ) -> None:
+        self.data = data
+        self.headers = headers
+        self.log_append_time = log_append_time
+        self.converted = converted
+
+
+def validate_batches(
+    data: memoryview,
+    policy: AppendPolicy,
+    now_ms: int,
+    *,
+    produce_version: int | None = None,
+    quick: bool = False,
+) -> ValidatedBatches:
+    """Check what one partition of a Produce request of that version brought; None is the newest.
+
+    A header field that the broker decides (the timestamp type, with it the greatest timestamp) is corrected
+    in place when `data` is writable, otherwise in a copy. Raises the errors of storage.errors as their
+    docstrings say; record errors carry the index of each record at fault. With `quick`, TakesLong instead of
+    anything that takes more than a few milliseconds.
+    """
+    size_bytes = len(data)
+    try:
+        header = tuple.__new__(BatchHeader, HEADER.unpack_from(data))
+    except struct.error:
+        return _validate_unusual(data, policy, now_ms, produce_version, quick)
+    if header.magic != 2 or header.batch_length != size_bytes - LOG_OVERHEAD:
+        return _validate_unusual(data, policy, now_ms, produce_version, quick)
+    if quick and (header.record_count > QUICK_SCAN_RECORDS_MAX or size_bytes > QUICK_BYTES_MAX):
+        raise TakesLong
+    attributes = header.attributes
+    codec = attributes & COMPRESSION_MASK
+    if codec == _ZSTD and produce_version is not None and produce_version < _FIRST_VERSION_OF_ZSTD:
+        raise UnsupportedCompressionType(f"Produce v{produce_version} does not know zstd, v7 does")
+    if header.base_offset != 0:
+        raise MisplacedBatch(f"the base offset of a client's batch must be 0, not {header.base_offset}")
+    if size_bytes > policy.max_message_bytes:
+        raise _too_large(size_bytes, policy)
+    if crc32c(data[CRC_START:]) != header.crc:
+        raise CorruptRecord(f"the CRC of a batch of {size_bytes} bytes is not {header.crc}")
+    count = header.record_count
+    if count <= 0 or count != header.last_offset_delta + 1:
+        raise MisplacedBatch(f"a batch of {count} records cannot end at offset {header.last_offset_delta}")
+    if attributes & CONTROL_FLAG:
+        raise MisplacedBatch("clients must not write control records")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise MisplacedBatch(f"producer {header.producer_id} gave the sequence {header.base_sequence}")
+    if codec > _ZSTD:
+        raise InvalidRecord(f"there is no codec {codec}")
+
+    max_timestamp = header.max_timestamp
+    body = None
+    if policy.validate_records:
+        body = bytes(data[HEADER_SIZE:]) if codec == 0 else _decompressed(codec, data, quick)
+        least, greatest, has_null_key = scan(body, count)
+        max_timestamp = header.base_timestamp + greatest
+        if policy.timestamp_type is _CREATE_TIME:
+            out_of_range = (
+                now_ms - header.base_timestamp - least > policy.before_max_ms
+                or max_timestamp - now_ms > policy.after_max_ms
+            )
+        else:
+            out_of_range = attributes & TIMESTAMP_TYPE_FLAG != 0
+        if out_of_range or (has_null_key and policy.compact):
+            if quick and count > QUICK_RECORDS_MAX:
+                raise TakesLong
+            _check_records(
+                _as_created(data),
+                policy,
+                now_ms,
+                is_log_append_time=attributes & TIMESTAMP_TYPE_FLAG != 0,
+            )
+
+    log_append_time = NO_TIMESTAMP
+    if policy.timestamp_type is _LOG_APPEND_TIME:
+        log_append_time = max_timestamp = now_ms
+        attributes |= TIMESTAMP_TYPE_FLAG
+    else:
+        attributes &= ~TIMESTAMP_TYPE_FLAG
+    converted = False
+    if policy.compression_type != "producer" and NAMES[policy.compression_type] != codec:
+        if body is None:
+            body = _decompressed(codec, data, quick)
+        if quick and len(body) > QUICK_COMPRESSED_BYTES_MAX:
+            raise TakesLong
+        data, header = _compress_anew(header, body, policy)
+        attributes = attributes & ~COMPRESSION_MASK | header.attributes & COMPRESSION_MASK
+        converted = True
+    if attributes != header.attributes or max_timestamp != header.max_timestamp:
+        if max_timestamp > LONG_MAX:
+            raise InvalidRecord(f"the timestamp {max_timestamp} has more than 64 bits")
+        # Kafka knows no greatest timestamp below "none" either.
+        max_timestamp = max(max_timestamp, NO_TIMESTAMP)
+        data, header = _rewrite(data, attributes, max_timestamp)
+    if len(data) > policy.segment_bytes:
+        raise RecordListTooLarge(f"{len(data)} bytes do not fit into a segment of {policy.segment_bytes}")
+    return ValidatedBatches(data, [header], log_append_time, converted)
+
+
+def _too_large(size_bytes: int, policy: AppendPolicy) -> MessageTooLarge:
+    return MessageTooLarge(
+        f"a batch of {size_bytes} bytes exceeds max.message.bytes={policy.max_message_bytes}"
+    )
+
+
+def _rewrite(data: memoryview, attributes: int, max_timestamp: int) -> tuple[memoryview, BatchHeader]:
+    if data.readonly:
+        data = memoryview(bytearray(data))
+    _ATTRIBUTES.pack_into(data, 21, attributes)
+    _MAX_TIMESTAMP.pack_into(data, 35, max_timestamp)
+    seal(data)
+    return data, read_header(data)
+
+
+def _decompressed(codec: int, data: memoryview, quick: bool) -> bytes:
+    return decompress(codec, data[HEADER_SIZE:], quick_bytes=QUICK_BODY_BYTES_MAX if quick else None)
+
+
+def _compress_anew(header: BatchHeader, body: bytes, policy: AppendPolicy) -> tuple[memoryview, BatchHeader]:
+    attributes = header.attributes & ~COMPRESSION_MASK | NAMES[policy.compression_type]
+    batch = join_batch(header._replace(attributes=attributes), body, level=policy.compression_level)
+    if len(batch) > policy.max_message_bytes:
+        raise _too_large(len(batch), policy)
+    data = memoryview(batch)
+    return data, read_header(data)
+
+
+def _check_records(
+    records: list[Record], policy: AppendPolicy, now_ms: int, *, is_log_append_time: bool
+) -> None:
+    """Refuse the batch with the index of each record at fault.
+
+    There may be none although the extremes of the timestamps looked bad: a record without timestamp is in no
+    range. `is_log_append_time` is what the producer claims.
+    """
+    errors: list[tuple[int, str]] = []
+    about_time = False
+    for index, record in enumerate(records):
+        message = None
+        if policy.compact and record.key is None:
+            message = f"{KEYLESS} in topic partition {policy.partition}"
+        else:
+            message = _timestamp_error(record, policy, now_ms, is_log_append_time)
+            about_time |= message is not None
+        if message is not None:
+            errors.append((index, message))
+    if about_time:
+        raise InvalidTimestamp("One or more records have been rejected due to invalid timestamp", errors)
+    if errors:
+        first = ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:3])
+        raise InvalidRecord(
+            f"One or more records have been rejected due to {len(errors)} record errors in total, and only "
+            f"showing the first three errors at most: [{first}]",
+            errors,
+        )
+
+
+def _timestamp_error(
+    record: Record, policy: AppendPolicy, now_ms: int, is_log_append_time: bool
+) -> str | None:
+    timestamp = record.timestamp
+    if policy.timestamp_type is _LOG_APPEND_TIME:
+        if not is_log_append_time:
+            return None
+        return (
+            f"Invalid timestamp type in message DefaultRecord(offset={record.offset}, timestamp={timestamp}, "
+            f"key={len(record.key or b'')} bytes, value={len(record.value or b'')} bytes). "
+            "Producer should not set timestamp type to LogAppendTime."
+        )
+    earliest = max(now_ms - policy.before_max_ms, -LONG_MAX - 1)
+    latest = min(now_ms + policy.after_max_ms, LONG_MAX)
+    if timestamp == NO_TIMESTAMP or earliest <= timestamp <= latest:
+        return None
+    return (
+        f"Timestamp {timestamp} of message with offset {record.offset} is out of range. The timestamp should "
+        f"be within [{earliest}, {latest}]"
+    )
+
+
+def _as_created(data: memoryview) -> list[Record]:
+    """The records with the timestamps that their producer gave, also where the batch says LogAppendTime."""
+    batch = bytearray(data)
+    (attributes,) = _ATTRIBUTES.unpack_from(batch, 21)
+    _ATTRIBUTES.pack_into(batch, 21, attributes & ~TIMESTAMP_TYPE_FLAG)
+    return list(iter_records(batch))
+
+
+def _validate_unusual(
+    data: memoryview, policy: AppendPolicy, now_ms: int, produce_version: int | None, quick: bool
+) -> ValidatedBatches:
+    """Anything but exactly one batch of format 2: an old format, a cut, several batches, or garbage."""
+    only_format_2 = produce_version is None or produce_version >= _FIRST_VERSION_OF_FORMAT_2
+    sizes, magics = _batches(data)
+    if not sizes:
+        if only_format_2:
+            raise InvalidRecord(f"{len(data)} bytes hold no whole batch")
+        return ValidatedBatches(data[:0], [])
+    if only_format_2 and magics[0] != 2:
+        raise InvalidRecord(f"Produce v3 and later bring record format 2, not {magics[0]}")
+    if magics[0] == 2:
+        if len(sizes) > 1:
+            raise InvalidRecord(f"one batch for a partition is allowed, {len(sizes)} came")
+        # Kafka, too, drops the beginning of a second batch that was cut off.
+        if sizes[0] < HEADER_SIZE:
+            raise CorruptRecord(f"a batch of {sizes[0]} bytes is shorter than its header")
+        return validate_batches(
+            data[: sizes[0]], policy, now_ms, produce_version=produce_version, quick=quick
+        )
+    if any(magic != magics[0] for magic in magics):
+        raise InvalidRecord("a message set mixes record formats")
+    if quick and (len(data) > QUICK_OLD_BYTES_MAX or data[MAGIC_POSITION + 1] & COMPRESSION_MASK):
+        raise TakesLong
+    whole_bytes = sum(sizes)
+    return _convert(data[:whole_bytes], sizes, policy, now_ms)
+
+
+def _batches(data: memoryview) -> tuple[list[int], list[int]]:
+    """Size and magic of each whole batch or message in a row; CorruptRecord where none can begin."""
+    sizes: list[int] = []
+    magics: list[int] = []
+    position = 0
+    while len(data) - position > MAGIC_POSITION:
+        (length,) = _SIZE.unpack_from(data, position + 8)
+        magic = data[position + MAGIC_POSITION]
+        if length < _MIN_LEGACY_LENGTH:
+            raise CorruptRecord(f"a batch cannot have a length of {length}")
+        if magic > 2:
+            raise CorruptRecord(f"there is no record format {magic}")
+        if position + LOG_OVERHEAD + length > len(data):
+            break
+        sizes.append(LOG_OVERHEAD + length)
+        magics.append(magic)
+        position += LOG_OVERHEAD + length
+    if not sizes and len(data) >= LOG_OVERHEAD:
+        (length,) = _SIZE.unpack_from(data, 8)
+        if length < _MIN_LEGACY_LENGTH:
+            raise CorruptRecord(f"a batch cannot have a length of {length}")
+    return sizes, magics
+
+
+def _convert(data: memoryview, sizes: list[int], policy: AppendPolicy, now_ms: int) -> ValidatedBatches:
+    """A message set of format 0 or 1 as one batch of format 2."""
+    from kafka_compat.storage.records.legacy import read_message_set, up_convert
+
+    if max(sizes) > policy.max_message_bytes:
+        raise _too_large(max(sizes), policy)
+    records, codec, is_log_append_time = read_message_set(data)
+    _check_records(records, policy, now_ms, is_log_append_time=is_log_append_time)
+    if policy.compression_type != "producer":
+        codec = NAMES[policy.compression_type]
+    stamped = policy.timestamp_type is _LOG_APPEND_TIME
+    batch = up_convert(
+        records, codec, log_append_time=now_ms if stamped else None, level=policy.compression_level
+    )
+    if len(batch) > policy.max_message_bytes:
+        raise _too_large(len(batch), policy)
+    if len(batch) > policy.segment_bytes:
+        raise RecordListTooLarge(f"{len(batch)} bytes do not fit into a segment of {policy.segment_bytes}")
+    converted = memoryview(batch)
+    return ValidatedBatches(converted, [read_header(converted)], now_ms if stamped else NO_TIMESTAMP, True)

@@ -1,0 +1,434 @@
+"""One segment of a log: a `.log` file of batches with its sparse indexes.
+
+A segment opens its file and loads its indexes when it is asked for something that needs them, and
+`open_segments` says when it lets go of them again. A sealed segment that nobody reads holds neither a
+descriptor nor an index; the active one keeps its indexes, which are not stored yet. What retention asks,
+the largest timestamp and the size, is remembered as numbers.
+
+The newest batches of the active segment are also kept as (last offset, position) pairs in memory, so that a
+consumer at the tail, which is nearly every consumer, is answered without a look at index or file.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from typing import Final
+
+from kafka_compat.storage.config import INT_MAX
+from kafka_compat.storage.filesystem import Buffer, File
+from kafka_compat.storage.records.batch import HEADER_SIZE, read_header
+from kafka_compat.storage.records.scan import scan_headers
+from kafka_compat.storage.segments.offset_index import OffsetIndex
+from kafka_compat.storage.segments.open_segments import OpenSegments
+from kafka_compat.storage.segments.segment_files import LOG_SUFFIX, SegmentFiles
+from kafka_compat.storage.segments.segment_indexes import SegmentIndexes
+from kafka_compat.storage.segments.time_index import TimeIndex, TimestampEntry
+from kafka_compat.storage.segments.txn_index import TransactionIndex
+
+TAIL_BATCHES_MAX: Final = 4096
+_NO_OFFSETS: Final = array("q")
+_NO_POSITIONS: Final = array("I")
+"""The tail of a segment to which nothing was appended since it was opened; never changed."""
+
+RESERVE_FROM_BYTES: Final = 1024 * 1024
+RESERVE_STEP_BYTES: Final = 32 * 1024 * 1024
+
+
+class FileSlice:
+    """Whole batches in a segment file. The file stays open and readable while a slice of it lives, deleted
+    or not.
+    """
+
+    __slots__ = ("file", "position", "size_bytes")
+
+    def __init__(self, file: File, position: int, size_bytes: int) -> None:
+        self.file = file
+        self.position = position
+        self.size_bytes = size_bytes
+
+    @property
+    def fd(self) -> int:
+        """The descriptor to sendfile from."""
+        return self.file.fileno()
+
+    def read(self) -> bytes:
+        """The bytes, by one pread."""
+        return self.file.pread(self.size_bytes, self.position)
+
+
+class Segment:
+    """Batches from `base_offset` on. Changed by the loop thread alone; others may read, sync and look up in
+    it.
+    """
+
+    __slots__ = (
+        "_file",
+        "_files",
+        "_first_timestamp",
+        "_indexes",
+        "_open_segments",
+        "_reserved_bytes",
+        "_tail_last_offsets",
+        "_tail_positions",
+        "base_offset",
+        "created_ms",
+        "deleted",
+        "index_interval_bytes",
+        "roll_jitter_ms",
+        "sealed",
+        "size_bytes",
+        "used",
+    )
+
+    def __init__(
+        self,
+        files: SegmentFiles,
+        open_segments: OpenSegments,
+        base_offset: int,
+        *,
+        size_bytes: int,
+        index_interval_bytes: int,
+        created_ms: int,
+        roll_jitter_ms: int = 0,
+    ) -> None:
+        self.base_offset = base_offset
+        self.size_bytes = size_bytes
+        self.index_interval_bytes = index_interval_bytes
+        self.created_ms = created_ms
+        self.roll_jitter_ms = roll_jitter_ms
+        self.deleted = False
+        """Set before the files go, for a flush that runs beside."""
+        self.sealed = False
+        """Whether no batch will follow, and the index files hold all there is."""
+        self.used = False
+        """See `open_segments`."""
+        self._files = files
+        self._open_segments = open_segments
+        self._file: File | None = None
+        self._indexes = SegmentIndexes(files, base_offset, stored=size_bytes > 0)
+        self._first_timestamp: int | None = None
+        self._reserved_bytes = RESERVE_FROM_BYTES
+        self._tail_last_offsets = _NO_OFFSETS
+        self._tail_positions = _NO_POSITIONS
+
+    # --- files
+
+    def path(self, suffix: str) -> str:
+        """Path of the segment's file with this suffix."""
+        return self._files.path(suffix)
+
+    @property
+    def file(self) -> File:
+        return self._file or self._open()
+
+    def _open(self) -> File:
+        if self.deleted:
+            raise FileNotFoundError(f"{self.path(LOG_SUFFIX)} is deleted")
+        if not self.sealed:
+            self._files.unshare()
+        file = self._files.open_log()
+        # Another thread may have opened it meanwhile.
+        self._swap_file(file)
+        self._opened()
+        return file
+
+    def unshare(self) -> None:
+        """Have the files for this log alone, before they are changed though the segment was sealed."""
+        self._files.unshare()
+        self._swap_file(None)
+
+    def _swap_file(self, file: File | None) -> File | None:
+        """The file before. Compiled, an assignment ends the old value before the new one is there, and other
+        threads would see a closed file: returned, it ends after that.
+        """
+        before = self._file
+        self._file = file
+        return before
+
+    def _opened(self) -> None:
+        self._open_segments.note(self)
+        if self.deleted:
+            # Retention was faster than another thread.
+            self.let_go()
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        index = self._indexes.offset_index
+        return self._load_indexes()[0] if index is None else index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        index = self._indexes.time_index
+        return self._load_indexes()[1] if index is None else index
+
+    @property
+    def txn_index(self) -> TransactionIndex:
+        index = self._indexes.txn_index
+        if index is None:
+            index = self._indexes.transactions()
+            self._opened()
+        return index
+
+    def _load_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
+        loaded = self._indexes.load(self.file, self.size_bytes, self.index_interval_bytes)
+        self._opened()
+        return loaded
+
+    def rebuild_indexes(self) -> None:
+        """Make the offset index and the time index anew from the headers in the log file, and store them."""
+        self._indexes.rebuild(self.file, self.size_bytes, self.index_interval_bytes)
+        self._opened()
+
+    def reset(self) -> None:
+        """Forget every batch, for a scan that adds them again."""
+        self.txn_index.reset()
+        self._forget_all()
+
+    def _forget_all(self) -> None:
+        self.size_bytes = 0
+        self._indexes.clear()
+        self._first_timestamp = None
+        self._forget_tail()
+
+    def store_indexes(self) -> None:
+        """Write the index files (not synced)."""
+        self._indexes.store()
+
+    def sync(self, *, sealed: bool) -> None:
+        """Make the batches durable, and with `sealed` the index files too, which are complete then."""
+        self.file.sync()
+        if sealed and self.size_bytes:
+            self._files.sync_indexes()
+
+    def sync_all(self) -> None:
+        """Store the indexes and make everything of this segment durable."""
+        self.store_indexes()
+        self.sync(sealed=True)
+
+    def complete(self) -> None:
+        """No batch will follow: store the indexes, give back reserved space and the memory of the tail."""
+        self.store_indexes()
+        self._forget_tail()
+        if self._reserved_bytes > RESERVE_FROM_BYTES:
+            self.file.truncate(self.size_bytes)
+            self._reserved_bytes = RESERVE_FROM_BYTES
+
+    def set_sealed(self, sealed: bool) -> None:
+        """Whether this is a sealed segment from now on, or the active one."""
+        self.sealed = sealed
+        if self._file is not None:
+            self._open_segments.note(self)
+
+    def release(self) -> None:
+        """Let go of the file, and of what the index files hold as well. The descriptor closes once no slice
+        uses it.
+        """
+        self._swap_file(None)
+        if self.sealed:
+            self._indexes.release()
+
+    def put_away(self) -> None:
+        """Release at once, for a segment that is not expected to be asked soon."""
+        self._open_segments.forget(self)
+        self.release()
+
+    def let_go(self) -> None:
+        """The segment is not here any more: nothing is opened again."""
+        self.deleted = True
+        self._open_segments.forget(self)
+        self._swap_file(None)
+        self._indexes.release()
+
+    def create(self) -> None:
+        """Make the empty log file."""
+        self._swap_file(self._files.create_log())
+        self._open_segments.note(self)
+
+    # --- append
+
+    def write(self, data: Buffer) -> None:
+        """Append bytes at the end of the file; `add_batch` must follow for each batch in them.
+
+        Raises OSError after cutting off what a full disk let through.
+        """
+        file = self._file or self._open()
+        self.used = True
+        end = self.size_bytes + len(data)
+        if end > self._reserved_bytes:
+            self._reserve(end)
+        written = file.write(data)
+        if written != len(data):
+            self._write_rest(data, written)
+
+    def _write_rest(self, data: Buffer, written: int) -> None:
+        try:
+            while written < len(data):
+                written += self.file.write(memoryview(data)[written:])
+        except OSError:
+            self.file.truncate(self.size_bytes)
+            raise
+
+    def _reserve(self, end: int) -> None:
+        # Space in steps that grow with the file makes appends cheaper and files contiguous, while a thousand
+        # small partitions do not hold 32 MB each.
+        step = min(max(end, RESERVE_FROM_BYTES), RESERVE_STEP_BYTES)
+        self.file.reserve(self._reserved_bytes, end + step - self._reserved_bytes)
+        self._reserved_bytes = end + step
+
+    def add_batch(self, last_offset: int, max_timestamp: int, size_bytes: int) -> None:
+        """Account for a batch that starts at the present end of the segment."""
+        position = self.size_bytes
+        interval_bytes = self.index_interval_bytes
+        if not self._indexes.add(last_offset, max_timestamp, position, size_bytes, interval_bytes):
+            self._load_indexes()
+            self._indexes.add(last_offset, max_timestamp, position, size_bytes, interval_bytes)
+        if position == 0:
+            self._first_timestamp = max_timestamp
+        tail = self._tail_last_offsets
+        if len(tail) >= TAIL_BATCHES_MAX:
+            del tail[: TAIL_BATCHES_MAX // 2]
+            del self._tail_positions[: TAIL_BATCHES_MAX // 2]
+        elif not tail:
+            tail = self._tail_last_offsets = array("q")
+            self._tail_positions = array("I")
+        tail.append(last_offset)
+        self._tail_positions.append(position)
+        self.size_bytes = position + size_bytes
+
+    def _forget_tail(self) -> None:
+        self._tail_last_offsets = _NO_OFFSETS
+        self._tail_positions = _NO_POSITIONS
+
+    # --- when to roll
+
+    @property
+    def first_timestamp(self) -> int | None:
+        """Largest timestamp of the first batch, on which the age of a segment is counted; None when empty."""
+        if self._first_timestamp is None and self.size_bytes:
+            self._first_timestamp = read_header(self.file.pread(HEADER_SIZE, 0)).max_timestamp
+        return self._first_timestamp
+
+    def waited_ms(self, now_ms: int, message_timestamp: int) -> int:
+        """Age of the segment: by record timestamps where it has them, else by its creation."""
+        first = self.first_timestamp
+        if first is not None and first >= 0:
+            return message_timestamp - first
+        return now_ms - self.created_ms
+
+    def indexes_full(self, index_size_bytes: int) -> bool:
+        """Whether an index reached segment.index.bytes."""
+        limit = index_size_bytes - 12
+        return self.offset_index.size_bytes > limit or self.time_index.size_bytes > limit
+
+    def can_hold(self, last_offset: int) -> bool:
+        """Whether the offset fits into the 4 bytes of an index entry."""
+        return last_offset - self.base_offset <= INT_MAX
+
+    # --- look-up
+
+    @property
+    def max_timestamp(self) -> TimestampEntry:
+        """The largest timestamp (-1 when there is none) and the last offset of the batch that brought it."""
+        entry = self._indexes.max_timestamp()
+        if entry is None:
+            self._load_indexes()
+            entry = self._indexes.max_timestamp()
+            assert entry is not None
+        return entry
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp, or the time of the last change where records have none."""
+        timestamp = self.max_timestamp.timestamp
+        return timestamp if timestamp >= 0 else self.modified_ms
+
+    @property
+    def modified_ms(self) -> int:
+        """When the log file last changed."""
+        return self._files.modified_ms()
+
+    def position_of(self, offset: int) -> int:
+        """Position of the first batch whose last offset is at least `offset`; the size when there is none."""
+        tail = self._tail_last_offsets
+        if tail:
+            at = bisect_left(tail, offset)
+            if at == len(tail):
+                return self.size_bytes
+            if at or not self._tail_positions[0]:
+                return self._tail_positions[at]
+        return self.indexed_position_of(offset)
+
+    def indexed_position_of(self, offset: int) -> int:
+        """What `position_of` answers, in any thread: by index and file alone."""
+        size_bytes = self.size_bytes
+        position = self.offset_index.position_at_or_before(offset)
+        for batch in scan_headers(self.file, position, size_bytes, self.index_interval_bytes):
+            if batch.header.last_offset >= offset:
+                return batch.position
+        return size_bytes
+
+    def cut(self, start: int, end: int, max_bytes: int, min_one_batch: bool) -> int:
+        """End of the batches in [start, end) that fit into `max_bytes`; `start` when not even one does.
+
+        With `min_one_batch` the first batch is given even when it is larger. Where batches are small the
+        answer is rounded down to an index entry, so that a large read does not walk all of its batches.
+        """
+        limit = start + max_bytes
+        if limit >= end:
+            return end
+        positions = self._tail_positions
+        if positions and limit >= positions[0]:
+            at = bisect_right(positions, limit)
+            boundary = positions[at - 1]
+            if boundary > start:
+                return boundary
+            if not min_one_batch:
+                return start
+            return positions[at] if at < len(positions) else end
+        boundary = self.offset_index.last_position_up_to(limit)
+        if boundary > start:
+            return boundary
+        boundary = start
+        for batch in scan_headers(self.file, start, end, self.index_interval_bytes):
+            batch_end = batch.position + batch.header.size_bytes
+            if batch_end > limit:
+                return batch_end if min_one_batch and boundary == start else boundary
+            boundary = batch_end
+        return boundary
+
+    def last_batch_end(self) -> tuple[int, int]:
+        """Offset and position after the last batch that is whole, found from the last index entry on."""
+        end_offset = self.base_offset
+        if not self.size_bytes:
+            return end_offset, 0
+        end_position = position = self.offset_index.last_position_up_to(self.size_bytes)
+        for batch in scan_headers(self.file, position, self.size_bytes, self.index_interval_bytes):
+            if batch.position + batch.header.size_bytes > self.size_bytes:
+                break
+            end_offset = batch.header.next_offset
+            end_position = batch.position + batch.header.size_bytes
+        return end_offset, end_position
+
+    # --- truncate
+
+    def truncate_to_position(self, position: int, end_offset: int) -> None:
+        """Drop the batches from `position` on, of which `end_offset` is the first offset; `cut_files` must
+        follow before anything else is written.
+        """
+        self._reserved_bytes = max(position, RESERVE_FROM_BYTES)
+        self._load_indexes()
+        self._forget_tail()
+        self.size_bytes = position
+        if position == 0:
+            self.txn_index.truncate_to(end_offset)
+            self._forget_all()
+        else:
+            self._indexes.truncate(self.file, position, end_offset)
+
+    def cut_files(self, size_bytes: int) -> None:
+        """Bring the files into line with `truncate_to_position`, the log file durably."""
+        self.unshare()
+        self.txn_index.store()
+        self.file.truncate(size_bytes)
+        self.file.sync()

@@ -1,0 +1,93 @@
+"""The files of one segment by Kafka's names: what is read from them, written to them and made durable.
+
+Nothing is kept here; `Segment` has what is open and loaded. Methods raise OSError as it comes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_compat.storage.filesystem import File, Filesystem
+from kafka_compat.storage.segments.offset_index import OffsetIndex
+from kafka_compat.storage.segments.time_index import TimeIndex, TimestampEntry, last_entry
+from kafka_compat.storage.segments.txn_index import TransactionIndex
+
+LOG_SUFFIX: Final = ".log"
+OFFSET_INDEX_SUFFIX: Final = ".index"
+TIME_INDEX_SUFFIX: Final = ".timeindex"
+TXN_INDEX_SUFFIX: Final = ".txnindex"
+SNAPSHOT_SUFFIX: Final = ".snapshot"
+DELETED_SUFFIX: Final = ".deleted"
+CLEANED_SUFFIX: Final = ".cleaned"
+SWAP_SUFFIX: Final = ".swap"
+SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+
+
+def file_name(base_offset: int, suffix: str) -> str:
+    """Kafka's name for a file of the segment or snapshot at this offset."""
+    return f"{base_offset:020d}{suffix}"
+
+
+class SegmentFiles:
+    """The paths of one segment in a folder."""
+
+    __slots__ = ("_base_offset", "_directory", "_filesystem")
+
+    def __init__(self, filesystem: Filesystem, directory: str, base_offset: int) -> None:
+        self._filesystem = filesystem
+        self._directory = directory
+        self._base_offset = base_offset
+
+    def path(self, suffix: str) -> str:
+        """Path of the file with this suffix."""
+        return f"{self._directory}/{file_name(self._base_offset, suffix)}"
+
+    def open_log(self) -> File:
+        return self._filesystem.open(self.path(LOG_SUFFIX))
+
+    def unshare(self) -> None:
+        """Have what is written to for this log alone, where a fork has it too (`log_fork`). Indexes are
+        replaced, and need not be.
+        """
+        self._filesystem.unshare(self.path(LOG_SUFFIX))
+        self._filesystem.unshare(self.path(TXN_INDEX_SUFFIX))
+
+    def create_log(self) -> File:
+        return self._filesystem.create(self.path(LOG_SUFFIX))
+
+    def modified_ms(self) -> int:
+        """When the log file last changed."""
+        return self._filesystem.modified_ms(self.path(LOG_SUFFIX))
+
+    def read_indexes(self, log_size_bytes: int) -> tuple[OffsetIndex, TimeIndex]:
+        """Both indexes. Raises FileNotFoundError or CorruptFile where they must be made anew."""
+        offset_bytes = self._filesystem.read_file(self.path(OFFSET_INDEX_SUFFIX))
+        time_bytes = self._filesystem.read_file(self.path(TIME_INDEX_SUFFIX))
+        return (
+            OffsetIndex.decode(self._base_offset, offset_bytes, log_size_bytes),
+            TimeIndex.decode(self._base_offset, time_bytes),
+        )
+
+    def read_last_time_entry(self) -> TimestampEntry | None:
+        """The last entry of the time index by one read of its end; None where that does not tell."""
+        try:
+            file = self._filesystem.open(self.path(TIME_INDEX_SUFFIX))
+        except FileNotFoundError:
+            return None
+        return last_entry(file, self._base_offset)
+
+    def write_indexes(self, offset_index: OffsetIndex, time_index: TimeIndex) -> None:
+        """Replace both indexes, not durably."""
+        self._filesystem.write_file(self.path(OFFSET_INDEX_SUFFIX), offset_index.encode())
+        self._filesystem.write_file(self.path(TIME_INDEX_SUFFIX), time_index.encode())
+
+    def sync_indexes(self) -> None:
+        """Make all indexes durable, that of transactions where there is one."""
+        self._filesystem.sync_file(self.path(OFFSET_INDEX_SUFFIX))
+        self._filesystem.sync_file(self.path(TIME_INDEX_SUFFIX))
+        if self._filesystem.exists(self.path(TXN_INDEX_SUFFIX)):
+            self._filesystem.sync_file(self.path(TXN_INDEX_SUFFIX))
+
+    def txn_index(self) -> TransactionIndex:
+        """The index of aborted transactions, which reads its file when it is asked."""
+        return TransactionIndex(self._filesystem, self.path(TXN_INDEX_SUFFIX))

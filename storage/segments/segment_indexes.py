@@ -1,0 +1,199 @@
+"""The indexes of one segment, loaded when they are asked for, and what they say of the largest timestamp.
+
+An index that is not in memory is in its file, whole, unless the segment is new and has no entry yet. One
+that is in memory may hold more than its file until it is stored, and cannot be let go of before. A sealed
+segment's may be loaded by two threads at once, to the same effect.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import Final
+
+from kafka_compat.storage.errors import CorruptFile
+from kafka_compat.storage.filesystem import File
+from kafka_compat.storage.records.scan import scan_headers
+from kafka_compat.storage.segments.offset_index import OffsetIndex
+from kafka_compat.storage.segments.segment_files import LOG_SUFFIX, SegmentFiles
+from kafka_compat.storage.segments.time_index import TimeIndex, TimestampEntry
+from kafka_compat.storage.segments.txn_index import TransactionIndex
+
+logger = logging.getLogger(__name__)
+
+SMALL_BYTES: Final = 64 * 1024
+"""Of a log file that is read as quickly as its indexes."""
+
+
+class SegmentIndexes:
+    """The offset index, the time index and the transaction index; the owner tells which log they belong
+    to.
+    """
+
+    __slots__ = (
+        "_base_offset",
+        "_bytes_since_entry",
+        "_files",
+        "_is_new",
+        "_max_timestamp",
+        "_max_timestamp_known",
+        "_max_timestamp_offset",
+        "offset_index",
+        "stored",
+        "time_index",
+        "txn_index",
+    )
+
+    def __init__(self, files: SegmentFiles, base_offset: int, *, stored: bool) -> None:
+        self.stored = stored
+        """Whether the files hold what memory holds."""
+        self.offset_index: OffsetIndex | None = None
+        self.time_index: TimeIndex | None = None
+        self.txn_index: TransactionIndex | None = None
+        self._files = files
+        self._base_offset = base_offset
+        self._bytes_since_entry = 0
+        self._max_timestamp = -1
+        self._max_timestamp_offset = base_offset
+        self._max_timestamp_known = False
+        self._is_new = False
+        """Whether there are neither files nor entries."""
+        if not stored:
+            self.clear()
+
+    def clear(self) -> None:
+        """There is no batch any more: nothing but the file of the transaction index is touched."""
+        self.offset_index = self.time_index = None
+        self._is_new = True
+        self._max_timestamp = -1
+        self._max_timestamp_offset = self._base_offset
+        self._max_timestamp_known = True
+        self._bytes_since_entry = 0
+        self.stored = False
+
+    def add(
+        self, last_offset: int, max_timestamp: int, position: int, size_bytes: int, interval_bytes: int
+    ) -> bool:
+        """Account for a batch; False when an entry is due and the indexes must be loaded first."""
+        if max_timestamp > self._max_timestamp:
+            self._max_timestamp = max_timestamp
+            self._max_timestamp_offset = last_offset
+        if self._bytes_since_entry > interval_bytes:
+            if self.offset_index is None or self.time_index is None:
+                return False
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
+            self._bytes_since_entry = 0
+        self._bytes_since_entry += size_bytes
+        self.stored = False
+        return True
+
+    # --- files
+
+    def load(self, log: File, log_size_bytes: int, interval_bytes: int) -> tuple[OffsetIndex, TimeIndex]:
+        """The offset index and the time index, made anew where their files are missing or corrupt."""
+        offset_index, time_index = self.offset_index, self.time_index
+        if offset_index is not None and time_index is not None:
+            return offset_index, time_index
+        if self._is_new:
+            return self._begin()
+        try:
+            offset_index, time_index = self._files.read_indexes(log_size_bytes)
+        except (FileNotFoundError, CorruptFile) as error:
+            if isinstance(error, FileNotFoundError) and log_size_bytes <= SMALL_BYTES:
+                # In a state that was returned to they are not there (`saved_states`).
+                return self.rebuild(log, log_size_bytes, interval_bytes, stores=False)
+            logger.warning("making the indexes of %s anew: %s", self._files.path(LOG_SUFFIX), error)
+            return self.rebuild(log, log_size_bytes, interval_bytes)
+        if not self._max_timestamp_known:
+            self._know_max_timestamp(time_index.last)
+        self.offset_index, self.time_index = offset_index, time_index
+        return offset_index, time_index
+
+    def rebuild(
+        self, log: File, log_size_bytes: int, interval_bytes: int, *, stores: bool = True
+    ) -> tuple[OffsetIndex, TimeIndex]:
+        """Make both anew from the headers in the log file, and store them."""
+        anew = SegmentIndexes(self._files, self._base_offset, stored=False)
+        offset_index, time_index = anew._begin()
+        for position, header, _ in scan_headers(log, 0, log_size_bytes):
+            anew.add(header.last_offset, header.max_timestamp, position, header.size_bytes, interval_bytes)
+        self._know_max_timestamp(TimestampEntry(anew._max_timestamp, anew._max_timestamp_offset))
+        self.offset_index, self.time_index = offset_index, time_index
+        self.stored = self._is_new = False
+        # On a full disk they stay in memory alone: nobody is served less for that.
+        if stores:
+            with contextlib.suppress(OSError):
+                self.store()
+        return offset_index, time_index
+
+    def _begin(self) -> tuple[OffsetIndex, TimeIndex]:
+        """Empty ones, which very many segments need not have."""
+        offset_index, time_index = OffsetIndex(self._base_offset), TimeIndex(self._base_offset)
+        self.offset_index, self.time_index = offset_index, time_index
+        self._is_new = False
+        return offset_index, time_index
+
+    def store(self) -> None:
+        """Write the files, not durably. The time index ends with the largest timestamp, as Kafka's."""
+        if self.txn_index is not None:
+            self.txn_index.store()
+        if self._is_new:
+            self._begin()
+        offset_index, time_index = self.offset_index, self.time_index
+        if self.stored or offset_index is None or time_index is None:
+            return
+        time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
+        self._files.write_indexes(offset_index, time_index)
+        self.stored = True
+
+    def transactions(self) -> TransactionIndex:
+        """The transaction index, which reads its file when it is asked."""
+        if self.txn_index is None:
+            self.txn_index = self._files.txn_index()
+        return self.txn_index
+
+    def release(self) -> None:
+        """Let go of what the files hold."""
+        if self.stored:
+            self.offset_index = self.time_index = self.txn_index = None
+
+    # --- the largest timestamp
+
+    def max_timestamp(self) -> TimestampEntry | None:
+        """The largest timestamp, and the last offset of the batch that brought it; (-1, base offset) for
+        none.
+
+        It is remembered, and read for the first time from the end of the time index. None where that does not
+        tell, and the indexes must be loaded.
+        """
+        if not self._max_timestamp_known:
+            last = self._files.read_last_time_entry()
+            if last is None:
+                return None
+            self._know_max_timestamp(last)
+        return TimestampEntry(self._max_timestamp, self._max_timestamp_offset)
+
+    def _know_max_timestamp(self, last: TimestampEntry | None) -> None:
+        entry = last or TimestampEntry(-1, self._base_offset)
+        self._max_timestamp, self._max_timestamp_offset = entry
+        self._max_timestamp_known = True
+
+    # --- truncation
+
+    def truncate(self, log: File, size_bytes: int, end_offset: int) -> None:
+        """Forget the batches from `size_bytes` of the log on, of which `end_offset` is the first offset.
+        All are loaded, and `log` still has what stays.
+        """
+        assert self.offset_index is not None and self.time_index is not None
+        self.offset_index.truncate(size_bytes)
+        self.time_index.truncate(end_offset)
+        self.transactions().truncate_to(end_offset)
+        self.stored = False
+        self._bytes_since_entry = 0
+        self._know_max_timestamp(self.time_index.last)
+        scan_from = self.offset_index.position_at_or_before(self._max_timestamp_offset)
+        for batch in scan_headers(log, scan_from, size_bytes):
+            if batch.header.max_timestamp > self._max_timestamp:
+                self._max_timestamp = batch.header.max_timestamp
+                self._max_timestamp_offset = batch.header.last_offset

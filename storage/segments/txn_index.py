@@ -1,0 +1,142 @@
+"""The aborted transactions of one segment: Kafka's `.txnindex`, entries of 34 bytes ordered by their ends.
+
+    version int16 = 0 | producer id int64 | first offset int64 | last offset int64 | last stable offset int64
+
+Last offset is that of the abort marker. Last stable offset is where reading could go on once that marker was
+written; it tells a look-up that no later entry concerns it.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from kafka_compat.storage.directories.disk import FULL, SHORTAGES
+from kafka_compat.storage.errors import CorruptFile
+from kafka_compat.storage.filesystem import Filesystem
+
+_ENTRY: Final = struct.Struct(">hqqqq")
+_VERSION: Final = 0
+
+
+class AbortedTransaction(NamedTuple):
+    """What a Fetch response tells a read_committed consumer: skip this producer from that offset on."""
+
+    producer_id: int
+    first_offset: int
+
+
+class AbortedTxn(NamedTuple):
+    """One entry of the index; offsets as the module says."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+def encode(entries: list[AbortedTxn]) -> bytes:
+    """The content of an index file."""
+    return b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries)
+
+
+def decode(content: bytes) -> list[AbortedTxn]:
+    """The entries of an index file; CorruptFile when it is torn, out of order or of an unknown version."""
+    if len(content) % _ENTRY.size:
+        raise CorruptFile(f"a transaction index of {len(content)} bytes ends inside an entry")
+    entries: list[AbortedTxn] = []
+    for version, *fields in _ENTRY.iter_unpack(content):
+        entry = AbortedTxn(*fields)
+        if version != _VERSION:
+            raise CorruptFile(f"a transaction index has an entry of version {version}")
+        if entry.first_offset > entry.last_offset or (
+            entries and entries[-1].last_offset >= entry.last_offset
+        ):
+            raise CorruptFile(f"a transaction index is out of order at {entry}")
+        entries.append(entry)
+    return entries
+
+
+class TransactionIndex:
+    """The index file of one segment. It is read when first needed, and created by its first entry."""
+
+    __slots__ = ("_entries", "_filesystem", "_path", "_stored")
+
+    def __init__(self, filesystem: Filesystem, path: str) -> None:
+        self._filesystem = filesystem
+        self._path = path
+        self._entries: list[AbortedTxn] | None = None
+        self._stored = True
+
+    def _load(self) -> list[AbortedTxn]:
+        if self._entries is None:
+            exists = self._filesystem.exists(self._path)
+            self._entries = decode(self._filesystem.read_file(self._path)) if exists else []
+        return self._entries
+
+    def __len__(self) -> int:
+        """How many entries there are. Raises CorruptFile like all that reads the file."""
+        return len(self._load())
+
+    def append(self, entry: AbortedTxn) -> None:
+        """Write an entry behind the others; ValueError when its end is not behind theirs.
+
+        On a full disk, or without a descriptor, the entry stays in memory, since its marker is in the log
+        already: `store` follows.
+        """
+        entries = self._load()
+        if entries and entries[-1].last_offset >= entry.last_offset:
+            raise ValueError(f"{entry} ends before {entries[-1]}")
+        filesystem = self._filesystem
+        entries.append(entry)
+        if not self._stored:
+            return
+        try:
+            exists = filesystem.exists(self._path)
+            file = filesystem.open(self._path) if exists else filesystem.create(self._path)
+            self._stored = file.write(encode([entry])) == _ENTRY.size
+        except OSError as error:
+            if error.errno not in FULL and error.errno not in SHORTAGES:
+                raise
+            self._stored = False
+
+    def store(self) -> None:
+        """Write the file where it does not hold what memory holds. Raises OSError."""
+        if not self._stored:
+            self._filesystem.write_file(self._path, encode(self._load()))
+            self._stored = True
+
+    def collect(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTransaction], bool]:
+        """(aborted transactions with offsets in [fetch_offset, upper_bound), whether that is all of them).
+
+        When it is not, the indexes of later segments may have more.
+        """
+        found: list[AbortedTransaction] = []
+        for entry in self._load():
+            if entry.last_offset >= fetch_offset and entry.first_offset < upper_bound:
+                found.append(AbortedTransaction(entry.producer_id, entry.first_offset))
+            if entry.last_stable_offset >= upper_bound:
+                return found, True
+        return found, False
+
+    def truncate_to(self, offset: int) -> None:
+        """Forget the transactions that ended at `offset` or behind it; `store` brings the file into line."""
+        entries = self._load()
+        kept = [entry for entry in entries if entry.last_offset < offset]
+        if len(kept) < len(entries):
+            self._stored = False
+            self._entries = kept
+
+    def reset(self) -> None:
+        """Forget everything, also what cannot be read, before the segment is read anew."""
+        if self._filesystem.exists(self._path):
+            self._filesystem.unshare(self._path)
+            self._filesystem.open(self._path).truncate(0)
+        self._entries = []
+        self._stored = True
+
+    def check(self, base_offset: int) -> None:
+        """Raise CorruptFile when this cannot be the index of the segment that starts at `base_offset`."""
+        for entry in self._load():
+            if entry.last_offset < base_offset:
+                raise CorruptFile(f"{entry} ends before its segment at {base_offset}")

@@ -1,0 +1,250 @@
+"""The runtime around machines: who is told what when appends lag, fail and are lost, and how a long log is
+loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch
+from kafka_compat.coordinator_runtime.timers import Timers
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.groups.coordinator import GroupCoordinator
+from kafka_compat.groups.group_states import Commit, OffsetRecord
+from kafka_compat.groups.records import encode_record
+from tests.coordinator_runtime.replicated_log import ReplicatedLog
+from tests.coordinator_runtime.test_groups_live_as_at_load import coordinator_of
+from tests.groups.memory import ManualScheduler, ManualTimer, join_request, position
+from tests.support.steps import result_of
+
+PARTITION = ("topic", 0)
+
+
+def commit(coordinator: GroupCoordinator, offset: int, answers: list[Any], group: str = "g") -> None:
+    request = Commit(
+        generation_id=-1, member_id="", group_instance_id=None, offsets={PARTITION: position(offset)}
+    )
+    result_of(coordinator.commit_offsets(group, request, lambda errors: answers.append(errors[PARTITION])))
+
+
+def committed(coordinator: GroupCoordinator, group: str = "g") -> int | None:
+    error, fetched = coordinator.fetch_offsets(group, [PARTITION], require_stable=False)
+    assert error is ErrorCode.NONE
+    value, _ = fetched[PARTITION]
+    return None if value is None else value.offset
+
+
+@pytest.fixture
+def log() -> ReplicatedLog:
+    return ReplicatedLog()
+
+
+@pytest.fixture
+def scheduler() -> ManualScheduler:
+    return ManualScheduler()
+
+
+@pytest.fixture
+def coordinator(log: ReplicatedLog, scheduler: ManualScheduler) -> GroupCoordinator:
+    coordinator = coordinator_of(log, scheduler)
+    coordinator.load(0)
+    return coordinator
+
+
+def test_appends_that_are_committed_together_are_answered_in_their_order(
+    coordinator: GroupCoordinator, log: ReplicatedLog
+) -> None:
+    answers: list[Any] = []
+    commit(coordinator, 1, answers)
+    commit(coordinator, 2, answers)
+    log.replicate(1)
+    assert (answers, committed(coordinator)) == ([ErrorCode.NONE], 1)
+    log.replicate(1)
+    assert (answers, committed(coordinator)) == ([ErrorCode.NONE] * 2, 2)
+
+
+def test_what_was_told_late_counts_when_it_is_committed_after_all(
+    coordinator: GroupCoordinator, log: ReplicatedLog, scheduler: ManualScheduler
+) -> None:
+    answers: list[Any] = []
+    commit(coordinator, 1, answers)
+    scheduler.advance(3_000)
+    commit(coordinator, 2, answers)
+    scheduler.advance(2_000)
+    assert answers == [ErrorCode.REQUEST_TIMED_OUT]
+    scheduler.advance(3_000)
+    assert answers == [ErrorCode.REQUEST_TIMED_OUT] * 2
+    assert committed(coordinator) is None
+    log.replicate(2)
+    assert committed(coordinator) == 2
+    assert len(answers) == 2
+
+
+def test_what_too_few_replicas_have_counts_though_its_client_is_told_otherwise(
+    coordinator: GroupCoordinator, log: ReplicatedLog
+) -> None:
+    answers: list[Any] = []
+    commit(coordinator, 1, answers)
+    log.is_under_min_isr = True
+    log.replicate(1)
+    assert answers == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert committed(coordinator) == 1
+    assert committed(successor_of(log)) == 1
+
+
+def successor_of(log: ReplicatedLog) -> GroupCoordinator:
+    coordinator = coordinator_of(log, ManualScheduler())
+    coordinator.load(0)
+    return coordinator
+
+
+def test_whoever_waits_when_leadership_ends_is_told_at_once_and_once(
+    coordinator: GroupCoordinator, log: ReplicatedLog, scheduler: ManualScheduler
+) -> None:
+    answers: list[Any] = []
+    commit(coordinator, 1, answers)
+    joined: list[Any] = []
+    coordinator.join("h", join_request(), joined.append)
+    coordinator.unload(0)
+    assert answers == [ErrorCode.NOT_COORDINATOR]
+    assert [result.error for result in joined] == [ErrorCode.NOT_COORDINATOR]
+    assert scheduler.pending == 0
+    log.replicate(1)
+    log.lose_leadership(0)
+    assert len(answers) == len(joined) == 1
+
+
+def test_a_coordinator_that_leads_again_knows_nothing_of_its_former_appends(
+    coordinator: GroupCoordinator, log: ReplicatedLog
+) -> None:
+    answers: list[Any] = []
+    commit(coordinator, 1, answers)
+    log.lose_leadership(0)
+    coordinator.load(0)
+    commit(coordinator, 2, answers, "h")
+    log.replicate(1)
+    assert answers == [ErrorCode.NOT_COORDINATOR, ErrorCode.NONE]
+    assert (committed(coordinator), committed(coordinator, "h")) == (None, 2)
+
+
+class UnreadableLog(ReplicatedLog):
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    def replay(self, shard: int) -> Iterator[ReplayedBatch]:
+        yield ReplayedBatch(1, -1, None, [encode_record(OffsetRecord("g", "topic", 0, position(1)))])
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), ZeroDivisionError()], ids=repr)
+def test_a_log_that_cannot_be_read_leaves_no_coordinator(error: Exception) -> None:
+    coordinator = coordinator_of(UnreadableLog(error), ManualScheduler())
+    coordinator.load(0)
+    answers: list[Any] = []
+    commit(coordinator, 1, answers)
+    assert answers == [ErrorCode.NOT_COORDINATOR]
+    assert coordinator.list_groups(set(), set()) == (ErrorCode.NONE, [])
+    coordinator.unload(0)
+
+
+class SlowScheduler(ManualScheduler):
+    """A look at the clock takes half a millisecond. What is to be called at once is called by `step`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = 0
+        self.soon: list[Callable[[], None]] = []
+
+    def monotonic_ms(self) -> int:
+        self.looks += 1
+        return self.looks // 2
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> ManualTimer:
+        if delay_ms == 0:
+            self.soon.append(callback)
+        return ManualTimer(callback)
+
+    def step(self) -> int:
+        """How many milliseconds the next call took."""
+        begun = self.looks
+        self.soon.pop(0)()
+        return (self.looks - begun) // 2
+
+
+def test_loading_lets_others_in_every_few_milliseconds(log: ReplicatedLog) -> None:
+    for number in range(100):
+        log.append(0, [encode_record(OffsetRecord(f"g{number}", "topic", 0, position(number)))])
+    scheduler = SlowScheduler()
+    coordinator = coordinator_of(log, scheduler)
+    coordinator.load(0)
+    durations_ms: list[int] = []
+    while coordinator._runtime.is_loading:
+        durations_ms.append(scheduler.step())
+    assert len(durations_ms) > 20
+    assert max(durations_ms) < 10
+    assert committed(coordinator, "g99") == 99
+
+
+def test_a_group_is_served_as_soon_as_it_is_ready(log: ReplicatedLog) -> None:
+    """Sessions begin when a group is ready: it must not wait for thousands of others until then."""
+    for number in range(100):
+        log.append(0, [encode_record(OffsetRecord(f"g{number}", "topic", 0, position(number)))])
+    scheduler = SlowScheduler()
+    coordinator = coordinator_of(log, scheduler)
+    coordinator.load(0)
+    while not coordinator._running:
+        scheduler.step()
+    assert coordinator._runtime.is_loading
+    assert committed(coordinator, "g0") == 0
+    error, _ = coordinator.fetch_offsets("g99", None, require_stable=False)
+    assert error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_a_marker_that_comes_while_the_log_is_read_counts_after_it(log: ReplicatedLog) -> None:
+    for number in range(2_000):
+        record = encode_record(OffsetRecord("g", "topic", 0, position(number)))
+        log.batches.append(ReplayedBatch(number + 1, 7, None, [record]))
+    scheduler = ManualScheduler()
+    coordinator = coordinator_of(log, scheduler)
+    coordinator.load(0)
+    assert coordinator._runtime.is_loading
+    coordinator.complete_transaction(0, 7, True)
+    scheduler.advance()
+    assert committed(coordinator) == 1_999
+
+
+def test_all_deadlines_share_one_timer() -> None:
+    scheduler = ManualScheduler()
+    timers = Timers(scheduler)
+    called: list[str] = []
+    late = timers.call_later(300, lambda: called.append("late"))
+    timers.call_later(100, lambda: called.append("early"))
+    cancelled = timers.call_later(200, lambda: called.append("cancelled"))
+    assert scheduler.pending == 1
+    cancelled.cancel()
+    scheduler.advance(299)
+    assert called == ["early"]
+    timers.call_later(0, lambda: late.cancel())
+    scheduler.advance(1_000)
+    assert called == ["early"]
+    assert scheduler.pending == 0
+
+
+def test_a_callback_that_fails_keeps_no_other_from_being_called() -> None:
+    scheduler = ManualScheduler()
+    timers = Timers(scheduler)
+    called: list[str] = []
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    timers.call_later(1, fail)
+    timers.call_later(1, lambda: called.append("next"))
+    with pytest.raises(ZeroDivisionError):
+        scheduler.advance(1)
+    scheduler.advance()
+    assert called == ["next"]
