@@ -18,6 +18,7 @@ TOPIC_SETTINGS = frozenset(
         "leader.replication.throttled.replicas",
         "max.compaction.lag.ms",
         "max.message.bytes",
+        "message.downconversion.enable",
         "message.timestamp.after.max.ms",
         "message.timestamp.before.max.ms",
         "message.timestamp.difference.max.ms",
