@@ -37,6 +37,8 @@ class ControlApi:
         self._reset = Reset(brokers, side, self._events)
         self._snapshots = Snapshots(brokers, side)
         self._awaiting = Awaiting(brokers, side.pulse)
+        for broker in brokers:
+            broker.subscribe(side.pulse.beat)
         self._brokers = brokers
         self._held = side.faults.held
         self._travel = side.travel
