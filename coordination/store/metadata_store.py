@@ -84,8 +84,8 @@ class TransactionFailed(MetadataStoreError):
     def take_cause(self) -> MetadataStoreError:
         """The cause, to be raised instead of this error, which lets go of it.
 
-        The context of the raised cause is this error: if each kept the other, only the garbage collector would
-        free them, and all that the frames of their tracebacks hold.
+        The context of the raised cause is this error: if each kept the other, only the garbage collector
+        would free them, and all that the frames of their tracebacks hold.
         """
         cause = self.cause
         self._cause = None

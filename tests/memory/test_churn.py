@@ -1,5 +1,6 @@
 """Memory, descriptors, threads and files stay level while topics, transactions, groups and connections come
-and go. Every day for less than a minute on one broker; with `--campaign` for 30 minutes, on three brokers too.
+and go. Every day for less than a minute on one broker; with `--campaign` for 30 minutes, on three brokers
+too.
 """
 
 from __future__ import annotations
