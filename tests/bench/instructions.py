@@ -2,8 +2,8 @@
 
 The broker runs under callgrind, and a bare socket asks it the same request over and over. The count is the
 difference of two readings in the same process, REQUESTS requests apart, so what a start costs is not in it.
-Of ROUNDS such differences the least counts, since the broker does something else now and then. Unlike time, it
-is nearly the same on every machine and at every load: one percent more is more code.
+Of ROUNDS such differences the least counts, since the broker does something else now and then. Unlike time,
+it is nearly the same on every machine and at every load: one percent more is more code.
 
 With `--before CHECKOUT` the ratio to another checkout's broker is printed beside each count. Both brokers get
 the same frames, and their hashes have the same seed.
@@ -45,8 +45,8 @@ BASELINE = {
     "metadata": 99_600,
     "api-versions v0": 319_000,
 }
-"""What the compiled broker took at 1373621, with Python 3.11 of Debian 12. Without _TUNABLES they were 86, 113,
-172, 126, 99 and 320 thousand.
+"""What the compiled broker took at 1373621, with Python 3.11 of Debian 12. Without _TUNABLES they were 86,
+113, 172, 126, 99 and 320 thousand.
 """
 
 
