@@ -63,8 +63,8 @@ def told_as(error: Exception, what: str) -> KafkaError:
     told nothing more, nor of a node of the store that this broker may not change: that, and what a broker's
     operator should know, goes to the log, as the failure of `what`.
 
-    It is a new exception: `error` has a traceback to the frames of its handlers, and where one of them kept it,
-    only the garbage collector would free both.
+    It is a new exception: the traceback of `error` leads to the frames of its handlers, and where one of them
+    kept it, only the garbage collector would free both.
     """
     if isinstance(error, KafkaError):
         return KafkaError(error.code, error.message)
