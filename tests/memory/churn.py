@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka_compat.client.cluster import Cluster
-from kafka_compat.client.fetcher import EARLIEST, Fetcher, FetchSettings
+from kafka_compat.client.fetcher import Fetcher, FetchSettings
 from kafka_compat.client.group_consumer import GroupConsumer, GroupSettings
 from kafka_compat.client.groups import delete_group
 from kafka_compat.client.leaders import ask_leaders
+from kafka_compat.client.partition_offsets import EARLIEST
 from kafka_compat.client.producer import Producer, ProducerSettings
 from kafka_compat.errors import KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
