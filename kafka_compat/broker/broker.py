@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple
 
 from kafka_compat.broker import access, counting, data_folders, limits
 from kafka_compat.broker.addresses import Addresses
+from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
 from kafka_compat.broker.quotas_in_force import QuotasInForce
 from kafka_compat.broker.services import BrokerServices, M_co
@@ -31,6 +32,7 @@ from kafka_compat.membership.entity_changes import EntityChanges
 from kafka_compat.membership.foundation import Foundation, Made, Opened
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.config_manager import ConfigManager
+from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metadata.topic_overrides import TopicOverrides
 from kafka_compat.network.dispatch import Dispatcher
 from kafka_compat.network.server import Server
@@ -40,9 +42,8 @@ from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.leaderships import Leaderships
 from kafka_compat.security.broker_security import NONE
-from kafka_compat.storage.directories.directory_worker import ThreadWorker, Worker
+from kafka_compat.storage.directories.directory_worker import ThreadWorker
 from kafka_compat.storage.directories.log_dirs import LogDirs
-from kafka_compat.storage.filesystem import Filesystem
 from kafka_compat.tasks import OnFailure, Tasks
 from kafka_compat.upkeep.maintenance import Maintenance
 
@@ -50,11 +51,9 @@ if TYPE_CHECKING:
     import socket
 
     from kafka_compat.broker.entrances import Entrances
-    from kafka_compat.coordinator_runtime.scheduler import Scheduler
+    from kafka_compat.metadata.feed import Subscriber
     from kafka_compat.network.request_counts import RequestCounts
-    from kafka_compat.network.stages import Stages
     from kafka_compat.replication.partition import Partition
-    from kafka_compat.telemetry.pushed import PushedMetrics
     from kafka_compat.upkeep.cleaning import LogCleaner
 
 log = logging.getLogger(__name__)
@@ -77,32 +76,26 @@ class Broker(Generic[M_co]):
         config: BrokerConfig,
         membership: M_co,
         served: Mapping[ApiKey, tuple[int, int]],
-        *,
-        clock: Clock | None = None,
-        filesystem: Filesystem | None = None,
-        scheduler: Scheduler | None = None,
-        stages: Stages | None = None,
-        new_worker: Callable[[str], Worker] | None = None,
-        pushed: PushedMetrics | None = None,
+        hooks: BrokerHooks | None = None,
     ) -> None:
         """`served` are the APIs that it serves, with their lowest and highest versions; those of clients' own
-        metrics beside them where `pushed` is there, which takes what they push.
+        metrics are added if `hooks.pushed` receives them.
         """
+        hooks = hooks or BrokerHooks()
         self.config = config
         self.membership = membership
         self.on_fatal: Callable[[], None] = lambda: None
         """Called when the broker cannot go on: whoever runs it stops it and exits with an error."""
-        self._clock: Clock = clock or SystemClock()
-        self._filesystem = filesystem
-        self._scheduler = scheduler
-        self._stages = stages
-        self._new_worker = new_worker
-        self._served = served if pushed is None else dict(sorted({**served, **TELEMETRY_SERVED}.items()))
-        self._pushed = pushed
+        self._clock: Clock = hooks.clock or SystemClock()
+        self._hooks = hooks
+        self._served = (
+            served if hooks.pushed is None else dict(sorted({**served, **TELEMETRY_SERVED}.items()))
+        )
         self._tasks = Tasks(self._end)
         self._leaderships = Leaderships()
         self._running: _Running | None = None
         self._started_anew = 0
+        self._subscribers: list[Subscriber] = []
         self.requests: RequestCounts | None = None
         """What its requests come to; None where nobody can ask."""
         self._server: Server | None = None
@@ -118,6 +111,12 @@ class Broker(Generic[M_co]):
         """Where this broker listens, by the listener's name."""
         assert self._server is not None
         return self._server.bound
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Call it with each change of the metadata, also after the broker has started from scratch."""
+        self._subscribers.append(subscriber)
+        if self._running is not None:
+            self.services.metadata.feed.subscribe(subscriber)
 
     @property
     def is_running(self) -> bool:
@@ -158,15 +157,22 @@ class Broker(Generic[M_co]):
         await self._take_over_first_users(opened)
         foundation = self._lay_foundation(opened, log_dirs, overrides, entrances)
         made = membership.make(foundation)
-        coordinators = HostedCoordinators(foundation, made.replicas, membership, self._scheduler)
+        coordinators = HostedCoordinators(foundation, made.replicas, membership, self._hooks.scheduler)
         addresses = Addresses(config.broker_id, config.advertised_listeners, server.bound)
         services = self.services = BrokerServices(
-            foundation, made, membership, coordinators, addresses, self._tasks, self._served, self._pushed
+            foundation,
+            made,
+            membership,
+            coordinators,
+            addresses,
+            self._tasks,
+            self._served,
+            self._hooks.pushed,
         )
         self.requests = counting.request_counts(config)
-        dispatcher = Dispatcher(services, self._stages, self.requests)
+        dispatcher = Dispatcher(services, self._hooks.stages, self.requests)
         quotas = QuotasInForce(foundation, services, dispatcher, rates)
-        foundation.configs.on_broker_config_changed.append(SlowRequests(config, dispatcher).obey)
+        slow_requests = SlowRequests(config, dispatcher)
 
         # What is loaded stays, and hardly any of it is in a cycle: the collector would only walk it again and
         # again, which takes longer than the loading where there are very many partitions.
@@ -190,9 +196,13 @@ class Broker(Generic[M_co]):
         await membership.register(self._registration(addresses))
         await server.start(counting.dispatch(dispatcher, self.requests), dispatcher.refusal)
         limits.limit_connections(config, server, rates)
-        foundation.configs.on_broker_config_changed.append(
-            lambda _: limits.limit_connections(config, server, rates)
-        )
+
+        def settings_changed(delta: MetadataDelta) -> None:
+            if any(change.is_of_broker for change in delta.config_changes):
+                slow_requests.obey()
+                limits.limit_connections(config, server, rates)
+
+        foundation.metadata.feed.subscribe(settings_changed)
         await membership.settle()
         access.keep_removing_delegation_tokens(services, foundation, self._tasks)
 
@@ -202,7 +212,7 @@ class Broker(Generic[M_co]):
             made.replicas,
             log_dirs,
             foundation.flusher,
-            foundation.leaderships,
+            foundation.metadata.feed,
             foundation.long_work,
             foundation.topic_overrides,
         )
@@ -252,9 +262,9 @@ class Broker(Generic[M_co]):
             self.config.log_dirs,
             clock=self._clock,
             config_for=overrides.log_config,
-            filesystem=self._filesystem,
+            filesystem=self._hooks.filesystem,
             on_failure=failed,
-            new_worker=self._new_worker
+            new_worker=self._hooks.new_worker
             or (lambda path: ThreadWorker(f"log-dir {path}", loop.call_soon_threadsafe)),
         )
         data_folders.lock(log_dirs)
@@ -266,6 +276,8 @@ class Broker(Generic[M_co]):
     ) -> Foundation:
         loop = asyncio.get_running_loop()
         metadata = MetadataCache(opened.cluster_id, self.config.broker_id)
+        for subscriber in self._subscribers:
+            metadata.feed.subscribe(subscriber)
         return Foundation(
             config=self.config,
             clock=self._clock,
@@ -281,15 +293,12 @@ class Broker(Generic[M_co]):
             end_broker=self._end,
             entity_changes=EntityChanges(self._tasks),
             broker_security=(lambda: NONE) if entrances is None else entrances.broker_security,
-            counts=counting.partition_counts(self.config, self._leaderships),
+            counts=counting.partition_counts(self.config, metadata.feed),
         )
 
     async def _read_settings(self, foundation: Foundation, made: Made) -> None:
-        configs, topic_settings = foundation.configs, made.topic_settings
-        await configs.load()
-        configs.on_topic_config_changed.append(topic_settings.apply)
-        configs.on_broker_config_changed.append(lambda _: topic_settings.apply_broker_defaults())
-        await topic_settings.read_all()
+        await foundation.configs.load()
+        await made.topic_settings.read_all()
 
     def _registration(self, addresses: Addresses) -> BrokerInfo:
         protocols = {listener.name: listener.security_protocol for listener in self.config.listeners}
