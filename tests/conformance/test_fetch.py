@@ -256,8 +256,8 @@ def test_who_gets_a_session_in_a_full_cache(small_pair: Pair) -> None:
             {"partition": number, "fetch_offset": 0, "partition_max_bytes": 1000}
             for number in range(partitions)
         ]
-        request = {"replica_id": replica_id, "max_wait_ms": 0, "session_epoch": 0}
-        request["topics"] = [{"topic": topic, "partitions": wanted}]
+        topics = [{"topic": topic, "partitions": wanted}]
+        request = {"replica_id": replica_id, "max_wait_ms": 0, "session_epoch": 0, "topics": topics}
         return Sessions(pair, pair.both(ApiKey.FETCH, 11, request))
 
     clients = [opened(CLIENT, 2) for _ in range(SLOTS)]
