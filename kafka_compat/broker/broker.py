@@ -38,6 +38,7 @@ from kafka_compat.network.dispatch import Dispatcher
 from kafka_compat.network.server import Server
 from kafka_compat.network.slow_requests import SlowRequests
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.replication.counts import Counts
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.leaderships import Leaderships
@@ -276,7 +277,8 @@ class Broker(Generic[M_co]):
     ) -> Foundation:
         loop = asyncio.get_running_loop()
         metadata = MetadataCache(opened.cluster_id, self.config.broker_id)
-        for subscriber in self._subscribers:
+        counts = Counts()
+        for subscriber in (*self._subscribers, counts.on_metadata):
             metadata.feed.subscribe(subscriber)
         return Foundation(
             config=self.config,
@@ -293,7 +295,7 @@ class Broker(Generic[M_co]):
             end_broker=self._end,
             entity_changes=EntityChanges(self._tasks),
             broker_security=(lambda: NONE) if entrances is None else entrances.broker_security,
-            counts=counting.partition_counts(self.config, metadata.feed),
+            counts=counts,
         )
 
     async def _read_settings(self, foundation: Foundation, made: Made) -> None:

@@ -17,6 +17,8 @@ from kafka_compat.long_work import gathered
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
+from kafka_compat.replication.delayed_fetch import DelayedFetch
+from kafka_compat.replication.fetch_context import FetchServices
 from kafka_compat.replication.fetch_session import (
     FINAL_EPOCH,
     FetchPlan,
@@ -26,7 +28,6 @@ from kafka_compat.replication.fetch_session import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import FetchServices
     from kafka_compat.long_work import Steps
     from kafka_compat.protocol.pending import Pending
 
@@ -51,7 +52,7 @@ def fetch(
         return plan
     if ctx.authorizer is not None:
         return _fetch_allowed(ctx, request, plan)
-    return ctx.services.new_fetch(ctx, request, plan).start()
+    return DelayedFetch(ctx, request, plan).start()
 
 
 def _fetch_many(ctx: RequestContext[FetchServices], request: FetchRequest) -> Steps[FetchResponse | Pending]:
@@ -72,7 +73,7 @@ def _fetch_many(ctx: RequestContext[FetchServices], request: FetchRequest) -> St
 def _fetch_allowed(
     ctx: RequestContext[FetchServices], request: FetchRequest, plan: FetchPlan
 ) -> Steps[FetchResponse | Pending]:
-    delayed = ctx.services.new_fetch(ctx, request, plan)
+    delayed = DelayedFetch(ctx, request, plan)
     if ctx.authorizer is not None:
         yield from _take_out_denied(ctx, plan, delayed.is_follower)
     answer = delayed.start()

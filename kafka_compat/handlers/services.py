@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from kafka_compat.protocol.messages.fetch import FetchRequest
     from kafka_compat.quotas.client_quotas import ClientQuotas
     from kafka_compat.quotas.enforcement import Enforcement
-    from kafka_compat.replication.counts import Counts
     from kafka_compat.replication.delayed_fetch import DelayedFetch
     from kafka_compat.replication.fetch_context import FetchContext
     from kafka_compat.replication.fetch_session import FetchPlan, FetchSessionCache
@@ -130,18 +129,6 @@ class HasReplicas(Protocol):
 class HasFetchSessions(Protocol):
     @property
     def fetch_sessions(self) -> FetchSessionCache: ...
-
-
-class HasNewFetch(Protocol):
-    @property
-    def new_fetch(self) -> NewFetch:
-        """Makes what answers a fetch."""
-
-
-class HasCounts(Protocol):
-    @property
-    def counts(self) -> Counts | None:
-        """What partitions count; None where nobody can ask."""
 
 
 class HasLogDirs(Protocol):
@@ -262,14 +249,8 @@ class Services(
 # --- joined for handlers that are compiled: mypyc takes no class within `if TYPE_CHECKING`
 
 
-class ProduceServices(HasClock, HasConfig, HasCounts, HasMetadata, HasReplicas, HasVerifications, Protocol):
+class ProduceServices(HasClock, HasConfig, HasMetadata, HasReplicas, HasVerifications, Protocol):
     """What Produce uses."""
-
-
-class FetchServices(
-    HasClock, HasConfig, HasFetchSessions, HasMetadata, HasNewFetch, HasQuotas, HasReplicas, Protocol
-):
-    """What Fetch uses."""
 
 
 class MetadataServices(HasBrokers, HasConfig, HasQuotas, HasTopics, Protocol):

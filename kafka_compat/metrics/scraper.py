@@ -56,7 +56,7 @@ class Scraper:
             each.requests.pace(second_s)
         now_s = time.monotonic()
         for one in fetching(running):
-            one.fetcher.pace(now_s)
+            one.fetcher.sample_rate(now_s)
 
     def look(self) -> Sight:
         """What the brokers know now. NobodyRuns."""

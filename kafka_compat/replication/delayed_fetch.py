@@ -51,7 +51,7 @@ from kafka_compat.replication.fetch_answer import (
     response_of,
     unread,
 )
-from kafka_compat.replication.fetch_quota import within_quota
+from kafka_compat.replication.fetch_quota import response_bytes, response_bytes_in_steps
 from kafka_compat.replication.nearest_replica import LEADER, nearest_replica
 from kafka_compat.storage.errors import OffsetOutOfRange, StorageError
 
@@ -163,37 +163,45 @@ class DelayedFetch:
         quotas, plan = self._quotas, self._plan
         if plan.is_outdated:
             return self._outdated()
-        if quotas is None:
-            response = response_of(self._ctx, plan, look, self._replica_id)
-        else:
-            before = plan.sent_state()
-            response = response_of(self._ctx, plan, look, self._replica_id)
-            response = within_quota(self._ctx, quotas, plan, look, response, before)
-        if plan.wants_session and not response.throttle_time_ms:
-            self._open_session(response)
-        return response
+        if quotas is not None:
+            throttle_ms = quotas.fetched(self._ctx, response_bytes(plan, look))
+            if throttle_ms > 0:
+                return self._throttled(look, throttle_ms)
+        response = response_of(self._ctx, plan, look, self._replica_id)
+        return self._finished(response)
 
     def _answer_in_steps(self, look: Look) -> Steps[FetchResponse]:
         quotas, plan = self._quotas, self._plan
         if plan.is_outdated:
             return self._outdated()
-        before = [] if quotas is None else plan.sent_state()
-        response = yield from response_in_steps(self._ctx, plan, look, self._replica_id)
         if quotas is not None:
-            response = within_quota(self._ctx, quotas, plan, look, response, before)
-        if plan.wants_session and not response.throttle_time_ms:
-            self._open_session(response)
+            size_bytes = yield from response_bytes_in_steps(plan, look)
+            throttle_ms = quotas.fetched(self._ctx, size_bytes)
+            if throttle_ms > 0:
+                return self._throttled(look, throttle_ms)
+        response = yield from response_in_steps(self._ctx, plan, look, self._replica_id)
+        return self._finished(response)
+
+    def _throttled(self, look: Look, throttle_ms: int) -> FetchResponse:
+        for _, _, _, held in look.found:
+            if held is not None:
+                held.counts.fetches += 1
+        return FetchResponse(session_id=self._plan.session_id, throttle_time_ms=throttle_ms)
+
+    def _finished(self, response: FetchResponse) -> FetchResponse:
+        """The response with the session that opens with it; counted if a follower gets it."""
+        broker, plan, is_follower = self._ctx.services, self._plan, self._replica_id >= 0
+        if plan.wants_session:
+            now_ms = broker.clock.monotonic_ms()
+            response.session_id = broker.fetch_sessions.open(plan, now_ms, is_follower=is_follower)
+        if is_follower:
+            fetches = broker.replicas.counts.follower_fetches
+            fetches[self._ctx.api_version] = fetches.get(self._ctx.api_version, 0) + 1
         return response
 
     def _outdated(self) -> FetchResponse:
         return FetchResponse(
             error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=self._plan.session_id
-        )
-
-    def _open_session(self, response: FetchResponse) -> None:
-        broker = self._ctx.services
-        response.session_id = broker.fetch_sessions.open(
-            self._plan, broker.clock.monotonic_ms(), is_follower=self._replica_id >= 0
         )
 
     @property
@@ -298,6 +306,8 @@ class DelayedFetch:
     def _time_out(self) -> None:
         if not self._done:
             self._expired = True
+            expired = self._ctx.services.replicas.counts.expired_fetches
+            expired["follower" if self._replica_id >= 0 else "consumer"] += 1
             self._look()
 
     def connection_ended(self) -> None:
@@ -340,14 +350,14 @@ class DelayedFetch:
                 if isinstance(topic, UUID):
                     name = broker.metadata.topic_name(topic)
                     if name is None:
-                        found.append((target, unread(target.partition, ErrorCode.UNKNOWN_TOPIC_ID), 0))
+                        found.append((target, unread(target.partition, ErrorCode.UNKNOWN_TOPIC_ID), 0, None))
                         look.urgent = True
                         continue
                     topic = name
                 partition = replicas.get(topic, target.partition)
                 if partition is None:
                     code = replicas.missing(topic, target.partition)
-                    found.append((target, unread(target.partition, code), 0))
+                    found.append((target, unread(target.partition, code), 0, None))
                     look.urgent = True
                     continue
             elif passes_over and target.agrees and self._needs_nothing(target, partition, now_ms):
@@ -359,7 +369,7 @@ class DelayedFetch:
             )
             look.total_bytes += size_bytes
             look.urgent = look.urgent or notable
-            found.append((target, data, size_bytes))
+            found.append((target, data, size_bytes, partition))
 
     def _needs_nothing(self, target: FetchTarget, partition: Partition, now_ms: int | None) -> bool:
         """See rule 5. `now_ms` is None but for the first look."""

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import batched
 from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from kafka_compat.storage.errors import StorageError, UnsupportedCompressionType
 from kafka_compat.storage.segments.segment import FileSlice
@@ -17,14 +18,17 @@ if TYPE_CHECKING:
     from kafka_compat.long_work import Steps
     from kafka_compat.replication.fetch_context import FetchContext
     from kafka_compat.replication.fetch_session import FetchPlan, FetchTarget
+    from kafka_compat.replication.partition import Partition
 
 NO_RECORDS: Final = b""
 FIRST_VERSION_WITH_FORMAT_2: Final = 4
 _FIRST_VERSION_WITH_STORAGE_ERRORS: Final = 6
 _FIRST_VERSION_WITH_ZSTD: Final = 10
 PARTITIONS_AT_ONCE: Final = 128
-Found = tuple["FetchTarget", PartitionData, int]
-"""A partition, what the answer says of it, and its bytes of records."""
+_FAILURES: Final = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_SERVER_ERROR)
+"""Errors that a client can do nothing about: Kafka counts the others elsewhere."""
+Found = tuple["FetchTarget", PartitionData, int, "Partition | None"]
+"""A fetched partition, its part of the response, the bytes of its records, and its replica here, if any."""
 
 
 class Look:
@@ -60,11 +64,11 @@ def response_in_steps(
     for first in range(0, len(look.found), PARTITIONS_AT_ONCE):
         _add(ctx, plan, look.found[first : first + PARTITIONS_AT_ONCE], replica_id, topics)
         yield None
-    for first in range(0, len(plan.denied), PARTITIONS_AT_ONCE):
-        some = plan.denied[first : first + PARTITIONS_AT_ONCE]
-        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        found = [(target, unread(target.partition, code), 0) for target in some]
-        _add(ctx, plan, found, replica_id, topics)
+    for denied in batched(plan.denied, PARTITIONS_AT_ONCE):
+        for target in denied:
+            data = unread(target.partition, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            if plan.send(target, data, 0):
+                topics.setdefault(target.topic, []).append(data)
         yield None
     response = FetchResponse(session_id=plan.session_id)
     for topic, partitions in topics.items():
@@ -76,32 +80,38 @@ def response_in_steps(
 def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[None]:
     """Another thread does it, one partition after the other."""
     magic = 0 if ctx.api_version < 2 else 1
-    for number, (target, data, _) in enumerate(found):
-        adapted = _for_old_client(ctx, target, data, replica_id)
+    for number, (target, data, _, held) in enumerate(found):
+        adapted = _for_old_client(ctx, target, data, held, replica_id)
         if adapted is not data:
-            found[number] = (target, adapted, 0)
-        elif isinstance(data.records, FileSlice):
+            found[number] = (target, adapted, 0, held)
+        elif held is not None and isinstance(data.records, FileSlice):
             if ctx.connection.closed:
                 data.records = NO_RECORDS
                 continue
             try:
-                data.records = yield partial(_down_converted, data.records, magic, target.fetch_offset)
+                messages, count = yield partial(_down_converted, data.records, magic, target.fetch_offset)
             except UnsupportedCompressionType as error:
-                found[number] = (target, _withheld(target.partition, code_of(error)), 0)
+                found[number] = (target, _withheld(target.partition, code_of(error)), 0, held)
             except (StorageError, OSError) as error:
                 failed = unread(target.partition, code_of(error))
-                found[number] = (target, _for_old_client(ctx, target, failed, replica_id), 0)
+                found[number] = (target, _for_old_client(ctx, target, failed, held, replica_id), 0, held)
+            else:
+                data.records = messages
+                held.counts.converted_out += count
+                found[number] = (target, data, len(messages), held)
 
 
-def _down_converted(records: FileSlice, magic: int, fetch_offset: int) -> bytes:
+def _down_converted(records: FileSlice, magic: int, fetch_offset: int) -> tuple[bytes, int]:
+    """(the messages, how many they are, compressed ones counting once)."""
     # Few clients ask for old formats.
-    from kafka_compat.storage.records.legacy import down_convert
+    from kafka_compat.storage.records.legacy import count_messages, down_convert
 
-    return down_convert(records.read(), magic, first_offset=fetch_offset)
+    messages = down_convert(records.read(), magic, first_offset=fetch_offset)
+    return messages, count_messages(messages)
 
 
 def _for_old_client(
-    ctx: FetchContext, target: FetchTarget, data: PartitionData, replica_id: int
+    ctx: FetchContext, target: FetchTarget, data: PartitionData, held: Partition | None, replica_id: int
 ) -> PartitionData:
     """What a client that speaks Fetch 0 to 9 gets of a partition: it may know neither zstd (KIP-110), nor
     format 2, nor the error of a failed disk. The topic's settings decide, not what is in the log.
@@ -109,8 +119,6 @@ def _for_old_client(
     version = ctx.api_version
     if version < _FIRST_VERSION_WITH_STORAGE_ERRORS and data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
         data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    topic = target.topic
-    held = ctx.services.replicas.get(topic, target.partition) if isinstance(topic, str) else None
     if held is None:
         return data
     config = held.log.config
@@ -135,25 +143,43 @@ def _add(
     replica_id: int,
     topics: dict[str | UUID, list[PartitionData]],
 ) -> None:
-    """Put what the client must hear into `topics`."""
-    if replica_id >= 0 and ctx.services.replicas.quotas.leader.has_replicas:
-        _count_throttled(ctx, found)
-    # Below, everything is adapted before it is converted.
+    """Put what is sent to the client into `topics`, and count it."""
+    is_follower = replica_id >= 0
+    replicas = ctx.services.replicas
+    sendfile_bytes_min = ctx.connection.sendfile_bytes_min
+    if is_follower and replicas.quotas.leader.has_replicas:
+        _record_throttled(ctx, found)
+    # Before format 2, everything is adapted before it is converted.
     is_old = FIRST_VERSION_WITH_FORMAT_2 <= ctx.api_version < _FIRST_VERSION_WITH_ZSTD
-    for target, data, size_bytes in found:
-        if plan.must_send(target, data, size_bytes):
+    for target, data, size_bytes, held in found:
+        if plan.send(target, data, size_bytes):
             if is_old:
-                data = _for_old_client(ctx, target, data, replica_id)
+                adapted = _for_old_client(ctx, target, data, held, replica_id)
+                if adapted is not data:
+                    data, size_bytes = adapted, 0
             topics.setdefault(target.topic, []).append(data)
+        if held is None:
+            continue
+        counts = held.counts
+        counts.fetches += 1
+        if size_bytes > 0:
+            if is_follower:
+                counts.replicated_bytes_out += size_bytes
+            else:
+                counts.bytes_out += size_bytes
+            if size_bytes < sendfile_bytes_min:
+                replicas.counts.fetched_copied_bytes += size_bytes
+            else:
+                replicas.counts.fetched_sendfile_bytes += size_bytes
+        elif data.error_code in _FAILURES:
+            counts.failed_fetches += 1
 
 
-def _count_throttled(ctx: FetchContext, found: Sequence[Found]) -> None:
+def _record_throttled(ctx: FetchContext, found: Sequence[Found]) -> None:
     broker = ctx.services
     quota = broker.replicas.quotas.leader
-    for target, data, size_bytes in found:
-        topic = target.topic
-        name = broker.metadata.topic_name(topic) if isinstance(topic, UUID) else topic
-        if name is not None and size_bytes and quota.is_throttled(name, data.partition_index):
+    for _, _, size_bytes, held in found:
+        if size_bytes and held is not None and quota.is_throttled(held.topic, held.partition):
             quota.record(size_bytes, broker.clock.monotonic_ms())
 
 

@@ -116,6 +116,8 @@ class Follower:
         self._asked: dict[PartitionKey, tuple[FollowedPartition, int]] = {}
         self._changed: list[FollowedPartition] = []
         """What the answer before was about (rule 4)."""
+        self.fetched_bytes = 0
+        """Of records that were appended."""
         self._look_at_all_ms = 0
         """From then on rule 4 asks for a look at all."""
 
@@ -284,8 +286,10 @@ class Follower:
         partition.append_as_follower(memoryview(records or b""), data.high_watermark, data.log_start_offset)
         self._changed.append(item)
         item.is_in_sync = partition.log.log_end_offset >= data.high_watermark
-        if records and self._is_throttled(item):
-            self._quota.record(len(records), now_ms)
+        if records:
+            self.fetched_bytes += len(records)
+            if self._is_throttled(item):
+                self._quota.record(len(records), now_ms)
         self._await_disk(item)
 
     def _await_disk(self, item: FollowedPartition) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.replication.counts import Counts
 from kafka_compat.replication.flusher import Flushing
 from kafka_compat.replication.in_sync import (
     NO_PEERS,
@@ -33,6 +34,7 @@ from kafka_compat.replication.listened import Listened
 from kafka_compat.replication.listeners import CallSoon
 from kafka_compat.replication.waiters import CommitCallback, OffsetWaiters, dismiss, pushed
 from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.log.log import AppendInfo, Log
 from kafka_compat.storage.records.validation import ValidatedBatches
 
@@ -41,6 +43,7 @@ _NONE: Final = ErrorCode.NONE
 log = logging.getLogger(__name__)
 
 DEFAULT_LAG_TIME_MAX_MS: Final = 30_000
+_FIRST_PRODUCE_WITH_FORMAT_2: Final = 3
 
 
 class Partition(Listened):
@@ -48,6 +51,7 @@ class Partition(Listened):
 
     __slots__ = (
         "_alone",
+        "_broker_counts",
         "_commit_waiters",
         "_deletion_waiters",
         "_durable_waiters",
@@ -57,11 +61,13 @@ class Partition(Listened):
         "_moved",
         "_proposer",
         "_under_min_isr",
+        "counts",
         "durable_end_offset",
         "epoch_start_offset",
         "high_watermark",
         "in_sync",
         "is_leader",
+        "lag",
         "leader_epoch",
         "leader_id",
         "local_id",
@@ -83,9 +89,10 @@ class Partition(Listened):
         lag_time_max_ms: int = DEFAULT_LAG_TIME_MAX_MS,
         high_watermark: int = 0,
         moved: set[Partition] | None = None,
+        counts: Counts | None = None,
     ) -> None:
         """`high_watermark` is the one that was checkpointed; `monotonic_ms` is a clock that never jumps. This
-        adds itself to `moved` whenever its high watermark has moved.
+        adds itself to `moved` whenever its high watermark has moved. `counts` are those of its broker.
         """
         super().__init__(call_soon)
         self.topic = log.topic
@@ -112,6 +119,11 @@ class Partition(Listened):
         self._monotonic_ms = monotonic_ms
         self._moved: set[Partition] = moved if moved is not None else set()
         self._flush_messages = log.config.flush_messages
+        self._broker_counts = counts if counts is not None else Counts()
+        self.counts = self._broker_counts.topic(self.topic)
+        """What the partitions of the topic have taken in and given out."""
+        self.lag = 0
+        """How many committed records a follower lacked at its leader's last response."""
 
     def __repr__(self) -> str:
         return f"Partition({self})"
@@ -142,7 +154,9 @@ class Partition(Listened):
     def check_min_isr(self) -> None:
         """Raises KafkaError(NOT_ENOUGH_REPLICAS) when acks=all cannot be kept (min.insync.replicas)."""
         if self._under_min_isr:
-            raise self.in_sync.too_few(str(self))
+            error = self.in_sync.too_few(str(self))
+            self.counts.not_appended(error, 0)
+            raise error
 
     # --- leadership
 
@@ -230,16 +244,27 @@ class Partition(Listened):
         """Append a client's batch, or a coordinator's own (`internal`). `validated` is what `Log.validate`
         made of it. Raises KafkaError or StorageError.
         """
+        counts = self.counts
+        counts.produces += 1
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        info = self.log.append_as_leader(
-            data,
-            leader_epoch=self.leader_epoch,
-            now_ms=now_ms,
-            produce_version=produce_version,
-            internal=internal,
-            validated=validated,
-        )
+        try:
+            info = self.log.append_as_leader(
+                data,
+                leader_epoch=self.leader_epoch,
+                now_ms=now_ms,
+                produce_version=produce_version,
+                internal=internal,
+                validated=validated,
+            )
+        except (KafkaError, StorageError) as error:
+            counts.refused(error, len(data))
+            raise
+        records = info.last_offset - info.first_offset + 1
+        counts.records_in += records
+        counts.bytes_in += len(data)
+        if produce_version is not None and produce_version < _FIRST_PRODUCE_WITH_FORMAT_2:
+            counts.converted_in += records
         self._advance()
         if self._append_listeners:
             self._append_listeners.tell_soon()
@@ -295,8 +320,10 @@ class Partition(Listened):
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if len(data):
             self.log.append_as_follower(data)
+            self.counts.replicated_bytes_in += len(data)
             self._advance()
         end = self.log.log_end_offset
+        self.lag = max(leader_high_watermark - end, 0)
         high_watermark = min(max(leader_high_watermark, self.log.log_start_offset), end)
         if leader_log_start <= high_watermark:
             self.log.advance_log_start_offset(leader_log_start)
@@ -380,6 +407,9 @@ class Partition(Listened):
         )
 
     def _answered(self, proposal: Proposal, answer: IsrAnswer) -> None:
+        counts = self._broker_counts
+        if answer.error != _NONE:
+            counts.isr_refusals += 1
         if self.in_sync.pending is not proposal or not self.is_leader or answer.is_out_of_date:
             return  # LeaderAndIsr came first, or will come
         if answer.is_for_now:
@@ -389,9 +419,12 @@ class Partition(Listened):
             )
             self._propose(proposal.isr)
             return
+        before = len(self.isr)
         if self.in_sync.settle(proposal, answer):
             self.partition_epoch = answer.partition_epoch
             log.info("%s: in-sync replicas are %s", self, answer.isr)
+            counts.isr_shrinks += len(self.isr) < before
+            counts.isr_expands += len(self.isr) > before
         self._isr_changed()
         self._advance_high_watermark(self._monotonic_ms())
 

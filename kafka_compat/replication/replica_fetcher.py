@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Protocol
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 
 _INT_MAX: Final = 2**31 - 1
 _INT_MASK: Final = 2**32 - 1
+_RATE_WINDOW_S: Final = 60
 
 
 class Client(Protocol):
@@ -78,16 +80,13 @@ class ReplicaFetchers:
         *,
         fetchers_per_leader: int = 1,
         quota: ReplicationQuota | None = None,
-        new_fetcher: type[ReplicaFetcher] | None = None,
     ) -> None:
-        """`new_fetcher`: what fetches, where it is not a plain ReplicaFetcher."""
         self._local_id = local_id
         self._settings = settings
         self._connect = connect
         self._clock = clock
         self._count = fetchers_per_leader
         self._quota = quota if quota is not None else ReplicationQuota()
-        self._new_fetcher = new_fetcher or ReplicaFetcher
         self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
         """By leader and number."""
         self._tasks = Tasks()
@@ -106,7 +105,7 @@ class ReplicaFetchers:
         self._stop(partition, but=key)
         fetcher = self._fetchers.get(key)
         if fetcher is None:
-            fetcher = self._new_fetcher(
+            fetcher = ReplicaFetcher(
                 self._local_id, key[0], self._settings, self._connect, self._clock, self._quota, self._tasks
             )
             self._fetchers[key] = fetcher
@@ -166,7 +165,23 @@ class ReplicaFetcher:
         self._fetching: asyncio.Future[None] | None = None
         """Done when fetch after fetch has come to an end."""
         self.follower = Follower(local_id, settings, self._woken.set, quota)
+        self.requests = 0
+        """Fetches that were sent."""
+        self._requests_by_second: deque[tuple[float, int]] | None = None
         self._running = tasks.spawn(f"fetching from broker {leader_id}", self._run, OnFailure.RESTART)
+
+    def sample_rate(self, now_s: float) -> None:
+        """Note how many fetches were sent, for `rate`; about every second, by a clock that never jumps."""
+        if self._requests_by_second is None:
+            self._requests_by_second = deque(maxlen=_RATE_WINDOW_S + 1)
+        self._requests_by_second.append((now_s, self.requests))
+
+    def rate(self, now_s: float) -> float:
+        """Fetches a second over the last minute; 0 before the first sample."""
+        if not self._requests_by_second:
+            return 0.0
+        since_s, before = self._requests_by_second[0]
+        return (self.requests - before) / (now_s - since_s) if now_s > since_s else 0.0
 
     async def close(self) -> None:
         await self._running.stop()
@@ -208,6 +223,7 @@ class ReplicaFetcher:
         return True
 
     def _fetch(self, client: Client, fetch: SentFetch) -> None:
+        self.requests += 1
         client.ask(ApiKey.FETCH, fetch.version, fetch.request, partial(self._fetched, client, fetch))
 
     def _fetched(self, client: Client, fetch: SentFetch, response: Any) -> None:

@@ -12,6 +12,7 @@ from uuid import UUID
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import Turn
 from kafka_compat.metadata.cache import MetadataCache
+from kafka_compat.replication.counts import Counts
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.flusher import Flushing
 from kafka_compat.replication.in_sync import IsrProposer
@@ -23,8 +24,7 @@ from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.errors import FolderInTheWay, LogDirFailure, RefusedForNow, StorageError
 
 if TYPE_CHECKING:
-    from kafka_compat.replication.counts import Counts
-    from kafka_compat.storage.log.log import Log
+    from kafka_compat.replication.replica_fetcher import ReplicaFetcher
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Fetching(Protocol):
     def stop(self, partition: Partition) -> None:
         """Fetch no more for it. When this returns, nothing more is written to its log."""
 
-    def running(self) -> Sequence[tuple[int, int, object]]:
+    def running(self) -> Sequence[tuple[int, int, ReplicaFetcher]]:
         """(leader, number, fetcher) of each that fetches now."""
 
 
@@ -59,9 +59,7 @@ class ReplicaManager:
         quotas: ReplicationQuotas | None = None,
         counts: Counts | None = None,
     ) -> None:
-        """`proposer` and `quotas` are None for a broker that is alone; `monotonic_ms` never jumps. `counts`:
-        where partitions are to count what they take in.
-        """
+        """`proposer` and `quotas` are None for a broker that is alone; `monotonic_ms` never jumps."""
         self.fetching: Fetching | None = None
         """None as long as no partition follows another broker."""
         self.quotas = quotas if quotas is not None else ReplicationQuotas(local_id)
@@ -73,7 +71,8 @@ class ReplicaManager:
         self._monotonic_ms = monotonic_ms
         self._proposer = proposer
         self._lag_time_max_ms = lag_time_max_ms
-        self._counts = counts
+        self.counts = counts if counts is not None else Counts()
+        """What its partitions and fetches have counted."""
         self._high_watermarks: dict[tuple[str, int], int] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._moved: set[Partition] = set()
@@ -238,36 +237,19 @@ class ReplicaManager:
         self._refusals.pop(key, None)
         if log.topic_id is None:
             log.assign_topic_id(topic_id)
-        held = self._partitions[key] = self._new_partition(log, self._high_watermarks.pop(key, 0))
-        return held
-
-    def _new_partition(self, log: Log, high_watermark: int) -> Partition:
-        if self._counts is None:
-            return Partition(
-                log,
-                self.local_id,
-                self._flusher,
-                self._call_soon,
-                monotonic_ms=self._monotonic_ms,
-                proposer=self._proposer,
-                lag_time_max_ms=self._lag_time_max_ms,
-                high_watermark=high_watermark,
-                moved=self._moved,
-            )
-        from kafka_compat.replication.counted_partition import CountedPartition
-
-        return CountedPartition(
+        held = self._partitions[key] = Partition(
             log,
             self.local_id,
             self._flusher,
             self._call_soon,
-            counts=self._counts,
             monotonic_ms=self._monotonic_ms,
             proposer=self._proposer,
             lag_time_max_ms=self._lag_time_max_ms,
-            high_watermark=high_watermark,
+            high_watermark=self._high_watermarks.pop(key, 0),
             moved=self._moved,
+            counts=self.counts,
         )
+        return held
 
     def _let_go(self, held: Partition, code: ErrorCode) -> None:
         if self.fetching is not None:
