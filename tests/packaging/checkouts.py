@@ -1,4 +1,4 @@
-"""A clean checkout of the project, as `git clone` makes one, used by somebody with an empty home directory."""
+"""A clean checkout of the project, as `git clone` makes one, and an empty home directory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ class Checkout:
         self.python = str(self.folder / ".venv" / "bin" / "python")
         home = folder / "home"
         home.mkdir(parents=True)
-        self.environment = {"HOME": str(home), "KAFKA_COMPAT_CACHE": str(home / "cache"), "PYTEST_ADDOPTS": ""}
+        self.environment = {
+            "HOME": str(home),
+            "KAFKA_COMPAT_CACHE": str(home / "cache"),
+            "PYTEST_ADDOPTS": "",
+        }
         listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         listed = subprocess.run(listing, cwd=PROJECT, check=True, capture_output=True, timeout=60).stdout
         for name in map(os.fsdecode, filter(None, listed.split(b"\0"))):
@@ -41,7 +45,7 @@ class Checkout:
     def serve(self, log: Path) -> None:
         """scripts/run: it becomes ready and stops at SIGTERM."""
         port = free_port()
-        line = [self.folder / "scripts" / "run", "--ephemeral", "--port", str(port)]
+        line = [str(self.folder / "scripts" / "run"), "--ephemeral", "--port", str(port)]
         known = {name: value for name, value in self.environment.items() if not name.startswith("PYTHON")}
         process = Process(line, log, rf"ready on .*:{port}\b", environment=known, directory=Path("/"))
         process.start(timeout_s=300)

@@ -1,4 +1,4 @@
-"""Each script works as the first command on a clean checkout with an empty home directory, and in every order."""
+"""Each script works as the first command on a clean checkout with an empty home, and in every order."""
 
 from __future__ import annotations
 
