@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.membership.foundation import Foundation
     from kafka_compat.membership.membership import Membership
+    from kafka_compat.metadata.feed import MetadataDelta
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
@@ -43,6 +44,10 @@ class HostedCoordinators:
         self._loop = asyncio.get_running_loop()
         self.groups: Lazy[GroupCoordinator] = Lazy(self._make_groups)
         self.transactions: Lazy[TransactionCoordinator] = Lazy(self._make_transactions)
+        self._of_topic: dict[str, Lazy[GroupCoordinator] | Lazy[TransactionCoordinator]] = {
+            OFFSETS_TOPIC: self.groups,
+            TRANSACTIONS_TOPIC: self.transactions,
+        }
         self.markers: Lazy[LocalMarkerWriter] = Lazy(self._make_markers)
         """Ends transactions in the partitions that this broker leads."""
         self.verifications: Lazy[Verifications] = Lazy(self._make_verifications)
@@ -50,7 +55,7 @@ class HostedCoordinators:
         leaderships = foundation.leaderships
         leaderships.on_leading.append(self._leading)
         leaderships.on_stopping.append(self._stopping)
-        leaderships.on_deleted.append(self._deleted)
+        foundation.metadata.feed.subscribe(self._on_metadata)
 
     def close(self) -> None:
         """Stop all timers."""
@@ -59,23 +64,21 @@ class HostedCoordinators:
                 coordinator.close()
 
     def _leading(self, topic: str, partition: int) -> None:
-        if topic == OFFSETS_TOPIC:
-            self.groups.get().load(partition)
-        elif topic == TRANSACTIONS_TOPIC:
-            held = self._replicas.get(topic, partition)
-            if held is not None:
-                self.transactions.get().load(partition, held.leader_epoch)
+        coordinator = self._of_topic.get(topic)
+        replica = None if coordinator is None else self._replicas.get(topic, partition)
+        if coordinator is not None and replica is not None:
+            coordinator.get().load(partition, replica.leader_epoch)
 
     def _stopping(self, topic: str, partition: int) -> None:
-        if topic == OFFSETS_TOPIC:
-            self.groups.get().unload(partition)
-        elif topic == TRANSACTIONS_TOPIC:
-            self.transactions.get().unload(partition)
+        coordinator = self._of_topic.get(topic)
+        if coordinator is not None:
+            coordinator.get().unload(partition)
 
-    def _deleted(self, topic: str, partitions: list[int]) -> None:
+    def _on_metadata(self, delta: MetadataDelta) -> None:
         groups = self.groups.made
         if groups is not None:
-            groups.forget_partitions([(topic, partition) for partition in partitions])
+            for topic in delta.deleted:
+                groups.forget_partitions([(topic.name, each.partition) for each in topic.partitions])
 
     def _scheduler(self) -> Scheduler:
         if self._given_scheduler is not None:
