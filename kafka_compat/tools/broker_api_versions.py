@@ -41,10 +41,8 @@ def _show(options: Options) -> None:
     except Failure as failure:
         # This command of Kafka's makes no admin client that would say that it cannot be made.
         raise failure.cause or failure from None
-    try:
+    with cluster:
         shown = {node: cluster.api_versions(node.node_id, "apiVersions") for node in cluster.brokers()}
-    finally:
-        cluster.close()
     if options.as_json:
         show.as_json([_as_json(node, found) for node, found in shown.items()])
         return

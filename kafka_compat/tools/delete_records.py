@@ -21,11 +21,8 @@ def run(arguments: list[str]) -> int:
         options = Options("delete-records", arguments, also="command-property=")
         options.exit_for_help()
         options.require("bootstrap-server", "offset-json-file")
-        cluster = cluster_of(options)
-        try:
+        with cluster_of(options) as cluster:
             _run(cluster, options)
-        finally:
-            cluster.close()
     except Exception as error:
         return told(of_client(error))
     return 0

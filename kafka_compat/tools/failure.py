@@ -6,7 +6,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 _ERRORS: Final = os.path.join(os.path.dirname(__file__), "errors.txt")
 """Per line: an error code, the exception that Kafka's clients make of it, and its text."""
@@ -40,6 +42,23 @@ def invalid_configuration(message: str) -> Failure:
 def executed(failure: Failure) -> Failure:
     """What fails in the background of Kafka's clients comes with this around it."""
     return Failure("java.util.concurrent.ExecutionException", str(failure), failure)
+
+
+@contextmanager
+def in_background() -> Iterator[None]:
+    """What brokers refuse within fails as it does in the background of Kafka's clients."""
+    from kafka_compat.errors import KafkaError
+
+    try:
+        yield
+    except KafkaError as error:
+        raise executed(of_client(error)) from None
+
+
+def check(result: Any) -> None:
+    """Raise the error of a response, or of a part of one, as it comes from the background of clients."""
+    if result.error_code:
+        raise executed(failure_of(result.error_code, getattr(result, "error_message", None)))
 
 
 def told(failure: Failure) -> int:

@@ -54,14 +54,11 @@ def run(arguments: list[str]) -> int:
         settings = settings_in(given["--command-config"][-1]) if "--command-config" in given else {}
         if "--bootstrap-server" not in given:
             _refuse("You must specify either --bootstrap-controller or --bootstrap-server.")
-        cluster = connected(given["--bootstrap-server"][-1], settings)
-        try:
+        with connected(given["--bootstrap-server"][-1], settings) as cluster:
             if command == "describe":
                 _describe(cluster, given)
             else:
                 _update(cluster, command, given)
-        finally:
-            cluster.close()
         return 0
     except Exception as error:
         print(of_client(error).message, file=sys.stderr)

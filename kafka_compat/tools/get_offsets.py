@@ -55,8 +55,8 @@ def _run(arguments: list[str]) -> None:
     time_ms = _time(options.value("time", "latest") or "")
     is_wanted = _filter(options)
     where = "bootstrap-server" if options.has("bootstrap-server") else "broker-list"
-    cluster = connected(options.given(where), settings_of(options) | {"client.id": "GetOffsetShell"})
-    try:
+    settings = settings_of(options) | {"client.id": "GetOffsetShell"}
+    with connected(options.given(where), settings) as cluster:
         hidden = INTERNAL if options.has("exclude-internal-topics") else ()
         leaders = {
             (topic.name, partition.partition_index): partition.leader_id
@@ -73,8 +73,6 @@ def _run(arguments: list[str]) -> None:
             }
         else:
             found = _offsets(cluster, wanted, time_ms)
-    finally:
-        cluster.close()
     rows: list[tuple[str, int, int]] = []
     for topic, partition in wanted:
         offset = found[topic, partition]

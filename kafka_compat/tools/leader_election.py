@@ -33,11 +33,9 @@ def run(arguments: list[str]) -> int:
             )
             config = "admin.config"
         settings = {"default.api.timeout.ms": "30000", "request.timeout.ms": "15000"}
-        cluster = connected(options.given("bootstrap-server"), settings | settings_of(options, config))
-        try:
+        settings |= settings_of(options, config)
+        with connected(options.given("bootstrap-server"), settings) as cluster:
             _elect(cluster, options, kind, partitions)
-        finally:
-            cluster.close()
     except Exception as error:
         return told(of_client(error))
     return 0

@@ -11,7 +11,7 @@ from typing import Any, Final, TextIO
 from kafka_compat.tools import show
 from kafka_compat.tools.arguments import Argument, Arguments, check_required, fail, help_of, parse
 from kafka_compat.tools.console_producer import failure_of_producer
-from kafka_compat.tools.failure import Failure, illegal_argument, log
+from kafka_compat.tools.failure import illegal_argument
 from kafka_compat.tools.perf_statistics import Statistics
 
 TYPE_CHECKING = False
@@ -58,32 +58,24 @@ def run(arguments: list[str]) -> int:
     _check(given)
     payload = _payloads(given)
     settings = _settings(given)
-    from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.producer import Producer, producer_settings
+    from kafka_compat.tools.admin import dialling, parsed
 
-    try:
-        parsed = producer_settings(settings)
-    except ValueError as error:
-        cause = Failure("org.apache.kafka.common.config.ConfigException", str(error))
-        raise cause from error
-    who = f"[Producer clientId={settings['client.id']}]"
-    cluster = Cluster(
-        settings.get("bootstrap.servers", ""),
-        settings,
-        client_id=settings["client.id"],
-        warn=lambda text: log("WARN", f"{who} {text}", "org.apache.kafka.clients.NetworkClient"),
-    )
+    of_producer = parsed(producer_settings, settings)
+    client_id = settings["client.id"]
+    who = f"Producer clientId={client_id}"
+    cluster = dialling(settings.get("bootstrap.servers", ""), settings, client_id, who)
     records = int(given["num-records"])
     test = _Test(given, records, sys.stderr if "json" in given else sys.stdout)
-    producer = Producer(cluster, parsed, test.settled)
+    producer = Producer(cluster, of_producer, test.settled)
+    is_transactional = of_producer.transactional_id is not None
     try:
-        if parsed.transactional_id is not None:
-            producer.init_transactions()
-        test.send(producer, payload, parsed.transactional_id is not None)
+        with cluster:
+            if is_transactional:
+                producer.init_transactions()
+            test.send(producer, payload, is_transactional)
     except Exception as error:
         raise failure_of_producer(error) from error
-    finally:
-        cluster.close()
     now_ms = _now_ms()
     if "json" in given:
         steady = {} if test.steady is None else {"steady_state": test.steady.total(now_ms)}

@@ -39,7 +39,7 @@ def what_is_wrong(expression: str) -> str | None:
     try:
         re2.compile(expression, options=options)
     except re2.error as error:
-        reason = error.args[0].decode(errors="replace").partition(": ")[0]
+        reason: str = error.args[0].decode(errors="replace").partition(": ")[0]
         return _WORDS.get(reason, reason)
     names = _CAPTURE.findall(expression)
     return None if len(set(names)) == len(names) else "duplicate capture group name"
