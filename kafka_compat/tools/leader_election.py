@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kafka_compat.client.cluster import TimedOut
-from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.client.partitions import TopicPartition, by_topic
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import json_input, show
@@ -96,10 +96,10 @@ def _partitions(options: Options) -> list[TopicPartition] | None:
 def _elect(cluster: Any, options: Options, kind: int, partitions: list[TopicPartition] | None) -> None:
     from kafka_compat.protocol.messages.elect_leaders import TopicPartitions
 
-    topics: dict[str, list[int]] = {}
-    for topic, index in partitions or ():
-        topics.setdefault(topic, []).append(index)
-    asked = [TopicPartitions(topic=topic, partitions=indexes) for topic, indexes in topics.items()]
+    asked = [
+        TopicPartitions(topic=topic, partitions=indexes)
+        for topic, indexes in by_topic(partitions or ()).items()
+    ]
     try:
         answer = cluster.ask_controller(
             ApiKey.ELECT_LEADERS,
