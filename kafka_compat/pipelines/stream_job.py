@@ -52,6 +52,37 @@ class StreamRun:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamReport:
+    """What a job did: the run, the job's own figures (totals of all runs, most of them), and a text."""
+
+    job: str
+    run: StreamRun
+    figures: Mapping[str, Any]
+    text: str
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 130 when a signal ended the run before its end."""
+        return self.run.exit_code
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain values."""
+        run = self.run
+        return {
+            "job": self.job,
+            "complete": run.complete,
+            "rows": run.rows,
+            "batches": run.batches,
+            "seconds": round(run.seconds, 3),
+            **self.figures,
+        }
+
+    def as_text(self) -> str:
+        """The report for people, a few lines."""
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """What a job reads from: Spark's session, the topics as they are now, and options of Spark's source."""
 
