@@ -4,8 +4,11 @@ kafka-console-consumer do, which write JSON without an end of line.
 
 from __future__ import annotations
 
+import binascii
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
 
 from kafka_compat.protocol.codec import MalformedRequest, decode, decode_versioned
 from kafka_compat.protocol.messages.consumer_offsets import (
@@ -19,12 +22,76 @@ from kafka_compat.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
 )
 from kafka_compat.protocol.messages.transaction_state import TransactionLogKey, TransactionLogValue
+from kafka_compat.protocol.schema import FieldSpec, fields_of
+from kafka_compat.storage.directories.checkpoints import encode_topic_id
 from kafka_compat.storage.records.records import Record
 from kafka_compat.tools.failure import Failure
-from kafka_compat.tools.message_json import as_json, compact
 
 if TYPE_CHECKING:
     from kafka_compat.client.consumed import Consumed
+
+
+_ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | {
+    8: "\\b",
+    9: "\\t",
+    10: "\\n",
+    12: "\\f",
+    13: "\\r",
+    34: '\\"',
+    92: "\\\\",
+}
+
+
+def as_json(message: object, version: int) -> dict[str, Any]:
+    """What a converter writes for a message of that version, as dicts, lists, texts, numbers and None."""
+    found: dict[str, Any] = {}
+    cls: Any = type(message)
+    for name, spec in _fields(cls):
+        if version not in spec.versions:
+            continue
+        value = getattr(message, spec.name)
+        if spec.tag is not None and value == spec.default:
+            continue
+        found[name] = _value(value, version)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _fields(cls: type) -> tuple[tuple[str, FieldSpec], ...]:
+    return tuple((_camel(spec.name), spec) for spec in fields_of(cls))
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _value(value: Any, version: int) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return binascii.b2a_base64(value, newline=False).decode()
+    if isinstance(value, UUID):
+        return encode_topic_id(value)
+    if isinstance(value, list | tuple):
+        return [_value(item, version) for item in value]
+    return as_json(value, version)
+
+
+def compact(value: Any) -> str:
+    """JSON without spaces, escaped as Kafka's library does it."""
+    if value is None:
+        return "null"
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value.translate(_ESCAPES)}"'
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{compact(name)}:{compact(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(compact, value)) + "]"
+    return str(value)
+
 
 Texts = tuple[str | None, str | None]
 Decoder = Callable[[Record], Texts]
