@@ -16,7 +16,7 @@ from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.kafka_options import client_properties, source_options
 from kafka_compat.pipelines.progress import Progress
 from kafka_compat.pipelines.runner import kafka_stream, run_batches
-from kafka_compat.pipelines.session import create_session
+from kafka_compat.pipelines.session import session_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +132,7 @@ def opened(
     partitions = dict.fromkeys(job.topics, 1) if seen is None else seen.partitions
     if partitions and look_at_target is not None:
         look_at_target(partitions)
-    spark = create_session(
-        f"kafka-compat {name}",
-        master=job.master,
-        jars=job.jars,
-        driver_memory=job.driver_memory,
-        verbose=job.verbose,
-    )
+    spark = session_of(name, job)
     view = look(spark, properties, topics=job.topics, pattern=job.pattern)
     if not view.topic_ids:
         raise NotStarted(f"No topic on {job.bootstrap_servers} matches {job.pattern}.")

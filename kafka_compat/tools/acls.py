@@ -114,7 +114,7 @@ def principal_of(text: str) -> str:
     return text
 
 
-def told_operations(kind: str) -> str:
+def supported_operations(kind: str) -> str:
     """The operations on a resource, as they are told to users."""
     return f"[{', '.join(SUPPORTED[kind].split())}]"
 
@@ -403,7 +403,7 @@ def _wanted(options: Options) -> Wanted:
     for resource, entries in found.items():
         supported = SUPPORTED[resource.kind].split()
         if any(entry.operation not in supported for entry in entries):
-            told = told_operations(resource.kind)
+            told = supported_operations(resource.kind)
             options.usage_error(f"ResourceType {resource.kind} only supports operations {told}")
     return found
 

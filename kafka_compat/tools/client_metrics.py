@@ -9,7 +9,7 @@ from typing import Any, Final
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected, settings_of
 from kafka_compat.tools.config_resources import CLIENT_METRICS, alter_resource, configs_of, names_of
-from kafka_compat.tools.failure import illegal_argument, log, of_client, told
+from kafka_compat.tools.failure import illegal_argument, log, of_client, report
 from kafka_compat.tools.options import Options, java_integer
 
 _ACTIONS: Final = ("alter", "delete", "describe", "list")
@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> int:
         _check(options)
         settings = settings_of(options)
     except Exception as error:
-        return told(of_client(error))
+        return report(of_client(error))
     try:
         with connected(options.given("bootstrap-server"), settings) as cluster:
             if options.has("alter"):

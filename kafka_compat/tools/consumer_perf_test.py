@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import consuming, parsed, settings_of
-from kafka_compat.tools.failure import Failure, illegal_argument, of_client, told
+from kafka_compat.tools.failure import Failure, illegal_argument, of_client, report
 from kafka_compat.tools.options import Options
 
 TYPE_CHECKING = False
@@ -67,7 +67,7 @@ def run(arguments: list[str]) -> int:
         row = test.run(wanted, (options.integer("timeout", 64) or 10_000) / 1000)
         consumer.close()
     except Exception as error:
-        return told(of_client(error))
+        return report(of_client(error))
     finally:
         cluster.close()
     if options.as_json:

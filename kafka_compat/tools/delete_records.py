@@ -10,7 +10,7 @@ from kafka_compat.errors import KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import json_input, show
 from kafka_compat.tools.admin import cluster_of
-from kafka_compat.tools.failure import Failure, executed, log, of_client, told
+from kafka_compat.tools.failure import Failure, executed, log, of_client, report
 from kafka_compat.tools.options import Options
 from kafka_compat.tools.topic_names import TIMEOUT_MS
 
@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> int:
         with cluster_of(options) as cluster:
             _run(cluster, options)
     except Exception as error:
-        return told(of_client(error))
+        return report(of_client(error))
     return 0
 
 

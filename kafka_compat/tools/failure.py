@@ -61,7 +61,7 @@ def check(result: Any) -> None:
         raise executed(failure_of(result.error_code, getattr(result, "error_message", None)))
 
 
-def told(failure: Failure) -> int:
+def report(failure: Failure) -> int:
     """What many of Kafka's commands say before they end, on stderr; their exit code."""
     print(f"{failure.message}\n{failure.trace}", file=sys.stderr)
     return 1

@@ -10,7 +10,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import json_input, show
 from kafka_compat.tools.admin import connected, settings_of
-from kafka_compat.tools.failure import Failure, executed, failure_of, of_client, told
+from kafka_compat.tools.failure import Failure, executed, failure_of, of_client, report
 from kafka_compat.tools.options import Options
 
 _FAILED: Final = "org.apache.kafka.tools.AdminCommandFailedException"
@@ -37,7 +37,7 @@ def run(arguments: list[str]) -> int:
         with connected(options.given("bootstrap-server"), settings) as cluster:
             _elect(cluster, options, kind, partitions)
     except Exception as error:
-        return told(of_client(error))
+        return report(of_client(error))
     return 0
 
 

@@ -10,7 +10,7 @@ from kafka_compat.errors import known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected, settings_of
-from kafka_compat.tools.failure import Failure, executed, failure_of, in_background, of_client, told
+from kafka_compat.tools.failure import Failure, executed, failure_of, in_background, of_client, report
 from kafka_compat.tools.options import Options
 
 
@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> int:
         with connected(options.given("bootstrap-server"), settings) as cluster:
             return _run(cluster, options)
     except Exception as error:
-        return told(of_client(error))
+        return report(of_client(error))
 
 
 def _run(cluster: Any, options: Options) -> int:
