@@ -141,13 +141,10 @@ class GroupCoordinator:
             self._runtime.carry_out(running, running.machine.joining.join(request, respond, self._now()))
 
     def sync(self, group_id: str, request: Sync, respond: Callable[[SyncResult], None]) -> None:
-        error = self._refusal(group_id)
-        running = self._running.get(group_id)
+        running, error = self._find(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             # Clients take this to mean "join again", and the rebalance may well be lost.
             error = ErrorCode.REBALANCE_IN_PROGRESS
-        if not error and running is None:
-            error = ErrorCode.UNKNOWN_MEMBER_ID
         if error or running is None:
             respond(SyncResult(error=error))
         else:
@@ -254,10 +251,7 @@ class GroupCoordinator:
         respond: Callable[[PartitionErrors | ErrorCode], None],
     ) -> None:
         """Answers with one error for all when the group as a whole is the trouble."""
-        error = self._refusal(group_id)
-        running = self._running.get(group_id)
-        if not error and running is None:
-            error = ErrorCode.GROUP_ID_NOT_FOUND
+        running, error = self._find(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if error or running is None:
             respond(error)
             return
@@ -391,6 +385,12 @@ class GroupCoordinator:
                 self._runtime.carry_out(running, running.machine.delete(partial(answer, group_id)))
 
     # Finding groups
+
+    def _find(self, group_id: str, missing: ErrorCode) -> tuple[RunningMachine[Group] | None, ErrorCode]:
+        """The group, or the error with which this broker refuses; `missing` for a group that is not there."""
+        error = self._refusal(group_id)
+        running = self._running.get(group_id)
+        return running, missing if running is None and not error else error
 
     def _refusal(self, group_id: str, *, empty_id_allowed: bool = False) -> ErrorCode:
         """Why this broker does not speak for a group; NONE when it does."""
