@@ -19,7 +19,7 @@ def as_json(snapshot: Snapshot, problems: Sequence[Problem], rates: Rates | None
         "version": VERSION,
         "time": timestamp(snapshot.time_ms),
         "problems": [problem._asdict() for problem in problems],
-        "not_known": list(snapshot.untold),
+        "not_known": list(snapshot.missing),
         "cluster_id": snapshot.cluster_id,
         "is_kraft": snapshot.is_kraft,
         "controller_id": snapshot.controller_id,

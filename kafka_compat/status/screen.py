@@ -74,7 +74,7 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
     most = ROWS if rows is None else rows
     named = most if height is None else max(_PROBLEMS_MIN, height // _LINES_PER_PROBLEM)
     parts += [Text(), *_verdict(view.problems, named)]
-    parts += [Text(f"not known: {plain(each)}", _FAINT) for each in snapshot.untold]
+    parts += [Text(f"not known: {plain(each)}", _FAINT) for each in snapshot.missing]
     sections = [
         _brokers(snapshot),
         _topics(snapshot, view.rates),

@@ -166,7 +166,7 @@ class Group(NamedTuple):
 class Snapshot(NamedTuple):
     """All of it. `taken_at_s` is of a clock that never jumps, for rates. `is_kraft`: the controllers are a
     quorum, of which brokers name none. `unserved` are brokers that do not serve their groups, with Kafka's
-    name of the error; `untold` says what could not be asked, in words.
+    name of the error; `missing` says what could not be asked, in words.
     """
 
     time_ms: int
@@ -179,7 +179,7 @@ class Snapshot(NamedTuple):
     groups: tuple[Group, ...]
     log_dirs: tuple[LogDir, ...]
     unserved: tuple[tuple[int, str], ...] = ()
-    untold: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 class Rates(NamedTuple):
