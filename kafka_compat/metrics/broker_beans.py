@@ -14,7 +14,7 @@ from kafka_compat.replication.delayed_produce import DelayedProduce
 
 if TYPE_CHECKING:
     from kafka_compat.broker.services import BrokerServices
-    from kafka_compat.metrics.sight import Counted, Sight
+    from kafka_compat.metrics.cluster_view import ClusterView, Counted
     from kafka_compat.metrics.zookeeper_sessions import ZooKeeperSessions
     from kafka_compat.network.server import Server
     from kafka_compat.replication.partition import Partition
@@ -137,21 +137,21 @@ def _disks(services: BrokerServices[Any], beans: Beans) -> None:
         beans.gauge(Bean("log", "LogManager", "LogDirectoryOffline"), int(path in offline), tags)
 
 
-def flushes(sight: Sight, beans: Beans) -> None:
+def flushes(view: ClusterView, beans: Beans) -> None:
     """How long it took to make logs durable."""
-    disks = list(sight.disks())
+    disks = list(view.disks())
     ordered = sorted(took_ms for disk in disks for took_ms in list(disk.flush_times_ms))
     bean = Bean("log", "LogFlushStats", "LogFlushRateAndTimeMs")
     beans.distribution(bean, sum(disk.flushes for disk in disks), ordered)
 
 
-def zookeeper(sight: Sight, sessions: ZooKeeperSessions, beans: Beans) -> None:
+def zookeeper(view: ClusterView, sessions: ZooKeeperSessions, beans: Beans) -> None:
     """Of the sessions with a ZooKeeper; nothing where there is none."""
     if not sessions.are_any:
         return
     for name, count in sessions.counts.items():
         beans.counter(Bean("server", "SessionExpireListener", f"ZooKeeper{name}PerSec"), count)
-    stores = list(sight.zookeepers())
+    stores = list(view.zookeepers())
     ordered = sorted(took_ms for store in stores for took_ms in store.request_times_ms)
     bean = Bean("server", "ZooKeeperClientMetrics", "ZooKeeperRequestLatencyMs")
     beans.distribution(bean, sessions.requests + sum(store.requests for store in stores), ordered)

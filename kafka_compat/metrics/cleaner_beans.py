@@ -15,7 +15,7 @@ from kafka_compat.metrics.dialects import Bean
 from kafka_compat.upkeep.cleaner_stats import NEVER
 
 if TYPE_CHECKING:
-    from kafka_compat.metrics.sight import Counted
+    from kafka_compat.metrics.cluster_view import Counted
     from kafka_compat.upkeep.cleaner_stats import Cleaning
 
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
-from kafka_compat.metrics.dialects import Bean, Dialect, Tags, written
-from kafka_compat.metrics.text import Family
+from kafka_compat.metrics.dialects import Bean, Dialect, Tags
+from kafka_compat.metrics.family import Family, Labels
 from kafka_compat.replication.counted_partition import CountedPartition
 
 if TYPE_CHECKING:
-    from kafka_compat.metrics.sight import Counted
+    from kafka_compat.metrics.cluster_view import Counted
     from kafka_compat.replication.counted_fetcher import CountedFetcher
 
 _REPLICA: Final[Tags] = {"clientId": "Replica"}
@@ -101,27 +101,22 @@ def moves(counted: Sequence[Counted], beans: Beans) -> None:
     beans.gauge(_of("ReplicaAlterLogDirsManager", "DeadThreadCount"), 0, _MOVES)
 
 
-def lags(counted: Sequence[Counted], dialect: Dialect) -> Steps[list[bytes]]:
+def lags(counted: Sequence[Counted], dialect: Dialect) -> Steps[list[Family]]:
     """Of each partition that is followed: how many records it lacked at the last answer of its leader. Of two
     followers in this process the one that is further behind is told.
     """
     bean = _of("FetcherLagMetrics", "ConsumerLag")
     (series,) = dialect.gauges(bean)
-    client, found = dialect.label("clientId"), dict[str, int]()
+    client, found = dialect.label("clientId"), dict[Labels, int]()
     for one in fetching(counted):
         for some in batched(one.fetcher.follower, 100):
             for held in some:
                 if isinstance(held, CountedPartition):
                     tags = {client: one.client_id, "topic": held.topic, "partition": str(held.partition)}
-                    labels = written(tags)
+                    labels = Labels(tags)
                     found[labels] = max(held.lag, found.get(labels, 0))
             yield None
-    family = Family(series.name, bean.help, series.kind)
-    for lines in batched(found.items(), 1000):
-        for labels, lag in lines:
-            family.add(labels, lag)
-        yield None
-    return family.pieces() if found else []
+    return [Family(*series, bean.help, found.items())] if found else []
 
 
 def _address(one: Fetching) -> dict[str, str]:

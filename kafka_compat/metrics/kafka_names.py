@@ -20,8 +20,8 @@ from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import Dialect
 
 if TYPE_CHECKING:
+    from kafka_compat.metrics.cluster_view import ClusterView, Counted
     from kafka_compat.metrics.loop_watch import LoopWatch
-    from kafka_compat.metrics.sight import Counted, Sight
     from kafka_compat.metrics.zookeeper_sessions import ZooKeeperSessions
 
 
@@ -32,31 +32,33 @@ class Watches(NamedTuple):
     sessions: ZooKeeperSessions
 
 
-def by_kafkas_names(sight: Sight, watches: Watches, dialect: Dialect, *, by_partition: bool) -> Steps[Beans]:
+def by_kafkas_names(
+    view: ClusterView, watches: Watches, dialect: Dialect, *, by_partition: bool
+) -> Steps[Beans]:
     """See the module; without what single partitions have. `by_partition=False`: of few APIs,
     and without clients with quotas.
     """
     beans, watch = Beans(dialect), watches.loop
-    yield from request_beans.topics(sight.counted, beans)
-    yield from request_beans.requests(sight.counted, beans, all_apis=by_partition)
-    for counted in sight.counted:
+    yield from request_beans.topics(view.counted, beans)
+    yield from request_beans.requests(view.counted, beans, all_apis=by_partition)
+    for counted in view.counted:
         yield from broker_beans.broker(counted, beans)
-    yield from controller_beans.controller(sight, beans)
+    yield from controller_beans.controller(view, beans)
     if by_partition:
-        yield from quota_beans.quotas(sight.counted, beans)
-    cleaner_beans.cleaner(sight.counted, beans)
-    yield from fetcher_beans.fetchers(sight.counted, beans)
-    fetcher_beans.throttled(sight.counted, beans)
-    fetcher_beans.moves(sight.counted, beans)
-    yield from coordinator_beans.groups(sight, beans)
-    coordinator_beans.loading(sight, beans)
-    broker_beans.flushes(sight, beans)
-    broker_beans.zookeeper(sight, watches.sessions, beans)
+        yield from quota_beans.quotas(view.counted, beans)
+    cleaner_beans.cleaner(view.counted, beans)
+    yield from fetcher_beans.fetchers(view.counted, beans)
+    fetcher_beans.throttled(view.counted, beans)
+    fetcher_beans.moves(view.counted, beans)
+    yield from coordinator_beans.groups(view, beans)
+    coordinator_beans.loading(view, beans)
+    broker_beans.flushes(view, beans)
+    broker_beans.zookeeper(view, watches.sessions, beans)
     broker_beans.idleness(beans, watch.idle(), watch.idle_s)
-    for (listener, attribute), rate in zip(connection_kinds(sight.counted), watch.rates(), strict=True):
+    for (listener, attribute), rate in zip(connection_kinds(view.counted), watch.rates(), strict=True):
         beans.socket(f"{attribute}_rate", rate, {"listener": listener, **broker_beans.PROCESSOR})
     own_beans.loop(watch, beans)
-    own_beans.requests(sight.counted, beans)
+    own_beans.requests(view.counted, beans)
     yield from own_beans.process(beans)
     return beans
 

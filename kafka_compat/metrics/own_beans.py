@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.long_work import Steps
 from kafka_compat.metrics.beans import Beans
-from kafka_compat.metrics.dialects import COUNTER, GAUGE, Bean
+from kafka_compat.metrics.dialects import Bean
+from kafka_compat.metrics.family import COUNTER, GAUGE
 
 if TYPE_CHECKING:
+    from kafka_compat.metrics.cluster_view import Counted
     from kafka_compat.metrics.loop_watch import LoopWatch
-    from kafka_compat.metrics.sight import Counted
 
 _PROC: Final = Path("/proc/self")
 _BOOTED: Final = Path("/proc/stat")

@@ -11,7 +11,7 @@ from kafka_compat.metrics.beans import Beans
 from kafka_compat.quotas.counted_enforcement import CHANGES, FETCH, PRODUCE, TIME, CountedEnforcement, Used
 
 if TYPE_CHECKING:
-    from kafka_compat.metrics.sight import Counted
+    from kafka_compat.metrics.cluster_view import Counted
     from kafka_compat.quotas.precedence import Owner
 
 _RATES: Final[Mapping[str, str]] = {

@@ -14,7 +14,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.json_form import api_name
 
 if TYPE_CHECKING:
-    from kafka_compat.metrics.sight import Counted
+    from kafka_compat.metrics.cluster_view import Counted
     from kafka_compat.replication.counts import TopicCounts
 
 _COLUMNS: Final[Mapping[str, str]] = {

@@ -21,7 +21,7 @@ _PATIENCE_S: Final = 3.0
 async def log_dirs(visit: Visit, *, with_replicas: bool) -> tuple[list[LogDir], list[str]]:
     """Of brokers that tell, and what is to be said of the others. Whoever asks may describe the cluster."""
     untold: list[str] = []
-    asked = [_of(visit, one, untold, with_replicas) for one in sorted(visit.sight.metadata.brokers)]
+    asked = [_of(visit, one, untold, with_replicas) for one in sorted(visit.cluster.metadata.brokers)]
     return [each for found in await asyncio.gather(*asked) for each in found], untold
 
 

@@ -13,7 +13,7 @@ from kafka_compat.protocol.codec import MalformedRequest
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.remote_partitions import Bounds, RemotePartitions, TopicPartition
-    from kafka_compat.metrics.sight import Sight
+    from kafka_compat.metrics.cluster_view import ClusterView
 
 log = logging.getLogger(__name__)
 
@@ -43,34 +43,34 @@ class FarSight:
         self._asking = asyncio.Lock()
         self._known: tuple[float, Far] | None = None
 
-    async def look(self, sight: Sight) -> Far:
+    async def look(self, cluster: ClusterView) -> Far:
         """What they tell now."""
-        remote = sight.remote_partitions()
+        remote = cluster.remote_partitions()
         if remote is None:
             return _NOTHING
         async with self._asking:
             now_s = asyncio.get_running_loop().time()
             if self._known is None or now_s - self._known[0] > _FRESH_S:
-                found = await _look(sight, remote)
+                found = await _look(cluster, remote)
                 self._known = asyncio.get_running_loop().time(), found
             return self._known[1]
 
 
-async def _look(sight: Sight, remote: RemotePartitions) -> Far:
-    led = await sight.long_work.finish(_led_elsewhere(sight))
+async def _look(cluster: ClusterView, remote: RemotePartitions) -> Far:
+    led = await cluster.long_work.finish(_led_elsewhere(cluster))
     found = Far({}, {}, [])
     await asyncio.gather(*(_ask(remote, leader, epochs, found) for leader, epochs in led.items()))
     return found
 
 
-def _led_elsewhere(sight: Sight) -> Steps[dict[int, dict[TopicPartition, int]]]:
+def _led_elsewhere(cluster: ClusterView) -> Steps[dict[int, dict[TopicPartition, int]]]:
     """Leader -> partition -> epoch."""
-    here = {services.broker_id for services in sight.services}
+    here = {services.broker_id for services in cluster.services}
     found: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
-    known = ((topic, each) for topic in list(sight.metadata.topics.values()) for each in topic.partitions)
+    known = ((topic, each) for topic in list(cluster.metadata.topics.values()) for each in topic.partitions)
     for some in batched(known):
         for topic, partition in some:
-            leader = sight.metadata.reachable_leader(partition)
+            leader = cluster.metadata.reachable_leader(partition)
             if leader is not None and leader not in here:
                 found[leader][topic.name, partition.partition] = partition.leader_epoch
         yield None

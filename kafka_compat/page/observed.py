@@ -7,8 +7,8 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
 from kafka_compat.metrics.record_times import RecordTimes
-from kafka_compat.metrics.sight import NobodyRuns, Sight
 from kafka_compat.network.refusals import Refusals
 from kafka_compat.page.copies import Copies
 from kafka_compat.page.far import FarSight
@@ -48,9 +48,9 @@ class Observed:
         """Of the brokers that run, with their ids."""
         return [(broker.broker_id, broker.server) for broker in self._brokers if broker.is_running]
 
-    def sight(self) -> Sight:
-        """What the brokers know now. Raises NobodyRuns."""
-        return Sight(self._brokers)
+    def cluster(self) -> ClusterView:
+        """What the brokers know now. Raises NoBrokerRuns."""
+        return ClusterView(self._brokers)
 
     async def watch(self) -> None:
         """Look at the brokers every EVERY_S, until it is cancelled."""
@@ -62,10 +62,10 @@ class Observed:
                 for _, server in self.servers():
                     server.refusals = self.refusals
                 try:
-                    sight = Sight(self._brokers)
-                    counts = await sight.long_work.finish(record_counts(sight))
+                    cluster = ClusterView(self._brokers)
+                    counts = await cluster.long_work.finish(record_counts(cluster))
                     self.rates.add(loop.time(), counts)
-                except NobodyRuns:
+                except NoBrokerRuns:
                     # It stops, or starts anew.
                     self.rates.forget()
                 except Exception:

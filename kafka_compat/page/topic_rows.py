@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.long_work import Steps
-from kafka_compat.metrics.sight import newest_offset
 
 if TYPE_CHECKING:
     from kafka_compat.metadata.cache import PartitionMetadata, TopicMetadata
-    from kafka_compat.metrics.sight import Sight
+    from kafka_compat.metrics.cluster_view import ClusterView
     from kafka_compat.page.far import Far
     from kafka_compat.page.listing import Row
     from kafka_compat.page.visit import Visit
@@ -22,7 +21,7 @@ def topic_rows(visit: Visit, far: Far) -> Steps[list[Row]]:
     """The topics that may be seen. What is not known is None."""
     found = []
     looked_at = 0
-    for topic in list(visit.sight.metadata.topics.values()):
+    for topic in list(visit.cluster.metadata.topics.values()):
         looked_at += 1 + len(topic.partitions)
         if visit.rights.may_see_topic(topic.name):
             found.append((yield from topic_row(visit, far, topic)))
@@ -34,14 +33,14 @@ def topic_rows(visit: Visit, far: Far) -> Steps[list[Row]]:
 
 def topic_row(visit: Visit, far: Far, topic: TopicMetadata) -> Steps[Row]:
     """Of one topic: `records` are offsets between both ends, `size_bytes` is of one copy."""
-    sight = visit.sight
+    cluster = visit.cluster
     records: int | None = 0
     size_bytes: int | None = 0
     leaderless = under_replicated = 0
     for number, known in enumerate(topic.partitions, 1):
-        leaderless += sight.metadata.reachable_leader(known) is None
+        leaderless += cluster.metadata.reachable_leader(known) is None
         under_replicated += len(known.isr) < len(known.replicas)
-        oldest, newest, log_bytes = extent(sight, far, topic.name, known)
+        oldest, newest, log_bytes = extent(cluster, far, topic.name, known)
         records = None if records is None or oldest is None or newest is None else records + newest - oldest
         size_bytes = None if size_bytes is None or log_bytes is None else size_bytes + log_bytes
         if number % _AT_ONCE == 0:
@@ -60,12 +59,12 @@ def topic_row(visit: Visit, far: Far, topic: TopicMetadata) -> Steps[Row]:
 
 
 def extent(
-    sight: Sight, far: Far, topic: str, known: PartitionMetadata
+    cluster: ClusterView, far: Far, topic: str, known: PartitionMetadata
 ) -> tuple[int | None, int | None, int | None]:
     """Where a partition begins, up to where consumers may read, and the bytes of its leader's log."""
-    led = sight.led(topic, known)
+    led = cluster.led(topic, known)
     if led is not None:
-        return led.log.log_start_offset, newest_offset(led), led.log.size_bytes
+        return led.log.log_start_offset, led.known_high_watermark, led.log.size_bytes
     place = (topic, known.partition)
     bounds = far.bounds.get(place)
     if bounds is None:

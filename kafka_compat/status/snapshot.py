@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.lag import records_behind, total_records
 
 
 class Broker(NamedTuple):
@@ -131,7 +132,7 @@ class Position(NamedTuple):
     @property
     def lag(self) -> int | None:
         """Records that the group has yet to commit, as kafka-consumer-groups tells it."""
-        return None if self.end is None else self.end - self.committed
+        return records_behind(self.committed, self.end)
 
 
 class Group(NamedTuple):
@@ -150,8 +151,8 @@ class Group(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """In records, of all partitions that tell; None where the group has committed nothing."""
-        return total(each.lag for each in self.positions)
+        """In records; None where the group has committed nothing, or the end of a partition is unknown."""
+        return total_records(each.lag for each in self.positions)
 
     @property
     def worst(self) -> Position | None:

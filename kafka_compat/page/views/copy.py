@@ -75,7 +75,7 @@ async def act(visit: Visit) -> Done:
 
 
 def _lone(visit: Visit) -> LoneMembership | None:
-    membership = visit.sight.services[0].membership
+    membership = visit.cluster.services[0].membership
     return membership if isinstance(membership, LoneMembership) else None
 
 
@@ -88,11 +88,11 @@ async def _fork(
     async def then() -> None:
         wanted = [
             group_id
-            for coordinator in visit.sight.coordinators()
+            for coordinator in visit.cluster.coordinators()
             for group_id in coordinator.group_ids()
             if visit.rights.may(Operation.READ, ResourceType.GROUP, group_id)
         ]
-        groups.extend(await copy_positions(visit.sight.services[0], source, target, wanted))
+        groups.extend(await copy_positions(visit.cluster.services[0], source, target, wanted))
 
     async def nothing() -> None: ...
 
@@ -127,7 +127,7 @@ async def _make(visit: Visit, topic: TopicMetadata, target: str) -> None:
         ApiKey.CREATE_TOPICS,
         CreateTopicsRequest(topics=[wanted], timeout_ms=_TIMEOUT_MS),
         version=_CREATE_VERSION,
-        broker_id=visit.sight.metadata.controller_id,
+        broker_id=visit.cluster.metadata.controller_id,
     )
     (result,) = answer.topics
     if result.error_code:

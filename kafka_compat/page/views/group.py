@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.client.groups import assigned
 from kafka_compat.http.routes import BadCall
+from kafka_compat.lag import longest, records_behind, total_records
 from kafka_compat.long_work import Steps
 from kafka_compat.page.group_rows import Ages, GroupSeen, all_groups, end_of
 from kafka_compat.page.listing import Row, listed
@@ -41,21 +42,19 @@ async def known_group(visit: Visit) -> GroupSeen:
 async def see(visit: Visit) -> Data:
     """As its coordinator and the leaders of its partitions know it."""
     group, far, ages = await asyncio.gather(
-        known_group(visit), visit.observed.far.look(visit.sight), Ages.of(visit)
+        known_group(visit), visit.observed.far.look(visit.cluster), Ages.of(visit)
     )
     members, owners = await _members(visit, group)
     rows = await visit.finish(_positions(visit, far, group, owners, ages))
-    # What it reads and has not committed yet has no lag, as kafka-consumer-groups counts.
-    lags = [row["lag"] for row in rows if row["committed_offset"] is not None]
-    waits = [row["lag_seconds"] for row in rows if row["committed_offset"] is not None]
+    committed = [row for row in rows if row["committed_offset"] is not None]
     return {
         "name": group.name,
         "state": group.state,
         "protocol_type": group.protocol_type,
         "coordinator": group.coordinator,
         "members": members,
-        "lag": None if None in lags or not lags else sum(lags),
-        "lag_seconds": None if None in waits or not waits else max(waits),
+        "lag": total_records(row["lag"] for row in committed),
+        "lag_seconds": longest(row["lag_seconds"] for row in committed),
         "list": listed(rows, visit.query, _COLUMNS, "partition"),
         "untold": far.untold,
     }
@@ -117,7 +116,7 @@ def _positions(visit: Visit, far: Far, group: GroupSeen, owners: Owners, ages: A
                 "partition": place[1],
                 "committed_offset": committed,
                 "end_offset": end,
-                "lag": None if committed is None or end is None else end - committed,
+                "lag": records_behind(committed, end),
                 "lag_seconds": seconds,
                 "member_id": owners.get(place),
             }

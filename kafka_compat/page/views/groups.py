@@ -21,7 +21,7 @@ _AT_ONCE: Final = 50
 async def see(visit: Visit) -> Data:
     """The groups that may be seen, a part at a time; with `topic` those that have committed in it."""
     far, groups, ages = await asyncio.gather(
-        visit.observed.far.look(visit.sight), all_groups(visit), Ages.of(visit)
+        visit.observed.far.look(visit.cluster), all_groups(visit), Ages.of(visit)
     )
     topic = visit.query.get("topic", "")
     if topic:

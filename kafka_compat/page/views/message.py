@@ -116,7 +116,7 @@ def _format(visit: Visit, name: str) -> str:
 
 async def _found(visit: Visit, topic: TopicMetadata, partition: int, offset: int) -> tuple[Found, bool]:
     """The record, and whether consumers that read committed records get it. BadCall."""
-    long_work = visit.sight.long_work
+    long_work = visit.cluster.long_work
     try:
         for committed in (True, False):
             source = source_of(visit, topic, committed=committed)
@@ -143,5 +143,5 @@ async def _neighbour(
     if first >= end:
         return None
     search = Search({partition: (first, end)}, EVERY, newest=newest, limit=1, kept_bytes=0)
-    await carry_out(search, source, visit.sight.long_work)
+    await carry_out(search, source, visit.cluster.long_work)
     return search.found[0].offset if search.found else None

@@ -44,7 +44,7 @@ async def see(visit: Visit) -> Data:
             query,
             source_of(visit, topic, committed=query.committed),
             [each.partition for each in topic.partitions],
-            visit.sight.long_work,
+            visit.cluster.long_work,
         )
     except BadQuery as error:
         raise BadCall(str(error)) from None

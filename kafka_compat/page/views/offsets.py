@@ -141,7 +141,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 async def _extents(visit: Visit, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Extent | str]:
     found: dict[TopicPartition, Extent | str] = {}
     for name, numbers in _by_topic(partitions).items():
-        topic = visit.sight.metadata.topics.get(name)
+        topic = visit.cluster.metadata.topics.get(name)
         there = set() if topic is None else {each.partition for each in topic.partitions}
         found.update(
             ((name, number), "it is not there any more") for number in numbers if number not in there
@@ -167,7 +167,7 @@ async def _at_time(
             found[name, number] = str(error)
 
     for name, numbers in _by_topic(partitions).items():
-        topic = visit.sight.metadata.topics.get(name)
+        topic = visit.cluster.metadata.topics.get(name)
         if topic is not None:
             source = source_of(visit, topic, committed=False)
             for some in batched(numbers, _AT_ONCE):

@@ -34,7 +34,7 @@ def known_topic(visit: Visit) -> TopicMetadata:
 
 def named_topic(visit: Visit, name: str) -> TopicMetadata:
     """The same of another name."""
-    topic = visit.sight.metadata.topics.get(name)
+    topic = visit.cluster.metadata.topics.get(name)
     if topic is None or not visit.rights.may_see_topic(name):
         # As brokers do: who may not see a topic does not hear whether there is one.
         visit.rights.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
@@ -45,7 +45,7 @@ def named_topic(visit: Visit, name: str) -> TopicMetadata:
 async def see(visit: Visit) -> Data:
     """What its leaders know."""
     topic = known_topic(visit)
-    far = await visit.observed.far.look(visit.sight)
+    far = await visit.observed.far.look(visit.cluster)
     rows = await visit.finish(_partitions(visit, far, topic))
     groups = await visit.finish(_groups(visit, topic.name))
     return {
@@ -60,10 +60,10 @@ async def see(visit: Visit) -> Data:
 
 def _partitions(visit: Visit, far: Far, topic: TopicMetadata) -> Steps[list[Row]]:
     found = []
-    metadata = visit.sight.metadata
+    metadata = visit.cluster.metadata
     for some in batched(topic.partitions, _AT_ONCE):
         for known in some:
-            oldest, newest, size_bytes = extent(visit.sight, far, topic.name, known)
+            oldest, newest, size_bytes = extent(visit.cluster, far, topic.name, known)
             found.append(
                 {
                     "partition": known.partition,
@@ -85,7 +85,7 @@ def _partitions(visit: Visit, far: Far, topic: TopicMetadata) -> Steps[list[Row]
 def _groups(visit: Visit, topic: str) -> Steps[list[Row]]:
     """Those that brokers of this process coordinate, and that have committed something there."""
     found = []
-    for coordinator in visit.sight.coordinators():
+    for coordinator in visit.cluster.coordinators():
         for group_id in coordinator.group_ids():
             progress = coordinator.progress(group_id)
             yield None
