@@ -11,82 +11,36 @@ Several may live in one process: nothing is shared but what is passed in.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kafka_compat.broker.broker import Broker
-from kafka_compat.clock import Clock
+from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
 from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED
-from kafka_compat.storage.filesystem import Filesystem
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.membership import ClusterMembership
     from kafka_compat.cluster.session import ConnectStore
-    from kafka_compat.coordinator_runtime.scheduler import Scheduler
     from kafka_compat.membership.lone import LoneMembership, NewTree
-    from kafka_compat.network.stages import Stages
-    from kafka_compat.storage.directories.directory_worker import Worker
-    from kafka_compat.telemetry.pushed import PushedMetrics
 
-__all__ = ["Broker", "StartupError", "cluster_broker", "lone_broker"]
+__all__ = ["Broker", "BrokerHooks", "StartupError", "cluster_broker", "lone_broker"]
 
 
 def lone_broker(
-    config: BrokerConfig,
-    *,
-    clock: Clock | None = None,
-    filesystem: Filesystem | None = None,
-    scheduler: Scheduler | None = None,
-    stages: Stages | None = None,
-    new_worker: Callable[[str], Worker] | None = None,
-    pushed: PushedMetrics | None = None,
-    new_tree: NewTree | None = None,
+    config: BrokerConfig, hooks: BrokerHooks | None = None, *, new_tree: NewTree | None = None
 ) -> Broker[LoneMembership]:
-    """A broker that is alone; `clock`, `filesystem` (of its logs), `scheduler` (of its coordinators' timers),
-    `new_worker` (for each log directory) and `new_tree` (of its metadata) are the machine's own by default;
-    `stages` are what requests go through beside their handlers, `pushed` takes what clients push of their
-    metrics.
-    """
+    """Create a standalone broker; `new_tree` opens the tree of its metadata."""
     from kafka_compat.membership.lone import LoneMembership
 
-    return Broker(
-        config,
-        LoneMembership() if new_tree is None else LoneMembership(new_tree),
-        SERVED,
-        clock=clock,
-        filesystem=filesystem,
-        scheduler=scheduler,
-        stages=stages,
-        new_worker=new_worker,
-        pushed=pushed,
-    )
+    membership = LoneMembership() if new_tree is None else LoneMembership(new_tree)
+    return Broker(config, membership, SERVED, hooks)
 
 
 def cluster_broker(
-    config: BrokerConfig,
-    connect_store: ConnectStore,
-    *,
-    clock: Clock | None = None,
-    filesystem: Filesystem | None = None,
-    scheduler: Scheduler | None = None,
-    stages: Stages | None = None,
-    new_worker: Callable[[str], Worker] | None = None,
-    pushed: PushedMetrics | None = None,
+    config: BrokerConfig, connect_store: ConnectStore, hooks: BrokerHooks | None = None
 ) -> Broker[ClusterMembership]:
-    """A broker of the cluster with whose metadata store `connect_store` opens sessions; the rest as above."""
+    """Create a broker of the cluster whose metadata store `connect_store` opens sessions with."""
     from kafka_compat.cluster.membership import ClusterMembership
 
-    membership = ClusterMembership(connect_store)
-    return Broker(
-        config,
-        membership,
-        CLUSTER_SERVED,
-        clock=clock,
-        filesystem=filesystem,
-        scheduler=scheduler,
-        stages=stages,
-        new_worker=new_worker,
-        pushed=pushed,
-    )
+    return Broker(config, ClusterMembership(connect_store), CLUSTER_SERVED, hooks)

@@ -348,7 +348,7 @@ def _verify(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> Ve
         adds or broker.config.bool("transaction.partition.verification.enable")
     ):
         return None
-    from kafka_compat.transactions.transaction_states import ProducerIdentity
+    from kafka_compat.transactions.status import ProducerIdentity
 
     partitions: dict[tuple[str, int], ProducerIdentity] = {}
     for topic in request.topic_data:

@@ -16,7 +16,7 @@ from weakref import WeakSet
 from kafka_compat.errors import ErrorCode
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.transactions.coordinator import TransactionCoordinator
-from kafka_compat.transactions.transaction_states import (
+from kafka_compat.transactions.status import (
     NO_PRODUCER_ID,
     VERSION_WITH_EPOCH_BUMP,
     ProducerIdentity,

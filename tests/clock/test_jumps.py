@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.broker import Broker, lone_broker
+from kafka_compat.broker import Broker, BrokerHooks, lone_broker
 from kafka_compat.clock import SystemClock
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode
@@ -50,7 +50,7 @@ async def broker(tmp_path: Path, clock: JumpingClock) -> AsyncIterator[Broker[Lo
         "log.flush.interval.ms": "100",
         "log.flush.scheduler.interval.ms": "100",
     }
-    broker = lone_broker(BrokerConfig.from_properties(settings), clock=clock)
+    broker = lone_broker(BrokerConfig.from_properties(settings), BrokerHooks(clock=clock))
     await broker.start()
     yield broker
     await broker.stop()

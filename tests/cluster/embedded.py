@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from kafka_compat.broker import Broker
+from kafka_compat.broker import Broker, BrokerHooks
 from kafka_compat.clock import Clock
 from kafka_compat.cluster.broker_client import BrokerClient
 from kafka_compat.cluster.controller_service import ControllerService
@@ -48,7 +48,7 @@ class EmbeddedBroker(Broker[ClusterMembership]):
     """A broker of the cluster, with the parts that tests look at."""
 
     def __init__(self, config: BrokerConfig, connect_store: ConnectStore, clock: Clock | None = None) -> None:
-        super().__init__(config, ClusterMembership(connect_store), CLUSTER_SERVED, clock=clock)
+        super().__init__(config, ClusterMembership(connect_store), CLUSTER_SERVED, BrokerHooks(clock=clock))
 
     @property
     def replicas(self) -> ReplicaManager:

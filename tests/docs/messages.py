@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tests.test_architecture import sources
+from tests.support.sources import sources
 
 _OTHERS = ("testing/", "pipelines/", "tools/", "cli/pipelines/")
 """Programs beside the broker."""
