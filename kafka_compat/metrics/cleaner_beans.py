@@ -1,7 +1,7 @@
 """What Kafka tells of compaction: kafka.log:type=LogCleaner and type=LogCleanerManager.
 
 The figures of a look or a cleaning are those of the last one. Of several brokers in one process the greatest
-is told, as Kafka does with the threads of one.
+is reported, as Kafka does with the threads of one.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def client_telemetry(pushed: PushedMetrics, now_ms: int, *, by_client: bool) -> 
                     of_name.kinds.add(kind)
                     of_name.samples.append((client, labels, value))
                 yield None
-    about = [(Labels(client.identity + client.about), 1.0) for client in clients]
+    about = [(Labels(client.identity + client.about), 1) for client in clients]
     families = [
         Family("kafka_client_info", GAUGE, "Clients that push their metrics", about),
         Family(

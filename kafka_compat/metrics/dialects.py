@@ -57,7 +57,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def quantiles(self, bean: Bean) -> Series:
-        """Of a distribution, whose samples are told apart by the label `quantile`."""
+        """Of a distribution, whose samples differ in the label `quantile`."""
 
     @abstractmethod
     def socket(self, attribute: str) -> Series:

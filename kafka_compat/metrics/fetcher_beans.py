@@ -103,7 +103,7 @@ def moves(counted: Sequence[Counted], beans: Beans) -> None:
 
 def lags(counted: Sequence[Counted], dialect: Dialect) -> Steps[list[Family]]:
     """Of each partition that is followed: how many records it lacked at the last answer of its leader. Of two
-    followers in this process the one that is further behind is told.
+    followers in this process the one that is further behind is reported.
     """
     bean = _of("FetcherLagMetrics", "ConsumerLag")
     (series,) = dialect.gauges(bean)

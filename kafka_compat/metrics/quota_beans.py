@@ -24,7 +24,7 @@ _RATES: Final[Mapping[str, str]] = {
 
 def quotas(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
     """Of all who have a quota and came. Several brokers add up what was used; of their throttle times the
-    longest is told.
+    longest is reported.
     """
     throttled: dict[tuple[str, Owner], float] = {}
     for each in counted:
@@ -37,8 +37,8 @@ def quotas(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
                 key = used.resource, used.owner
                 throttled[key] = _longer(throttled.get(key, math.nan), used.throttle_ms)
             yield None
-    for told in batched(list(throttled.items()), 100):
-        for (resource, owner), throttle_ms in told:
+    for longest in batched(list(throttled.items()), 100):
+        for (resource, owner), throttle_ms in longest:
             beans.quota(resource, "throttle-time", throttle_ms, _client(owner))
         yield None
 

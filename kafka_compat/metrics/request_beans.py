@@ -107,7 +107,7 @@ def topics(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
 
 def _topic(beans: Beans, counts: TopicCounts, tags: Tags) -> None:
     """As Kafka has it, a topic has no sample of what never happened."""
-    told = {
+    values = {
         "MessagesInPerSec": counts.records_in,
         "BytesInPerSec": counts.bytes_in,
         "BytesOutPerSec": counts.bytes_out,
@@ -118,13 +118,13 @@ def _topic(beans: Beans, counts: TopicCounts, tags: Tags) -> None:
         "TotalFetchRequestsPerSec": counts.fetches,
     }
     if not tags:
-        told["ReplicationBytesInPerSec"] = counts.replicated_bytes_in
-        told["ReplicationBytesOutPerSec"] = counts.replicated_bytes_out
-        told["ProduceMessageConversionsPerSec"] = counts.converted_in
-        told["FetchMessageConversionsPerSec"] = counts.converted_out
-        told["InvalidMessageCrcRecordsPerSec"] = counts.corrupt_in
-        told["InvalidOffsetOrSequenceRecordsPerSec"] = counts.misplaced_in
-        told["NoKeyCompactedTopicRecordsPerSec"] = counts.keyless_in
-    for name, value in told.items():
+        values["ReplicationBytesInPerSec"] = counts.replicated_bytes_in
+        values["ReplicationBytesOutPerSec"] = counts.replicated_bytes_out
+        values["ProduceMessageConversionsPerSec"] = counts.converted_in
+        values["FetchMessageConversionsPerSec"] = counts.converted_out
+        values["InvalidMessageCrcRecordsPerSec"] = counts.corrupt_in
+        values["InvalidOffsetOrSequenceRecordsPerSec"] = counts.misplaced_in
+        values["NoKeyCompactedTopicRecordsPerSec"] = counts.keyless_in
+    for name, value in values.items():
         if value or not tags:
             beans.counter(Bean("server", "BrokerTopicMetrics", name), value, tags)

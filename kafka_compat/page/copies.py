@@ -32,7 +32,7 @@ class Copy:
         """Or `done`, `failed`."""
         self.problem: str | None = None
 
-    def told(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, Any]:
         return dict(vars(self))
 
 

@@ -20,12 +20,12 @@ _PATIENCE_S: Final = 3.0
 
 async def log_dirs(visit: Visit, *, with_replicas: bool) -> tuple[list[LogDir], list[str]]:
     """Of brokers that tell, and what is to be said of the others. Whoever asks may describe the cluster."""
-    untold: list[str] = []
-    asked = [_of(visit, one, untold, with_replicas) for one in sorted(visit.cluster.metadata.brokers)]
-    return [each for found in await asyncio.gather(*asked) for each in found], untold
+    missing: list[str] = []
+    asked = [_of(visit, one, missing, with_replicas) for one in sorted(visit.cluster.metadata.brokers)]
+    return [each for found in await asyncio.gather(*asked) for each in found], missing
 
 
-async def _of(visit: Visit, broker_id: int, untold: list[str], with_replicas: bool) -> list[LogDir]:
+async def _of(visit: Visit, broker_id: int, missing: list[str], with_replicas: bool) -> list[LogDir]:
     from kafka_compat.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 
     request = DescribeLogDirsRequest(topics=None if with_replicas else [])
@@ -33,7 +33,7 @@ async def _of(visit: Visit, broker_id: int, untold: list[str], with_replicas: bo
         async with asyncio.timeout(_PATIENCE_S):
             answer = await visit.ask(ApiKey.DESCRIBE_LOG_DIRS, request, version=_VERSION, broker_id=broker_id)
     except (BadCall, TimeoutError, MalformedRequest):
-        untold.append(f"broker {broker_id} does not tell of its disks")
+        missing.append(f"broker {broker_id} did not report its disks")
         return []
     return [
         LogDir(

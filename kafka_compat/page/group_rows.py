@@ -18,8 +18,8 @@ from kafka_compat.protocol.codec import MalformedRequest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kafka_compat.page.far import Far
     from kafka_compat.page.listing import Row
+    from kafka_compat.page.remote_leaders import RemoteReport
     from kafka_compat.page.visit import Visit
 
 log = logging.getLogger(__name__)
@@ -44,20 +44,20 @@ class GroupSeen(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """All that may be seen. `untold` says who told nothing, and why."""
+    """All that may be seen. `missing` names the brokers that did not respond."""
 
     found: list[GroupSeen]
-    untold: list[str]
+    missing: list[str]
 
 
 async def all_groups(visit: Visit) -> Groups:
     """Of all coordinators."""
     found = await visit.finish(_groups_here(visit))
-    untold: list[str] = []
+    missing: list[str] = []
     others = [one for one in visit.cluster.metadata.brokers if not visit.is_here(one)]
-    for more in await asyncio.gather(*(_groups_there(visit, one, untold) for one in others)):
+    for more in await asyncio.gather(*(_groups_there(visit, one, missing) for one in others)):
         found += more
-    return Groups(found, untold)
+    return Groups(found, missing)
 
 
 def _groups_here(visit: Visit) -> Steps[list[GroupSeen]]:
@@ -87,7 +87,7 @@ def _groups_here(visit: Visit) -> Steps[list[GroupSeen]]:
     return found
 
 
-async def _groups_there(visit: Visit, broker_id: int, untold: list[str]) -> list[GroupSeen]:
+async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> list[GroupSeen]:
     """They are asked with this broker's rights: what the page may not see is left out here."""
     from kafka_compat.protocol.messages.describe_groups import DescribeGroupsRequest
     from kafka_compat.protocol.messages.list_groups import ListGroupsRequest
@@ -115,8 +115,8 @@ async def _groups_there(visit: Visit, broker_id: int, untold: list[str]) -> list
                 broker_id=broker_id,
             )
     except (BadCall, TimeoutError, MalformedRequest) as problem:
-        log.info("broker %d does not tell of its groups: %r", broker_id, problem)
-        untold.append(f"broker {broker_id} does not tell of the groups that it coordinates")
+        log.info("Broker %d did not report its groups: %r", broker_id, problem)
+        missing.append(f"broker {broker_id} did not report the groups that it coordinates")
         return []
     members = {one.group_id: len(one.members) for one in described.groups}
     committed = {
@@ -141,14 +141,14 @@ async def _groups_there(visit: Visit, broker_id: int, untold: list[str]) -> list
     ]
 
 
-def group_rows(visit: Visit, far: Far, groups: list[GroupSeen]) -> Steps[list[Row]]:
+def group_rows(visit: Visit, remote: RemoteReport, groups: list[GroupSeen]) -> Steps[list[Row]]:
     """Without the lag in seconds, which costs more: see `add_seconds`. `lag` is in records, as
     kafka-consumer-groups counts; `beyond_end` are partitions whose committed offset lies behind their end.
     """
     found = []
     for group in groups:
         lags = {
-            place: records_behind(committed, end_of(visit, far, place))
+            place: records_behind(committed, end_of(visit, remote, place))
             for place, committed in group.committed.items()
         }
         found.append(
@@ -169,10 +169,10 @@ def group_rows(visit: Visit, far: Far, groups: list[GroupSeen]) -> Steps[list[Ro
     return found
 
 
-def end_of(visit: Visit, far: Far, place: TopicPartition) -> int | None:
+def end_of(visit: Visit, remote: RemoteReport, place: TopicPartition) -> int | None:
     """Up to where consumers may read a partition; None where nobody knows."""
     known = visit.cluster.metadata.partition(*place)
-    return None if known is None else extent(visit.cluster, far, place[0], known)[1]
+    return None if known is None else extent(visit.cluster, remote, place[0], known)[1]
 
 
 class Ages:

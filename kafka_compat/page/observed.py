@@ -11,9 +11,9 @@ from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
 from kafka_compat.metrics.record_times import RecordTimes
 from kafka_compat.network.refusals import Refusals
 from kafka_compat.page.copies import Copies
-from kafka_compat.page.far import FarSight
 from kafka_compat.page.log_lines import LogLines
 from kafka_compat.page.rates import EVERY_S, Rates, record_counts
+from kafka_compat.page.remote_leaders import RemoteLeaders
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
@@ -30,9 +30,9 @@ class Observed:
         """On their event loop, while they run."""
         self._brokers = brokers
         self.registry = registry
-        """What it told of schemas; None where no schema registry is set."""
-        self.far = FarSight()
-        """What other processes' leaders tell."""
+        """The schema registry, with the schemas that it returned; None where none is set."""
+        self.remote = RemoteLeaders()
+        """Reports of leaders in other processes."""
         self.copies = Copies()
         """Of topics, record by record."""
         self.rates = Rates()

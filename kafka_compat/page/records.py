@@ -37,10 +37,10 @@ def source_of(visit: Visit, topic: TopicMetadata, *, committed: bool) -> Source:
     )
 
 
-async def told(
+async def shown(
     visit: Visit, records: Sequence[Found], show_key: str, show_value: str
 ) -> list[dict[str, Any]]:
-    """What is told of records, with keys and values in these formats."""
+    """Records as views show them, with keys and values in these formats."""
     contents: list[bytes | None] = []
     if show_key in (AUTO, SCHEMA):
         contents += [each.key for each in records]

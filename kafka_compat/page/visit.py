@@ -104,8 +104,8 @@ def link(path: str, **query: object) -> str:
 
 def path_of(path: str, **query: object) -> str:
     """The same without ROOT, as `Done` has it."""
-    told = {name: value for name, value in query.items() if value is not None and value != ""}
-    return f"{path}?{urlencode(told)}" if told else path
+    given = {name: value for name, value in query.items() if value is not None and value != ""}
+    return f"{path}?{urlencode(given)}" if given else path
 
 
 async def result(found: T | Coroutine[Any, Any, T]) -> T:

@@ -1,6 +1,6 @@
 """What was found in a cluster at a moment. Nothing here asks, judges or draws.
 
-None stands where nobody told: the broker does not answer, is too old, or may not tell this user.
+None: unknown, as the broker does not respond, is too old, or may not tell this user.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Group(NamedTuple):
 class Snapshot(NamedTuple):
     """All of it. `taken_at_s` is of a clock that never jumps, for rates. `is_kraft`: the controllers are a
     quorum, of which brokers name none. `unserved` are brokers that do not serve their groups, with Kafka's
-    name of the error; `untold` says what could not be asked, in words.
+    name of the error; `missing` says in words what is unknown.
     """
 
     time_ms: int
@@ -180,7 +180,7 @@ class Snapshot(NamedTuple):
     groups: tuple[Group, ...]
     log_dirs: tuple[LogDir, ...]
     unserved: tuple[tuple[int, str], ...] = ()
-    untold: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 class Rates(NamedTuple):
@@ -194,9 +194,9 @@ class Rates(NamedTuple):
 
 
 def total(values: Iterable[int | None]) -> int | None:
-    """The sum of what is told; None where nothing is."""
-    told = [value for value in values if value is not None]
-    return sum(told) if told else None
+    """The sum of the known values; None where there is none."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def rates(before: Snapshot | None, now: Snapshot) -> Rates | None:

@@ -41,7 +41,7 @@ async def see(visit: Visit) -> Data:
         "is_internal": topic.is_internal,
         "is_fork": _lone(visit) is not None,
         "copies": [
-            each.told()
+            each.as_data()
             for each in visit.observed.copies.all
             if visit.rights.may_see_topic(each.source) and visit.rights.may_see_topic(each.target)
         ],
@@ -71,7 +71,7 @@ async def act(visit: Visit) -> Done:
         raise BadCall("groups: positions are copied with a topic by a broker that is alone, not in a cluster")
     await _make(visit, topic, target)
     copy = visit.observed.copies.begin(topic.name, target, partial(copy_records, look=visit.anew))
-    return Done({"name": topic.name, **copy.told()}, path_of("/copy", name=topic.name))
+    return Done({"name": topic.name, **copy.as_data()}, path_of("/copy", name=topic.name))
 
 
 def _lone(visit: Visit) -> LoneMembership | None:

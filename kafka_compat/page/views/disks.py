@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 async def see(visit: Visit) -> Data:
     """Of all brokers."""
     visit.rights.require_cluster(Operation.DESCRIBE)
-    found, untold = await log_dirs(visit, with_replicas=True)
+    found, missing = await log_dirs(visit, with_replicas=True)
     rows = []
     for each in found:
         usable = None
@@ -35,4 +35,4 @@ async def see(visit: Visit) -> Data:
                 "is_nearly_full": usable is not None and usable < USABLE_MIN,
             }
         )
-    return {"disks": rows, "untold": untold}
+    return {"disks": rows, "missing": missing}

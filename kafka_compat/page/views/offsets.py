@@ -50,8 +50,8 @@ async def see(visit: Visit) -> Data:
         Step(topic, partition, old, None, *_ends(extents[topic, partition]))
         for (topic, partition), old in sorted(positions.committed.items())
     )
-    told = await _told(visit, group_id, positions, steps)
-    return {**told, "moved": visit.query.get("moved")}
+    data = await _data(visit, group_id, positions, steps)
+    return {**data, "moved": visit.query.get("moved")}
 
 
 async def propose(visit: Visit) -> Shown:
@@ -80,7 +80,7 @@ async def propose(visit: Visit) -> Shown:
     extents.update({place: found for place, found in at_time.items() if isinstance(found, str)})
     offsets = {place: found for place, found in at_time.items() if not isinstance(found, str)}
     steps = plan(partitions, scenario, number, positions.committed, extents, offsets)
-    data = await _told(visit, group_id, positions, steps)
+    data = await _data(visit, group_id, positions, steps)
     data["offsets"] = [
         {"topic": each["topic"], "partition": each["partition"], "offset": each["new_offset"]}
         for each in data["partitions"]
@@ -179,7 +179,7 @@ def _ends(extent: Extent | str) -> tuple[int | None, int | None, str]:
     return (None, None, extent) if isinstance(extent, str) else (*extent, "")
 
 
-async def _told(visit: Visit, group_id: str, positions: Positions, steps: Iterable[Step]) -> dict[str, Any]:
+async def _data(visit: Visit, group_id: str, positions: Positions, steps: Iterable[Step]) -> dict[str, Any]:
     partitions = (
         {
             "topic": each.topic,

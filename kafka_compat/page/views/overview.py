@@ -29,11 +29,11 @@ async def see(visit: Visit) -> Data:
     """Of all that may be seen."""
     cluster = visit.cluster
     # At a time: a broker that does not answer is waited for once.
-    far, groups, ages, (dirs, untold) = await asyncio.gather(
-        visit.observed.far.look(cluster), all_groups(visit), Ages.of(visit), _log_dirs(visit)
+    remote, groups, ages, (dirs, missing) = await asyncio.gather(
+        visit.observed.remote.look(cluster), all_groups(visit), Ages.of(visit), _log_dirs(visit)
     )
-    topics = await visit.finish(topic_rows(visit, far))
-    of_groups = await visit.finish(group_rows(visit, far, groups.found))
+    topics = await visit.finish(topic_rows(visit, remote))
+    of_groups = await visit.finish(group_rows(visit, remote, groups.found))
     behind = [row for row in of_groups if (row["lag"] or 0) > 0]
     behind.sort(key=lambda row: (-row["lag"], row["name"]))
     worst = behind[:_SHOWN]
@@ -49,7 +49,7 @@ async def see(visit: Visit) -> Data:
         "is_well": not (found or not_ready),
         "problems": found,
         "not_ready": not_ready,
-        "untold": sorted({*far.untold, *groups.untold, *untold}),
+        "missing": sorted({*remote.missing, *groups.missing, *missing}),
         "cluster_id": cluster.metadata.cluster_id,
         "controller": cluster.metadata.controller_id if cluster.metadata.controller_id >= 0 else None,
         "brokers": len(cluster.metadata.brokers),
@@ -76,8 +76,8 @@ async def _log_dirs(visit: Visit) -> tuple[list[snapshot.LogDir], list[str]]:
 
 def _sum(values: Sequence[float | None]) -> float | None:
     """Of what is known; None where nothing is."""
-    told = [value for value in values if value is not None]
-    return sum(told) if told or not values else None
+    known = [value for value in values if value is not None]
+    return sum(known) if known or not values else None
 
 
 def _busiest(topics: list[Row]) -> list[Row]:

@@ -23,7 +23,7 @@ async def see(visit: Visit) -> Data:
     from kafka_compat.protocol.messages.list_transactions import ListTransactionsRequest
 
     rows: list[dict[str, Any]] = []
-    untold = []
+    missing = []
     for broker_id in sorted(visit.cluster.metadata.brokers):
         if not _has_coordinator(visit, broker_id):
             continue
@@ -32,7 +32,7 @@ async def see(visit: Visit) -> Data:
                 ApiKey.LIST_TRANSACTIONS, ListTransactionsRequest(), version=_VERSION, broker_id=broker_id
             )
         except (BadCall, MalformedRequest):
-            untold.append(f"broker {broker_id} does not tell of the transactions that it coordinates")
+            missing.append(f"broker {broker_id} did not report the transactions that it coordinates")
             continue
         rows += [
             {
@@ -46,7 +46,7 @@ async def see(visit: Visit) -> Data:
         ]
     found = listed(rows, visit.query, _COLUMNS, "name")
     await _describe(visit, found["rows"])
-    return {"transactions": found, "untold": untold}
+    return {"transactions": found, "missing": missing}
 
 
 def _has_coordinator(visit: Visit, broker_id: int) -> bool:
