@@ -15,10 +15,10 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kafka_compat.http_client import Unreachable, ask
 from kafka_compat.metrics.cluster_view import NoBrokerRuns
 from kafka_compat.otlp.encoding import Request, points_of, refused
 from kafka_compat.otlp.schedule import Outcome, Schedule
-from kafka_compat.security.oauth.web import Unreachable, ask
 from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:

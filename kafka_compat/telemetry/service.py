@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
 from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.following import Following
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.store.metadata_store import Event, MetadataStore, MetadataStoreError
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.long_work import Steps
-from kafka_compat.security.following import Following
 from kafka_compat.telemetry.instances import ClientInstance, ClientInstances, Push
 from kafka_compat.telemetry.payload import ABOUT, IDENTITY, PushRefused, bounded, read_push
 from kafka_compat.telemetry.resources import resource_names, resource_settings
