@@ -26,7 +26,7 @@ class NoBrokerRuns(Exception):
     """All brokers of this process are stopping or restarting."""
 
 
-class Counted(NamedTuple):
+class RunningBroker(NamedTuple):
     """A broker of this process, with what it has counted."""
 
     services: BrokerServices[Any]
@@ -42,10 +42,10 @@ class Counted(NamedTuple):
         return self.services.served
 
 
-def counted(brokers: Sequence[Broker[Any]]) -> list[Counted]:
+def running_brokers(brokers: Sequence[Broker[Any]]) -> list[RunningBroker]:
     """Those that run and count."""
     return [
-        Counted(each.services, each.server, each.requests, each.services.counts, each.cleaner)
+        RunningBroker(each.services, each.server, each.requests, each.services.counts, each.cleaner)
         for each in brokers
         if each.is_running and each.requests is not None and each.services.counts is not None
     ]
@@ -69,7 +69,7 @@ class ClusterView:
         self.services: list[BrokerServices[Any]] = [each.services for each in brokers if each.is_running]
         if not self.services:
             raise NoBrokerRuns
-        self.counted = counted(brokers)
+        self.brokers = running_brokers(brokers)
         first = self.services[0]
         # The controller is the first to know of changes.
         known = next((each for each in self.services if each.metadata.controller_id == each.broker_id), first)

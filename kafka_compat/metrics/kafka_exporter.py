@@ -201,8 +201,8 @@ class KafkaExporter:
 
     def _families(self) -> Iterator[Family]:
         brokers = self._view.metadata.brokers
-        counted = [(NO_LABELS, len(brokers))]
-        yield Family("kafka_brokers", GAUGE, "Number of Brokers in the Kafka Cluster.", counted)
+        count = [(NO_LABELS, len(brokers))]
+        yield Family("kafka_brokers", GAUGE, "Number of Brokers in the Kafka Cluster.", count)
         yield Family("kafka_broker_info", GAUGE, "Information about the Kafka Broker.", self._addresses())
         for columns, rows, is_wanted in (
             (_TOPIC_COLUMNS, self._topics, True),

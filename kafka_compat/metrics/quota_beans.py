@@ -11,7 +11,7 @@ from kafka_compat.metrics.beans import Beans
 from kafka_compat.quotas.counted_enforcement import CHANGES, FETCH, PRODUCE, TIME, CountedEnforcement, Used
 
 if TYPE_CHECKING:
-    from kafka_compat.metrics.cluster_view import Counted
+    from kafka_compat.metrics.cluster_view import RunningBroker
     from kafka_compat.quotas.precedence import Owner
 
 _RATES: Final[Mapping[str, str]] = {
@@ -22,12 +22,12 @@ _RATES: Final[Mapping[str, str]] = {
 }
 
 
-def quotas(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
+def quotas(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
     """Of all who have a quota and came. Several brokers add up what was used; of their throttle times the
     longest is reported.
     """
     throttled: dict[tuple[str, Owner], float] = {}
-    for each in counted:
+    for each in brokers:
         enforcement = each.services.quotas
         if not isinstance(enforcement, CountedEnforcement):
             continue

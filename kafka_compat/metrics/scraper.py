@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka_compat.metrics.client_telemetry import client_telemetry
-from kafka_compat.metrics.cluster_view import ClusterView, counted
+from kafka_compat.metrics.cluster_view import ClusterView, running_brokers
 from kafka_compat.metrics.dialects import DIALECTS, SETTING
 from kafka_compat.metrics.family import Family
 from kafka_compat.metrics.fetcher_beans import fetching, lags
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Scraper:
-    """Of the brokers of this process, as they are when somebody asks, and as they have counted."""
+    """Of the brokers of this process, as they are at the time of a scrape, and with their counters."""
 
     def __init__(self, brokers: Sequence[Broker[Any]], pushed: PushedMetrics | None = None) -> None:
         """Brokers that have started; on their event loop. `pushed`: what clients push, if they may."""
@@ -39,7 +39,7 @@ class Scraper:
         self._dialect = DIALECTS[brokers[0].config.str(SETTING) or ""]
         self._times = RecordTimes()
         self._scraping = asyncio.Lock()
-        self._watch = LoopWatch(lambda: connection_counts(counted(self._brokers)), self._second)
+        self._watch = LoopWatch(lambda: connection_counts(running_brokers(self._brokers)), self._second)
         self._sessions = ZooKeeperSessions(brokers)
         self._watch.start()
         for broker in brokers:
@@ -55,7 +55,7 @@ class Scraper:
 
     def _second(self, second_s: float) -> None:
         self._sessions.look()
-        running = counted(self._brokers)
+        running = running_brokers(self._brokers)
         for each in running:
             each.requests.pace(second_s)
         now_s = time.monotonic()
@@ -90,7 +90,7 @@ class Scraper:
         if by_partition:
             held = await finish(held_partitions(view))
             yield partition_families(self._dialect, held)
-            yield await finish(lags(view.counted, self._dialect))
+            yield await finish(lags(view.brokers, self._dialect))
         if self._pushed is not None:
             reported = client_telemetry(self._pushed, view.monotonic_ms(), by_client=by_partition)
             yield await finish(reported)
