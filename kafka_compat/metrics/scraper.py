@@ -84,6 +84,8 @@ class Scraper:
         self, first: Iterator[Family], view: ClusterView, *, by_partition: bool
     ) -> AsyncGenerator[Iterable[Family], None]:
         yield first
+        # Its rows are as large as what follows.
+        del first
         finish, watches = view.long_work.finish, Watches(self._watch, self._sessions)
         beans = await finish(by_kafkas_names(view, watches, self._dialect, by_partition=by_partition))
         yield beans.families()

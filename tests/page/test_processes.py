@@ -81,12 +81,12 @@ def test_a_broker_that_does_not_answer_is_named(cluster: FaultCluster, sites: di
     first, *_, last = BROKER_IDS
     with cluster.paused(last):
         missing = [
-            f"broker {last} does not tell of {what}"
+            f"broker {last} did not report {what}"
             for what in ("its disks", "the groups that it coordinates", "the partitions that it leads")
         ]
-        # What it told a moment ago is good enough for a moment.
+        # What it reported a moment ago is good enough for a moment.
         wait_until(lambda: sites[first].data("overview")["missing"] == missing, 30, "it is missed")
         topic = sites[first].data("topic", name="t")
         known = {row["leader"]: row["end_offset"] for row in topic["list"]["rows"]}
         assert known[last] is None and known[first] == 3
-        assert f"broker {last} does not tell" in sites[first].get("topics").shown
+        assert f"broker {last} did not report" in sites[first].get("topics").shown
