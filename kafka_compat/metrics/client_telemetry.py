@@ -12,7 +12,8 @@ from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.family import COUNTER, GAUGE, NO_LABELS, UNTYPED, Family, Labels, Sample
 
 if TYPE_CHECKING:
-    from kafka_compat.telemetry.pushed import Pairs, PushedBy, PushedMetrics
+    from kafka_compat.telemetry.payload import Pairs
+    from kafka_compat.telemetry.pushed import PushedBy, PushedMetrics
 
 
 class _Pushed(NamedTuple):

@@ -19,8 +19,6 @@ from kafka_compat.telemetry.wire_fields import fields_up_to
 if TYPE_CHECKING:
     from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
-    from kafka_compat.telemetry.pushed import Pairs
-
 _KAFKAS: Final = "org_apache_kafka_"
 _OTHERS: Final = "client_"
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_]+")
@@ -40,6 +38,10 @@ IDENTITY: Final = ("client_id", "client_instance_id")
 """Labels that every sample has from the broker."""
 ABOUT: Final = (*IDENTITY, "client_software_name", "client_software_version", "client_source_address")
 """Labels of the client-identity sample."""
+
+
+Pairs = tuple[tuple[str, str], ...]
+"""Names and values of labels."""
 
 
 class PushRefused(Exception):

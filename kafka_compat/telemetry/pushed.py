@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 if TYPE_CHECKING:
-    from kafka_compat.telemetry.payload import Pushed
+    from kafka_compat.telemetry.payload import Pairs, Pushed
 
 log = logging.getLogger(__name__)
 
@@ -27,9 +27,7 @@ _OTLP: Final = ("opentelemetry", "opentelemetry.proto")
 
 _SHARE_OF_ONE: Final = 10
 
-Pairs = tuple[tuple[str, str], ...]
-"""Names and values of labels."""
-Series = tuple[str, Pairs]
+Series = tuple[str, "Pairs"]
 """The name of a family, and labels."""
 
 

@@ -23,7 +23,8 @@ from kafka_compat.telemetry.subscriptions import Client, Subscription, subscript
 if TYPE_CHECKING:
     from kafka_compat.clock import Clock
     from kafka_compat.tasks import Tasks
-    from kafka_compat.telemetry.pushed import Pairs, PushedMetrics
+    from kafka_compat.telemetry.payload import Pairs
+    from kafka_compat.telemetry.pushed import PushedMetrics
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from kafka_compat.telemetry.payload import Pushed, Sample
-from kafka_compat.telemetry.pushed import Pairs, PushedBy, PushedMetrics
+from kafka_compat.telemetry.payload import Pairs, Pushed, Sample
+from kafka_compat.telemetry.pushed import PushedBy, PushedMetrics
 
 ID = UUID(int=7)
 SHOWN_MS = 60_000
