@@ -14,7 +14,7 @@ VERSION: Final = 1
 
 
 def as_json(snapshot: Snapshot, problems: Sequence[Problem], rates: Rates | None = None) -> dict[str, Any]:
-    """None is null: nobody told it."""
+    """None is null: unknown."""
     return {
         "version": VERSION,
         "time": timestamp(snapshot.time_ms),

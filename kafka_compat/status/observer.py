@@ -78,7 +78,7 @@ class Observer:
         """Dials nobody yet."""
         self._cluster = cluster
         self._answered = 0
-        """The node that told of the cluster last."""
+        """The node that described the cluster last."""
         self._faults: dict[int, str] = {}
         """Node -> why it counts as not up, within one snapshot."""
         self._missing: dict[str, None] = {}
@@ -138,7 +138,7 @@ class Observer:
             return -1
 
     def note(self, text: str) -> None:
-        """Something that could not be asked, or was not told."""
+        """Something could not be asked, or was not reported."""
         self._missing[text] = None
 
     # --- the cluster
