@@ -319,7 +319,7 @@ class LogDirs:
         """Call back when `is_ready` may have become true, or with the error that is in the way now."""
         log = self.logs.get(key)
         if log is not None:
-            log.cuts.when_none(lambda: done(None))
+            log.truncations.when_none(lambda: done(None))
             return
         for directory in self._online():
             if not directory.is_free(key):
@@ -334,8 +334,7 @@ class LogDirs:
         key = (topic, partition)
         self.moves.cancel(key)
         log = self._release(key)
-        due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
-        self._directories[log.disk.path].remove(log, DELETE_SUFFIX, due_ms, done)
+        self._directories[log.disk.path].remove(log, DELETE_SUFFIX, log.file_deletion_ms(), done)
 
     def set_aside(self, topic: str, partition: int) -> str:
         """Rename a log's folder, so that it is in nobody's way and somebody may look at it; the new path."""

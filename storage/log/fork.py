@@ -108,7 +108,7 @@ def begin_anew(log: Log, topic_id: UUID) -> None:
         log.roll(log.now_ms())
     else:
         log.folder.write_snapshot(log.log_end_offset, log.producers)
-    log.flushed_end_offset = 0
+    log.flushing.end_offset = 0
 
 
 def link_folder(source: str, target: str) -> None:
