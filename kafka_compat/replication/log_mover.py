@@ -148,7 +148,10 @@ class LogMover:
         source = held.log
         found = source.read(future.log_end_offset, CHUNK_BYTES)
         if found is not None:
-            data = await asyncio.get_running_loop().run_in_executor(None, found.read)
+            # Few brokers ever move a log.
+            import aiofiles.os
+
+            data: bytes = await aiofiles.os.wrap(found.read)()
             if held.log is source and not source.closed and not future.closed:
                 future.append_as_follower(memoryview(data))
             await self._throttle(len(data))
