@@ -91,7 +91,7 @@ COMPILED = (
     "storage/records/record_keys.py",
     "storage/records/record_scan.py",
     "storage/records/records.py",
-    "storage/records/scan.py",
+    "storage/segments/scan.py",
     "storage/segments/segment.py",
     "storage/segments/segment_files.py",
     "storage/segments/segment_indexes.py",

@@ -53,7 +53,7 @@ from kafka_compat.storage.errors import (
     StorageError,
 )
 from kafka_compat.storage.filesystem import Filesystem, is_temporary
-from kafka_compat.storage.log.fork import begin_anew, write_fork
+from kafka_compat.storage.log.fork import become_new_topic, write_fork
 from kafka_compat.storage.log.loader import LogLoader
 from kafka_compat.storage.log.log import Log
 from kafka_compat.storage.log.truncations import Truncation
@@ -140,7 +140,7 @@ class LogDirectory:
         """Rename the folder of a log that is not one of `logs`; its new path. OSError."""
         key = (log.topic, log.partition)
         target = f"{self.path}/{unique_folder_name(key, ending)}"
-        log.let_go()
+        log.abandon()
         self._filesystem.rename(log.directory, target)
         self._filesystem.sync_directory(self.path)
         return target
@@ -215,13 +215,13 @@ class LogDirectory:
         # What a crash leaves of it goes with the next start.
         building = f"{self.path}/{unique_folder_name(key, DELETE_SUFFIX)}"
         try:
-            write_fork(source, building, self._filesystem, begins_anew=True)
+            write_fork(source, building, self._filesystem, is_new_topic=True)
             self._filesystem.rename(building, path)
             start_offset = source.log_start_offset
             log = self.loader.load(
                 self.disk, path, key, config, recovery_point=0, log_start_offset=start_offset, clean=True
             ).log
-            begin_anew(log, topic_id)
+            become_new_topic(log, topic_id)
         except OSError as error:
             self.deletions.schedule(building, 0)
             raise self.disk.refuse(error, f"fork of {source.name} to {path}") from error
@@ -266,7 +266,7 @@ class LogDirectory:
         refusal.
         """
         key = (log.topic, log.partition)
-        log.let_go()
+        log.abandon()
         target = f"{self.path}/{unique_folder_name(key, ending)}"
         self._removals.add(key, log.directory, target, due_ms, done)
         self._submit_settle()
@@ -295,7 +295,7 @@ class LogDirectory:
         except OSError as error:
             raise self.disk.refuse(error, f"move to {path}") from error
 
-    def secure(self, log: Log, done: Done) -> None:
+    def make_durable(self, log: Log, done: Done) -> None:
         """Make durable what a log holds, and what the checkpoints say of it."""
 
         def work() -> None:
@@ -322,7 +322,7 @@ class LogDirectory:
         self._removals.when_free(key, done)
         self._submit_settle()
 
-    def lost(self) -> None:
+    def fail_waiters(self) -> None:
         """The disk has failed: tell those who wait here."""
         self.logs.clear()
         for item in list(self._truncations):

@@ -201,8 +201,8 @@ class LogDirs:
             report.clean = report.clean and (contents.clean or not directory.logs)
             self._guarded(directory, "load", directory.begin, contents.clean)
         for directory, contents in found.items():
-            for log in contents.twins:
-                self._guarded(directory, "load", self._set_twin_aside, directory, log)
+            for log in contents.duplicates:
+                self._guarded(directory, "load", self._set_duplicate_aside, directory, log)
         report.offline = sorted(self.offline)
         for directory in self._directories.values():
             if not directory.online:
@@ -242,12 +242,12 @@ class LogDirs:
             if other is not None:
                 start_offset = max(log.log_start_offset, other.log_start_offset)
                 if log.log_end_offset <= other.log_end_offset:
-                    contents.twins.append(log)
+                    contents.duplicates.append(log)
                     other.advance_log_start_offset(min(start_offset, other.log_end_offset))
                     continue
                 log.advance_log_start_offset(min(start_offset, log.log_end_offset))
                 holder = self._directories[other.disk.path]
-                before[holder].twins.append(other)
+                before[holder].duplicates.append(other)
                 del holder.logs[key]
             directory.adopt(key, log)
             self.logs[key] = log
@@ -256,7 +256,7 @@ class LogDirs:
         for key, future in contents.futures.items():
             self.moves.resume(key, future)
 
-    def _set_twin_aside(self, directory: LogDirectory, log: Log) -> None:
+    def _set_duplicate_aside(self, directory: LogDirectory, log: Log) -> None:
         path = directory.set_aside_at_start(log, STRAY_SUFFIX)
         logger.warning(
             "two directories hold %s-%d: the shorter one is now %s", log.topic, log.partition, path
@@ -400,7 +400,7 @@ class LogDirs:
         lost = [key for key, log in self.logs.items() if log.disk is directory.disk]
         for key in lost:
             del self.logs[key]
-        directory.lost()
+        directory.fail_waiters()
         self.moves.forget(directory)
         if self._on_failure is not None:
             self._on_failure(directory.path, lost)
@@ -412,7 +412,7 @@ class LogDirs:
         for directory in self._directories.values():
             directory.worker.close()
             for log in directory.logs.values():
-                log.let_go()
+                log.abandon()
         self.unlock()
 
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:

@@ -122,13 +122,13 @@ class LogMoves:
         assert future.log_end_offset == log.log_end_offset
         self._placed.discard(key)
         future.producers = log.producers
-        future.take_leader_epochs(log.leader_epochs)
+        future.adopt_leader_epochs(log.leader_epochs)
         future.advance_log_start_offset(log.log_start_offset)
         source, target = self._directories[log.disk.path], self._directories[future.disk.path]
         target.adopt(key, future)
         self._logs[key] = future
         # Until the old folder is gone, its directory's checkpoints speak of the old log as well.
-        log.let_go()
+        log.abandon()
         truncations: list[Truncation] = []
         future.truncations.follow(lambda _, truncation: truncations.append(truncation))
         due_ms = log.file_deletion_ms()
@@ -148,7 +148,7 @@ class LogMoves:
                 future.truncations.take(future, truncation)
 
         def secure() -> None:
-            target.secure(future, secured)
+            target.make_durable(future, secured)
 
         secure()
         return future

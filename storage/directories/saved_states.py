@@ -71,7 +71,7 @@ def save(
         logs = {key: log for key, log in log_dirs.logs.items() if log.disk.path == path}
         pack = Pack(target)
         for key, log in logs.items():
-            write_fork(log, folder_name(key), pack, begins_anew=False)
+            write_fork(log, folder_name(key), pack, is_new_topic=False)
         filesystem.write_file(f"{target}/{_PACK}", pack.encode())
         clean_offsets = log_dirs.clean_offsets
         offsets = {

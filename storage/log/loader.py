@@ -119,7 +119,7 @@ class LogLoader:
                     opening.end_offset,
                     log_start_offset,
                 )
-            opening.start_anew(log_start_offset, self._segment(directory, log_start_offset, 0, config))
+            opening.start_empty(log_start_offset, self._segment(directory, log_start_offset, 0, config))
         log_start_offset = max(log_start_offset, segments[0].base_offset)
         opening.finish(log_start_offset, clean)
         contents = LogContents(

@@ -227,7 +227,7 @@ class Log:
 
     # --- append
 
-    def compresses_anew(self, data: memoryview) -> bool:
+    def must_recompress(self, data: memoryview) -> bool:
         """Whether a batch comes in another codec than the topic's."""
         return self._codec is not None and (
             data[MAGIC_POSITION] != 2 or data[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK != self._codec
@@ -427,7 +427,7 @@ class Log:
         if leader_epoch != self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(leader_epoch, self.log_end_offset)
 
-    def take_leader_epochs(self, leader_epochs: LeaderEpochs) -> None:
+    def adopt_leader_epochs(self, leader_epochs: LeaderEpochs) -> None:
         """Know the epochs of the log that this one is a copy of, those without a record included."""
         self.leader_epochs = leader_epochs
         leader_epochs.changed = True
@@ -612,7 +612,7 @@ class Log:
             self._go_back(offset)
             removed = segments.remove(number + 1, len(segments.all))
             for later in removed:
-                later.let_go()
+                later.abandon()
             segment.truncate_to_position(position, offset)
             self.log_end_offset = end_offset = segment.last_batch_end()[0]
         self.leader_epochs.truncate_from_end(end_offset)
@@ -632,7 +632,7 @@ class Log:
             self._go_back(offset)
             removed = self.segments.remove(0, len(self.segments.all))
             for earlier in removed:
-                earlier.let_go()
+                earlier.abandon()
             self.segments.add(segment)
             self.log_start_offset = self.log_end_offset = offset
         self.producers = ProducerState(expiration_ms=self.config.producer_id_expiration_ms)
@@ -648,11 +648,11 @@ class Log:
 
     # --- the end
 
-    def let_go(self) -> None:
+    def abandon(self) -> None:
         """Nothing is read or written here any more; descriptors close once no slice uses them."""
         self.closed = True
         for segment in self.segments.all:
-            segment.let_go()
+            segment.abandon()
 
     def close(self) -> None:
         """Flush, and write all that a clean start trusts: indexes, producer snapshot, leader epochs."""
@@ -664,7 +664,7 @@ class Log:
                 self._complete()
             except OSError as error:
                 raise self.disk.fail(error, f"close of {self.name}") from error
-        self.let_go()
+        self.abandon()
 
     def _complete(self) -> None:
         active, epochs = self.segments.active, self.leader_epochs

@@ -97,7 +97,7 @@ class LogFolder:
         """
         self.has_changed = True
         for segment in segments:
-            segment.let_go()
+            segment.abandon()
             for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):
                 self._take_away(segment.path(suffix), due_ms)
 
@@ -119,7 +119,7 @@ class LogFolder:
         rename = self._filesystem.rename
         for suffix in suffixes:
             rename(first.path(suffix) + CLEANED_SUFFIX, first.path(suffix) + SWAP_SUFFIX)
-        first.let_go()
+        first.abandon()
         for suffix in reversed(SEGMENT_SUFFIXES):
             self._take_away(first.path(suffix), due_ms)
         self.retire(old[1:], due_ms)

@@ -52,7 +52,7 @@ class Truncation:
                 self._created.create()
                 if self._created.deleted:
                     # A later truncation has dropped it already.
-                    self._created.let_go()
+                    self._created.abandon()
             folder.sync_directory()
             if self._kept is not None and not self._kept.deleted:
                 # Synced at once: else a crash could bring back old batches behind new ones written in their
