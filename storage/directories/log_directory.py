@@ -22,8 +22,8 @@ finds a state in which these hold.
    once a minute. A log start is never beyond the log end that a crash leaves: below it nothing is needed.
 5. Checkpoints are replaced whole by files with unique names; a start removes those that a crash left.
 
-What a full disk, or a lack of descriptors, refuses is tried again at each `tick`; those who wait for it are
-told at once. What the disk itself refuses takes the directory offline.
+What a full disk, or a lack of descriptors, refuses is tried again at each `tick`; the waiting callers
+get the error at once. What the disk itself refuses takes the directory offline.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _PendingTruncation:
 
 
 class LogDirectory:
-    """See the module. Methods are called on the loop unless they say otherwise."""
+    """One log directory. Methods are called on the loop unless they say otherwise."""
 
     def __init__(
         self,
@@ -323,7 +323,7 @@ class LogDirectory:
         self._submit_settle()
 
     def fail_waiters(self) -> None:
-        """The disk has failed: tell those who wait here."""
+        """The disk has failed: call all waiters back."""
         self.logs.clear()
         for item in list(self._truncations):
             item.log.truncations.all_done()
@@ -384,11 +384,11 @@ class LogDirectory:
         except StorageError as error:
             failure = error
 
-        def tell() -> None:
+        def call_back() -> None:
             for waiter in waiters:
                 waiter(failure)
 
-        self.worker.hand_back(tell)
+        self.worker.hand_back(call_back)
 
     def store_recovery_points(self) -> None:
         """Note up to where each log is durable, so that a recovery starts there, if that has changed."""

@@ -297,7 +297,7 @@ class LogDirs:
 
     def fork(self, source: TopicPartition, key: TopicPartition, topic_id: UUID) -> Log:
         """A new log that holds what the one of `source` holds now, in the same directory, and shares its
-        closed segments (`log_fork`). Both must be ready. Raises LogDirFailure, RefusedForNow, FolderInTheWay.
+        closed segments (`log.fork`). Both must be ready. Raises LogDirFailure, RefusedForNow, FolderInTheWay.
         """
         log = self.logs[source]
         forked = self._directories[log.disk.path].fork(log, key, topic_id, self._config_for(key[0]))
@@ -337,7 +337,7 @@ class LogDirs:
         self._directories[log.disk.path].remove(log, DELETE_SUFFIX, log.file_deletion_ms(), done)
 
     def set_aside(self, topic: str, partition: int) -> str:
-        """Rename a log's folder, so that it is in nobody's way and somebody may look at it; the new path."""
+        """Rename the directory of a log and keep its files for inspection; the new path."""
         log = self._release((topic, partition))
         return self._directories[log.disk.path].remove(log, STRAY_SUFFIX, None)
 

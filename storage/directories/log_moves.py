@@ -32,7 +32,7 @@ from kafka_compat.storage.log.truncations import Truncation
 
 
 class LogMoves:
-    """The copies of one broker's logs. `logs` are those that the broker serves, by whoever holds them."""
+    """The copies of one broker's logs. `logs` are those that the broker serves, of all directories."""
 
     def __init__(
         self,

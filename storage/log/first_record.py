@@ -1,5 +1,5 @@
-"""The first record at or behind an offset, and its time: since when it waits for somebody who has read up to
-there.
+"""The first record at or behind an offset, and its timestamp, from which the lag of a consumer in seconds is
+counted.
 
 Markers of transactions are no records. Where compaction took the record at the offset, the next one counts. A
 look-up is a generator as in `timestamp_lookup`: it finds the batch by indexes and headers, and looks into it

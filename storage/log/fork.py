@@ -112,8 +112,8 @@ def become_new_topic(log: Log, topic_id: UUID) -> None:
 
 
 def link_folder(source: str, target: str) -> None:
-    """Make `target` a second folder of the log in `source`, which nobody has open. What is written to in
-    place, all files of the newest segment and those of no segment, is copied. Raises OSError.
+    """Make `target` a second directory of the log in `source`, which no broker has open. What is written to
+    in place, all files of the newest segment and those of no segment, is copied. Raises OSError.
     """
     names = [name for name in os.listdir(source) if not name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX))]
     newest = max((name for name in names if name.endswith(LOG_SUFFIX)), default="").removesuffix(LOG_SUFFIX)

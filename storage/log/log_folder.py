@@ -1,6 +1,6 @@
 """The folder of one log: which files it has, how they come and go, and when they are durable.
 
-Methods raise OSError as it comes; the log knows what it was doing and takes its disk offline.
+Methods raise OSError; the log names the operation and takes its disk offline.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kafka_compat.storage.segments.segment_files import (
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 FORKED_AT = "kafka-compat-forked-at"
-"""The file with the offset from which on a fork's own records are: see `log_fork`."""
+"""The file with the offset from which on a fork's own records are: see `log.fork`."""
 
 
 class LogFolder:

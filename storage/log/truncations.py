@@ -16,7 +16,7 @@ from kafka_compat.storage.segments.segment import Segment
 
 
 class Truncation:
-    """One truncation of one log. `run` may be called again after it was refused."""
+    """The files of one truncation of one log. `run` may be called again after it was refused."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ TakeTruncation = Callable[[object, Truncation], None]
 
 
 class Truncations:
-    """Those of one log that are not on disk yet."""
+    """The truncations of one log that are not on disk yet."""
 
     __slots__ = ("_take", "_waiters", "count")
 
@@ -108,7 +108,7 @@ class Truncations:
     def done(self) -> None:
         """One more is on disk."""
         if not self.count:
-            return  # told before, by `all_done`
+            return  # counted before, by `all_done`
         self.count -= 1
         if not self.count:
             waiters, self._waiters = self._waiters, ()

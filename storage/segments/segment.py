@@ -1,7 +1,7 @@
 """One segment of a log: a `.log` file of batches with its sparse indexes.
 
 A segment opens its file and loads its indexes when it is asked for something that needs them, and
-`open_segments` says when it lets go of them again. A sealed segment that nobody reads holds neither a
+`open_segments` says when it releases them. A sealed segment that is not read holds neither a
 descriptor nor an index; the active one keeps its indexes, which are not stored yet. What retention asks,
 the largest timestamp and the size, is remembered as numbers.
 

@@ -126,7 +126,7 @@ class SegmentIndexes:
         self._know_max_timestamp(TimestampEntry(anew._max_timestamp, anew._max_timestamp_offset))
         self.offset_index, self.time_index = offset_index, time_index
         self.stored = self._is_new = False
-        # On a full disk they stay in memory alone: nobody is served less for that.
+        # On a full disk they stay in memory alone, and serve reads from there.
         if stores:
             with contextlib.suppress(OSError):
                 self.store()
