@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import config_message, told_as
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import counted
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_configs import (
     AlterConfigsRequest,

@@ -14,11 +14,12 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.metadata.topic_names import is_internal
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.delete_records import (
     DeleteRecordsPartition,

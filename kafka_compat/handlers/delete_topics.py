@@ -6,12 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import told_as
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.handlers.create_topics import TOPICS_AT_ONCE
 from kafka_compat.long_work import batched, counted
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.delete_topics import (
     DeletableTopicResult,

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import allowed_cluster_operations
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -54,7 +55,7 @@ def _answer(ctx: RequestContext[HasBrokers], request: DescribeClusterRequest) ->
     cache = ctx.services.metadata
     brokers = []
     for broker in cache.brokers.values():
-        host, port = ctx.services.address_for(broker, ctx.connection)
+        host, port = ctx.services.address_for(broker, ctx.caller)
         brokers.append(
             DescribeClusterBroker(broker_id=broker.broker_id, host=host, port=port, rack=broker.rack)
         )

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.config.synonyms import ConfigEntry, ConfigSource
 from kafka_compat.error_mapping import config_message, told_as
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import batched
 from kafka_compat.metadata.config_manager import ResourceType
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

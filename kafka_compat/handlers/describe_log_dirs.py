@@ -7,10 +7,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.long_work import Steps
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, allowed_operations
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.cache import NO_LEADER, MetadataCache, PartitionMetadata
 from kafka_compat.metadata.topic_names import check_topic_name, is_internal
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_topic_partitions import (
     Cursor,

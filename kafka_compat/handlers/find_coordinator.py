@@ -10,12 +10,13 @@ from collections.abc import Container, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.coordinator_runtime.shards import shard_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, refusal
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.find_coordinator import (
     Coordinator,
@@ -120,4 +121,4 @@ def _find(ctx: RequestContext[_Services], key_type: int, key: str, denied: Conta
     broker = metadata.brokers.get(leader)
     if broker is None:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return _Found(ErrorCode.NONE, leader, *ctx.services.address_for(broker, ctx.connection))
+    return _Found(ErrorCode.NONE, leader, *ctx.services.address_for(broker, ctx.caller))

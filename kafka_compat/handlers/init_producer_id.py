@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import may_write_idempotently, refusal, require
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kafka_compat.security.authorizer import Operation, ResourceType

@@ -13,6 +13,8 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import (
     OPERATIONS_NOT_ASKED,
@@ -25,7 +27,6 @@ from kafka_compat.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.cache import NO_LEADER, MetadataCache, PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.topic_names import check_topic_name, is_internal
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.metadata import (
     MetadataRequest,
@@ -233,7 +234,7 @@ def _response(
     cache = ctx.services.metadata
     brokers = []
     for broker in cache.brokers.values():
-        host, port = ctx.services.address_for(broker, ctx.connection)
+        host, port = ctx.services.address_for(broker, ctx.caller)
         brokers.append(
             MetadataResponseBroker(node_id=broker.broker_id, host=host, port=port, rack=broker.rack)
         )

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied, allows, require
 from kafka_compat.long_work import Steps, batched, gathered
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.offset_fetch import (
     OffsetFetchRequest,

@@ -16,6 +16,9 @@ from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
+from kafka_compat.deferred import Deferred, HungUp
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.produce_refusals import (
     ATTRIBUTES_LOW_BYTE,
@@ -27,7 +30,6 @@ from kafka_compat.handlers.produce_refusals import (
     unverified,
 )
 from kafka_compat.metadata.topic_names import is_internal
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.produce import (
     LeaderIdAndEpoch,
@@ -38,7 +40,6 @@ from kafka_compat.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kafka_compat.protocol.pending import PENDING
 from kafka_compat.replication.delayed_produce import DelayedProduce
 from kafka_compat.storage.errors import OutOfOrderSequence, StorageError, TakesLong
 from kafka_compat.storage.log.log import AppendInfo
@@ -53,7 +54,6 @@ from kafka_compat.storage.records.validation import (
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import ProduceServices
     from kafka_compat.long_work import Steps
-    from kafka_compat.protocol.pending import Pending
     from kafka_compat.replication.partition import Partition
     from kafka_compat.transactions.verification import PartitionErrors, Verification
 
@@ -77,7 +77,7 @@ _NO_LEADER: Final[LeaderIdAndEpoch] = PartitionProduceResponse().current_leader
 @handler(ApiKey.PRODUCE, 0, 13)
 def produce(
     ctx: RequestContext[ProduceServices], request: ProduceRequest
-) -> ProduceResponse | Pending | Coroutine[Any, Any, ProduceResponse | Pending | None] | None:
+) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
     if ctx.authorizer is not None:
         return ctx.long_work.run(_produce_allowed(ctx, request), partial(_keep_records, ctx, request))
     if _may_be_long(ctx, request):
@@ -104,7 +104,7 @@ def _verified(
     request: ProduceRequest,
     denied: list[TopicProduceResponse],
     verification: Verification,
-) -> ProduceResponse | Pending | Coroutine[Any, Any, ProduceResponse | Pending | None] | None:
+) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
     if verification.is_answered:
         return _produce(ctx, request, denied, verification.take(), {})
     _keep_records(ctx, request)
@@ -117,7 +117,7 @@ async def _when_verified(
     denied: list[TopicProduceResponse],
     verification: Verification,
     validated: Validated,
-) -> ProduceResponse | Pending | None:
+) -> ProduceResponse | Deferred | None:
     await verification.wait()
     return _produce(ctx, request, denied, verification.take(), validated)
 
@@ -226,14 +226,14 @@ def _validate(
 
 def _keep_records(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> None:
     """The request outlives its frame."""
-    if ctx.frame_is_kept:
+    if ctx.is_kept:
         return
     for topic in request.topic_data:
         for data in topic.partition_data:
             records = data.records
             if isinstance(records, memoryview):
                 data.records = memoryview(bytearray(records))
-    ctx.frame_is_kept = True
+    ctx.is_kept = True
 
 
 def _produce(
@@ -242,7 +242,7 @@ def _produce(
     denied: list[TopicProduceResponse],
     verified: PartitionErrors,
     validated: Validated,
-) -> ProduceResponse | Pending | None:
+) -> ProduceResponse | Deferred | None:
     refusal = _refusal(request)
     appends = _Appends(ctx, request.acks, denied, verified, validated)
     for topic in request.topic_data:
@@ -305,21 +305,21 @@ class _Appends:
             answer, partition, needed = _append(self._ctx, name, data, self._acks, self._verified, ready)
             if partition is not None:
                 if self._parked is None:
-                    self._parked = DelayedProduce(self._ctx)
+                    self._parked = DelayedProduce(self._ctx.services.replicas)
                 self._parked.wait_for(partition, needed, self._acks, answer)
         if answer.error_code != 0:
             self._failed = True
         self._partitions.append(answer)
 
-    def finish(self, request: ProduceRequest) -> ProduceResponse | Pending | None:
+    def finish(self, request: ProduceRequest) -> ProduceResponse | Deferred | None:
         """What the handler returns."""
         if self._acks == 0:
             if self._failed:
-                self._ctx.connection.abort()
+                raise HungUp
             return None
         response = ProduceResponse(responses=self._responses)
-        if self._parked is not None and self._parked.start(response, request.timeout_ms):
-            return PENDING
+        if self._parked is not None:
+            return self._parked.start(response, request.timeout_ms) or response
         return response
 
 

@@ -16,9 +16,9 @@ from kafka_compat.protocol.messages.produce import (
 )
 
 if TYPE_CHECKING:
+    from kafka_compat.api.request import RequestContext
     from kafka_compat.handlers.services import ProduceServices
     from kafka_compat.long_work import Steps
-    from kafka_compat.network.request import RequestContext
 
 MAGIC_POSITION: Final = 16
 ATTRIBUTES_LOW_BYTE: Final = 22

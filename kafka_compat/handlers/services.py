@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from kafka_compat.api.caller import Caller
     from kafka_compat.clock import Clock
     from kafka_compat.cluster.controller_orders import ControllerOrders
     from kafka_compat.cluster.controller_service import ControllerService
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from kafka_compat.metadata.cache import BrokerMetadata, MetadataCache
     from kafka_compat.metadata.config_manager import ConfigManager
     from kafka_compat.metadata.producer_ids import ProducerIds
-    from kafka_compat.network.connection import Connection
     from kafka_compat.protocol.api_keys import ApiKey
     from kafka_compat.protocol.messages.fetch import FetchRequest
     from kafka_compat.quotas.client_quotas import ClientQuotas
@@ -95,8 +95,8 @@ class HasMetadata(Protocol):
 class HasBrokers(HasMetadata, Protocol):
     """What tells clients of the brokers."""
 
-    def address_for(self, broker: BrokerMetadata, connection: Connection) -> tuple[str, int]:
-        """Where a client that came by `connection` finds `broker`."""
+    def address_for(self, broker: BrokerMetadata, caller: Caller) -> tuple[str, int]:
+        """Where a caller finds `broker`."""
 
     async def await_metadata(self) -> None:
         """Wait for a while until this broker knows its cluster."""

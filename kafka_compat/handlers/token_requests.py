@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.network.request import RequestContext
 from kafka_compat.security.principal import ANONYMOUS, TokenHolder
 
 if TYPE_CHECKING:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProducer
+from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.group_states import Commit, OffsetAndMetadata
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -23,7 +25,6 @@ from kafka_compat.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from kafka_compat.protocol.pending import PENDING
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.transaction_states import ProducerIdentity, TopicPartition
 
@@ -105,11 +106,12 @@ def _commit(
 ) -> Steps[object]:
 
     def respond(errors: PartitionErrors) -> None:
-        ctx.long_work.start(_response(ctx, errors | refused), ctx.respond)
+        ctx.long_work.start(_response(ctx, errors | refused), deferred.complete)
 
+    deferred = Deferred()
     if error:
         respond(dict.fromkeys(offsets, _VERIFICATION_ERRORS.get(error, error)))
-        return PENDING
+        return deferred
     commit = Commit(
         generation_id=request.generation_id,
         member_id=request.member_id,
@@ -121,7 +123,7 @@ def _commit(
     yield from ctx.services.groups.commit_offsets(
         request.group_id, commit, lambda errors: respond({key: errors[key] for key in order})
     )
-    return PENDING
+    return deferred
 
 
 def _verify(ctx: RequestContext[_Services], request: TxnOffsetCommitRequest) -> Verification | None:

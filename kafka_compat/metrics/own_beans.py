@@ -39,7 +39,8 @@ def loop(watch: LoopWatch, beans: Beans) -> None:
 
 def requests(counted: Sequence[Counted], beans: Beans) -> None:
     """What waits here, and how records leave."""
-    parked = sum(len(one.parked) for each in counted for one in each.server.connections)
+    replicas = [each.services.replicas for each in counted]
+    parked = sum(one.delayed_fetches + one.delayed_produces for one in replicas)
     beans.own("kafka_compat_parked_requests", GAUGE, "Requests that wait for records or replicas", parked)
     copied = sum(each.partitions.fetched_copied_bytes for each in counted)
     by_kernel = sum(each.partitions.fetched_sendfile_bytes for each in counted)

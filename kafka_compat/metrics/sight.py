@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kafka_compat.membership.lone import LoneMembership
 
 if TYPE_CHECKING:
+    from kafka_compat.api.request_counts import RequestCounts
     from kafka_compat.broker import Broker
     from kafka_compat.broker.services import BrokerServices
     from kafka_compat.cluster.remote_partitions import RemotePartitions
     from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.metadata.cache import BrokerMetadata, PartitionMetadata
-    from kafka_compat.network.request_counts import RequestCounts
     from kafka_compat.network.server import Server
     from kafka_compat.replication.counts import Counts
     from kafka_compat.replication.partition import Partition
@@ -45,9 +45,9 @@ class Counted(NamedTuple):
 def counted(brokers: Sequence[Broker[Any]]) -> list[Counted]:
     """Those that run and count."""
     return [
-        Counted(each.services, each.server, each.requests, each.services.counts, each.cleaner)
+        Counted(each.services, each.server, each.calls.counts, each.services.counts, each.cleaner)
         for each in brokers
-        if each.is_running and each.requests is not None and each.services.counts is not None
+        if each.is_running and each.services.counts is not None
     ]
 
 
@@ -69,6 +69,8 @@ class Sight:
         self.services: list[BrokerServices[Any]] = [each.services for each in brokers if each.is_running]
         if not self.services:
             raise NobodyRuns
+        self.calls = {each.broker_id: each.calls for each in brokers if each.is_running}
+        """The way to a broker's APIs, by its id."""
         self.counted = counted(brokers)
         first = self.services[0]
         # Whoever is the controller knows it first.
@@ -77,11 +79,11 @@ class Sight:
         self.long_work = first.long_work
         self.now_ms = first.clock.now_ms
         self.monotonic_ms = first.clock.monotonic_ms
-        self._listener = first.config.listeners[0].name
+        self.listener = first.config.listeners[0].name
 
     def address(self, broker: BrokerMetadata) -> tuple[str, int] | None:
         """Where a broker is for clients, by its listener of the name that is this broker's first."""
-        return broker.endpoints.get(self._listener) or next(iter(broker.endpoints.values()), None)
+        return broker.endpoints.get(self.listener) or next(iter(broker.endpoints.values()), None)
 
     def remote_partitions(self) -> RemotePartitions | None:
         """What leaders in other processes tell of their partitions; None for a broker that is alone."""

@@ -1,4 +1,4 @@
-"""What quotas do to requests: the stages that a dispatcher has while some are stored, and what handlers ask.
+"""What quotas do to requests: the stages that calls go through while some are stored, and what handlers ask.
 
 As Kafka does it. The size of a Produce counts for producer_byte_rate, that of a consumer's Fetch response for
 consumer_byte_rate, the time that a request was worked on for request_percentage (100 is the whole time of the
@@ -46,7 +46,7 @@ class Named(Protocol):
 
 
 class Asking(Protocol):
-    """What is used of a request's context, as kafka_compat.network.request has it."""
+    """What is used of a request's context, as kafka_compat.api.request has it."""
 
     @property
     def principal(self) -> Named: ...

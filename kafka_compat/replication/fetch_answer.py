@@ -75,7 +75,7 @@ def _convert(ctx: FetchContext, found: list[Found]) -> Steps[None]:
     magic = 0 if ctx.api_version < 2 else 1
     for number, (target, data, _) in enumerate(found):
         if isinstance(data.records, FileSlice):
-            if ctx.connection.closed:
+            if ctx.has_left:
                 data.records = NO_RECORDS
                 continue
             try:
