@@ -77,7 +77,7 @@ COMPILED = (
     "kafka_compat/transactions/delivery.py",
     "kafka_compat/transactions/lifecycle.py",
     "kafka_compat/transactions/local_markers.py",
-    "kafka_compat/transactions/machine.py",
+    "kafka_compat/transactions/transaction.py",
     "kafka_compat/transactions/marker_writer.py",
     "kafka_compat/transactions/records.py",
     "kafka_compat/transactions/transitions.py",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.group_states import GroupState
+from kafka_compat.groups.requests import GroupState
 from kafka_compat.handlers.authorization import allowed_operations, allows
 from kafka_compat.long_work import Steps
 from kafka_compat.protocol.api_keys import ApiKey

@@ -14,7 +14,7 @@ from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.group_states import Commit, OffsetAndMetadata, PartitionErrors, TopicPartition
+from kafka_compat.groups.requests import Commit, OffsetAndMetadata, PartitionErrors, TopicPartition
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.long_work import Steps
 from kafka_compat.protocol.api_keys import ApiKey

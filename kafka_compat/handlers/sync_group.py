@@ -12,7 +12,7 @@ from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.group_states import Sync, SyncResult
+from kafka_compat.groups.requests import Sync, SyncResult
 from kafka_compat.handlers.authorization import require
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse

@@ -14,7 +14,7 @@ from kafka_compat.api.request import RequestContext
 from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProducer
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.group_states import Commit, OffsetAndMetadata
+from kafka_compat.groups.requests import Commit, OffsetAndMetadata
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
@@ -26,7 +26,7 @@ from kafka_compat.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
-from kafka_compat.transactions.transaction_states import ProducerIdentity, TopicPartition
+from kafka_compat.transactions.status import ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasClock, HasConfig, HasGroups, HasMetadata, HasVerifications
