@@ -35,7 +35,10 @@ _FLEXIBLE_START: Final = Struct(">iix")
 
 
 class Api:
-    """See above. Made when a client first uses the API, which is when its modules are imported."""
+    """See above. Made when a client first uses the API, which is when its modules are imported.
+
+    `is_watched`: somebody may ask which error codes were answered, and how long requests take.
+    """
 
     __slots__ = (
         "_frame_starts",
@@ -44,6 +47,7 @@ class Api:
         "handler",
         "has_short_header",
         "has_slices",
+        "is_watched",
         "key",
         "max_version",
         "min_version",
@@ -52,7 +56,7 @@ class Api:
         "response_class",
     )
 
-    def __init__(self, key: ApiKey, min_version: int, max_version: int) -> None:
+    def __init__(self, key: ApiKey, min_version: int, max_version: int, *, is_watched: bool = False) -> None:
         name = key.name.lower()
         handler: Handler[Callable[..., Any]] = getattr(
             importlib.import_module(f"kafka_compat.handlers.{name}"), name
@@ -75,10 +79,11 @@ class Api:
         self.request_class = messages.request_class(key)
         self.response_class: type = messages.response_class(key)
         self.has_slices = key is ApiKey.FETCH
-        self.requests = [Requests() for _ in range(max_version + 1)]
+        self.is_watched = is_watched
+        self.requests = [Requests(is_watched) for _ in range(max_version + 1)]
         """How many requests came, by version."""
         self.codes = Codes()
-        """How often each error code was answered."""
+        """How often each error code was answered, where somebody may ask for it."""
 
     def decode_long(self, version: int, frame: memoryview, position: int) -> Any:
         """A request that is too long for the loop. Raises MalformedRequest."""
@@ -97,21 +102,24 @@ class Api:
 
     def encode(self, version: int, correlation_id: int, response: Any) -> list[Part]:
         """The frame of a response, in the parts in which it goes to the connection; its error codes are
-        counted. Raises TooLong for one that would hold the loop, which is for `encode_long`.
+        counted, where somebody may ask. Raises TooLong for one that would hold the loop, which is for `encode_long`.
         """
         if self.has_slices:
             parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
-            self.codes.count(response)
+            if self.is_watched:
+                self.codes.count(response)
             return self._frame(version, correlation_id, parts)
         start = self._frame_starts[version]
         body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
-        self.codes.count(response)
+        if self.is_watched:
+            self.codes.count(response)
         return [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
 
     def encode_long(self, version: int, correlation_id: int, response: Any) -> list[Part]:
         """As `encode`, in another thread."""
         # The codes, too: only long responses of the same API could lose a count by that.
-        self.codes.count(response)
+        if self.is_watched:
+            self.codes.count(response)
         return self._frame(version, correlation_id, codec.encode_long(response, version))
 
     def _frame(self, version: int, correlation_id: int, parts: Sequence[Records]) -> list[Part]:

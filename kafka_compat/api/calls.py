@@ -24,7 +24,6 @@ from kafka_compat.protocol.api_keys import ApiKey
 if TYPE_CHECKING:
     from kafka_compat.api.caller import Caller
 
-_FIRST: Final = 1
 LONG_BYTES: Final = 16 * 1024
 """The error response to a larger request is made in the codec's thread, if the request was read there."""
 
@@ -50,7 +49,7 @@ class Calls:
         accounts: Sequence[Account] = (),
         is_watched: bool = False,
     ) -> None:
-        """`is_watched`: somebody may ask how long requests take."""
+        """`is_watched`: somebody may ask what they come to, and how long they take."""
         self._services = services
         self._is_watched = is_watched
         self._apis: dict[int, Api] = {}
@@ -69,10 +68,8 @@ class Calls:
             versions = self._services.served.get(key)  # type: ignore[call-overload]
             if versions is None:
                 return None
-            api = self._apis[key] = Api(ApiKey(key), *versions)
-            if self._is_watched:
-                for requests in api.requests:
-                    requests.next_timed = _FIRST
+            low, high = versions
+            api = self._apis[key] = Api(ApiKey(key), low, high, is_watched=self._is_watched)
         return api
 
     # --- stages
@@ -156,7 +153,7 @@ class Calls:
             response = result.response
             if result.sent is not None:
                 result.sent(0)
-        if response is not None:
+        if self._is_watched and response is not None:
             self._apis[key].codes.count(response)
         return response
 

@@ -1,8 +1,8 @@
 """What the requests of a broker come to: how many, their errors, and how long they take.
 
 Rules
-1. Each request is counted, by its API and version, and each error code of a response: by the Api itself.
-2. Where somebody may ask for the metrics, times and sizes are taken of TIMED_PER_S requests in a second for
+1. Each request is counted by its Api, by version.
+2. Where somebody may ask for the metrics, so is each error code of a response, and times and sizes are taken of TIMED_PER_S requests in a second for
    each API and version, which is of all where there are fewer: of one in so many as came in the second before
    (`pace`). The last KEPT of each kind are kept.
 3. Fetches of followers and of consumers are of two kinds, as Kafka has them, and of a third together.
@@ -28,7 +28,8 @@ KEPT: Final = 512
 FOLLOWER: Final = "FetchFollower"
 CONSUMER: Final = "FetchConsumer"
 
-NEVER: Final = 0
+_NEVER: Final = 0
+_FIRST: Final = 1
 _SIZE_BYTES: Final = 4
 
 
@@ -37,9 +38,9 @@ class Requests:
 
     __slots__ = ("_left", "_paced", "count", "every", "next_timed")
 
-    def __init__(self) -> None:
+    def __init__(self, is_watched: bool = True) -> None:
         self.count = 0
-        self.next_timed = NEVER
+        self.next_timed = _FIRST if is_watched else _NEVER
         """Which one is timed next, of all that come."""
         self.every = 1
         """One in so many is timed."""
