@@ -42,6 +42,7 @@ COMPILED = (
     "kafka_compat/handlers/produce_refusals.py",
     "kafka_compat/long_work.py",
     "kafka_compat/metadata/cache.py",
+    "kafka_compat/metadata/described.py",
     "kafka_compat/metadata/topic_names.py",
     "kafka_compat/network/budget.py",
     "kafka_compat/network/connection.py",

@@ -102,7 +102,8 @@ class Api:
 
     def encode(self, version: int, correlation_id: int, response: Any) -> list[Part]:
         """The frame of a response, in the parts in which it goes to the connection; its error codes are
-        counted, where somebody may ask. Raises TooLong for one that would hold the loop, which is for `encode_long`.
+        counted, where somebody may ask. Raises TooLong for one that would hold the loop, which is for
+        `encode_long`.
         """
         if self.has_slices:
             parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)

@@ -2,9 +2,9 @@
 
 Rules
 1. Each request is counted by its Api, by version.
-2. Where somebody may ask for the metrics, so is each error code of a response, and times and sizes are taken of TIMED_PER_S requests in a second for
-   each API and version, which is of all where there are fewer: of one in so many as came in the second before
-   (`pace`). The last KEPT of each kind are kept.
+2. Where somebody may ask for the metrics, so is each error code of a response, and times and sizes are taken
+   of TIMED_PER_S requests in a second for each API and version, which is of all where there are fewer: of one
+   in so many as came in the second before (`pace`). The last KEPT of each kind are kept.
 3. Fetches of followers and of consumers are of two kinds, as Kafka has them, and of a third together.
 """
 

@@ -6,6 +6,8 @@ import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kafka_compat.network.server import EVERY_INTERFACE
+
 if TYPE_CHECKING:
     from kafka_compat.api.caller import Caller
     from kafka_compat.metadata.cache import BrokerMetadata
@@ -33,7 +35,7 @@ class Addresses:
         if told is not None:
             return told
         host, port = self._bound[listener]
-        return (socket.gethostname() if host in ("", "0.0.0.0", "::") else host), port
+        return (socket.gethostname() if host in EVERY_INTERFACE else host), port
 
     def address_for(self, broker: BrokerMetadata, caller: Caller) -> tuple[str, int]:
         """Where a caller finds `broker`."""
@@ -41,6 +43,8 @@ class Addresses:
         if broker.broker_id == self._broker_id and name not in self._advertised:
             if caller.local_host is None:
                 return self._told(name)
-            # The address that this client dialled works for it, whatever other names the machine has.
-            return caller.local_host, caller.local_port
+            if self._bound[name][0] in EVERY_INTERFACE:
+                # The address that this client dialled works for it, whatever other names the machine has.
+                return caller.local_host, caller.local_port
+            return self._bound[name]
         return broker.endpoints.get(name) or next(iter(broker.endpoints.values()))

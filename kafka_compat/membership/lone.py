@@ -23,6 +23,7 @@ from kafka_compat.metadata.cache import BrokerMetadata
 from kafka_compat.metadata.producer_ids import ProducerIds
 from kafka_compat.metadata.topic_nodes import new_topic_id
 from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.storage.directories.directory_claim import why_unusable
 from kafka_compat.storage.directories.log_dirs import LoadReport
 
 if TYPE_CHECKING:
@@ -37,9 +38,6 @@ NewTree = Callable[[str, Callable[[], int]], EmbeddedMetadataStore]
 
 class LoneMembership:
     """See `membership.Membership` for what each call is for."""
-
-    finalized_features_epoch = 0
-    """Alone a broker changes none."""
 
     def __init__(self, new_tree: NewTree = EmbeddedMetadataStore) -> None:
         self._new_tree = new_tree
@@ -57,7 +55,12 @@ class LoneMembership:
         path = os.path.join(directory, JOURNAL_NAME)
         try:
             self._tree = self._new_tree(path, clock.now_ms)
-        except (OSError, CorruptJournal) as error:
+        except OSError as error:
+            reason = why_unusable(directory, error)
+            raise StartupError(
+                f"cannot use {directory}, the first of log.dirs, for the metadata journal: {reason}"
+            ) from error
+        except CorruptJournal as error:
             raise StartupError(f"cannot read the metadata journal {path}: {error}") from error
         store = self._tree.connect()
         self._is_new = await store.exists(znodes.CLUSTER_ID) is None
@@ -88,7 +91,7 @@ class LoneMembership:
         malformed = MalformedNodes()
         settings = TopicSettings(store, foundation.topic_overrides, metadata, replicas, malformed)
         self._replicas = replicas
-        self._topics = LoneTopics(foundation, replicas, settings, malformed)
+        self._topics = LoneTopics(foundation, replicas, malformed)
         self._producer_ids = ProducerIds(store, metadata.local_id)
         return Made(replicas, self._topics, settings, self._producer_ids)
 
@@ -113,8 +116,11 @@ class LoneMembership:
         payload = znodes.encode_broker(broker, self._foundation.clock.now_ms())
         await store.create(znodes.broker_path(broker.broker_id), payload, ephemeral=True)
         endpoints = {end.listener: (end.host, end.port) for end in broker.endpoints}
-        metadata.brokers[broker.broker_id] = BrokerMetadata(broker.broker_id, endpoints, broker.rack)
-        metadata.controller_id = broker.broker_id
+        change = metadata.change()
+        change.set_brokers({broker.broker_id: BrokerMetadata(broker.broker_id, endpoints, broker.rack)})
+        change.set_controller(broker.broker_id)
+        change.set_finalized_features_epoch(0)
+        change.publish()
 
     async def settle(self) -> None:
         """Everything was taken up before."""
