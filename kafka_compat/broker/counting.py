@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kafka_compat.config import BrokerConfig
     from kafka_compat.metadata.feed import MetadataFeed
-    from kafka_compat.quotas.enforcement import Enforcement
     from kafka_compat.replication.counts import Counts
 
 
@@ -27,14 +26,3 @@ def partition_counts(config: BrokerConfig, feed: MetadataFeed) -> Counts | None:
     counts = Counts()
     feed.subscribe(counts.on_metadata)
     return counts
-
-
-def enforcement(config: BrokerConfig) -> type[Enforcement]:
-    """What its quotas are enforced by."""
-    if is_wanted(config):
-        from kafka_compat.quotas.counted_enforcement import CountedEnforcement
-
-        return CountedEnforcement
-    from kafka_compat.quotas.enforcement import Enforcement
-
-    return Enforcement

@@ -12,7 +12,6 @@ import logging
 import socket
 from typing import TYPE_CHECKING
 
-from kafka_compat.broker import counting
 from kafka_compat.coordination.nodes.entity_settings import entity_paths, stored_settings
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.lazy import Lazy
@@ -105,11 +104,11 @@ class QuotasInForce:
             self._calls.set_quota(None)
 
     def _make_enforcement(self) -> Enforcement:
+        from kafka_compat.quotas.enforcement import Enforcement
         from kafka_compat.quotas.rates import mutation_windows, quota_windows
 
         setting = self._config.int
-        enforcement = counting.enforcement(self._config)
-        return enforcement(self._clock.monotonic_ms, quota_windows(setting), mutation_windows(setting))
+        return Enforcement(self._clock.monotonic_ms, quota_windows(setting), mutation_windows(setting))
 
 
 CONNECTION_RATE = "connection_creation_rate"
