@@ -101,6 +101,7 @@ class Caller:
     __slots__ = (
         "client_id",
         "host",
+        "is_trusted",
         "listener_name",
         "local_host",
         "local_port",
@@ -120,6 +121,7 @@ class Caller:
         local_host: str | None = None,
         local_port: int = 0,
         session: Session | None = None,
+        is_trusted: bool = False,
     ) -> None:
         self.principal = principal
         self.host = host
@@ -130,6 +132,8 @@ class Caller:
         self.local_host = local_host
         """The address of this broker that the client has dialled; None for a caller in this process."""
         self.local_port = local_port
+        self.is_trusted = is_trusted
+        """Whether it may do everything, whatever the authorizer says: the control API."""
         self.session = Session() if session is None else session
 
     @property
@@ -160,4 +164,5 @@ class Caller:
             local_host=self.local_host,
             local_port=self.local_port,
             session=self.session,
+            is_trusted=self.is_trusted,
         )
