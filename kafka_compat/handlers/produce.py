@@ -78,37 +78,25 @@ _NO_LEADER: Final[LeaderIdAndEpoch] = PartitionProduceResponse().current_leader
 def produce(
     ctx: RequestContext[ProduceServices], request: ProduceRequest
 ) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
-    if ctx.authorizer is not None:
-        return ctx.long_work.run(_produce_allowed(ctx, request), partial(_keep_records, ctx, request))
-    if _may_be_long(ctx, request):
-        return ctx.long_work.run(_produce_in_steps(ctx, request, []), partial(_keep_records, ctx, request))
-    verification = _verify(ctx, request)
-    if verification is None:
-        return _produce(ctx, request, [], {}, {})
-    return _verified(ctx, request, [], verification)
+    if ctx.authorizer is None and not _may_be_long(ctx, request):
+        return _append_verified(ctx, request, [], {})
+    return ctx.long_work.run(_produce_in_steps(ctx, request), partial(_keep_records, ctx, request))
 
 
-def _produce_allowed(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> Steps[Any]:
-    """The same where somebody decides who may write to what."""
-    denied = yield from take_out_denied(ctx, request)
-    if _may_be_long(ctx, request):
-        return (yield from _produce_in_steps(ctx, request, denied))
-    verification = _verify(ctx, request)
-    if verification is None:
-        return _produce(ctx, request, denied, {}, {})
-    return _verified(ctx, request, denied, verification)
-
-
-def _verified(
+def _append_verified(
     ctx: RequestContext[ProduceServices],
     request: ProduceRequest,
     denied: list[TopicProduceResponse],
-    verification: Verification,
+    validated: Validated,
 ) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
+    """Append to all partitions, once the coordinator of the transaction has said that it includes them."""
+    verification = _verify(ctx, request)
+    if verification is None:
+        return _append_all(ctx, request, denied, {}, validated)
     if verification.is_answered:
-        return _produce(ctx, request, denied, verification.take(), {})
+        return _append_all(ctx, request, denied, verification.take(), validated)
     _keep_records(ctx, request)
-    return _when_verified(ctx, request, denied, verification, {})
+    return _when_verified(ctx, request, denied, verification, validated)
 
 
 async def _when_verified(
@@ -119,7 +107,7 @@ async def _when_verified(
     validated: Validated,
 ) -> ProduceResponse | Deferred | None:
     await verification.wait()
-    return _produce(ctx, request, denied, verification.take(), validated)
+    return _append_all(ctx, request, denied, verification.take(), validated)
 
 
 # Requests that may be long
@@ -151,13 +139,14 @@ def _may_be_long(ctx: RequestContext[ProduceServices], request: ProduceRequest) 
     return False
 
 
-def _produce_in_steps(
-    ctx: RequestContext[ProduceServices], request: ProduceRequest, denied: list[TopicProduceResponse]
-) -> Steps[Any]:
+def _produce_in_steps(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> Steps[Any]:
     """Partition after partition; those of a transaction are checked one by one, and appended together: what
     the coordinator says of them holds until something else happens.
     """
+    denied = [] if ctx.authorizer is None else (yield from take_out_denied(ctx, request))
     validated: Validated = {}
+    if not _may_be_long(ctx, request):
+        return _append_verified(ctx, request, denied, validated)
     if request.transactional_id is not None:
         _keep_records(ctx, request)
         for topic in request.topic_data:
@@ -166,12 +155,7 @@ def _produce_in_steps(
                 ready = yield from _validated(ctx, request, topic, data)
                 if ready is not None:
                     validated[id(data)] = ready
-        verification = _verify(ctx, request)
-        if verification is None:
-            return _produce(ctx, request, denied, {}, validated)
-        if verification.is_answered:
-            return _produce(ctx, request, denied, verification.take(), validated)
-        return _when_verified(ctx, request, denied, verification, validated)
+        return _append_verified(ctx, request, denied, validated)
     refusal = None if request.acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
     for topic in request.topic_data:
         for data in topic.partition_data:
@@ -238,7 +222,7 @@ def _keep_records(ctx: RequestContext[ProduceServices], request: ProduceRequest)
     ctx.is_kept = True
 
 
-def _produce(
+def _append_all(
     ctx: RequestContext[ProduceServices],
     request: ProduceRequest,
     denied: list[TopicProduceResponse],
