@@ -32,7 +32,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.status import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import AddPartitionsToTxnServices
+    from kafka_compat.handlers.services import Services
 
 _FIRST_VERSION_WITH_PRODUCER_FENCED: Final = 2
 _FIRST_BATCHED_VERSION: Final = 4
@@ -43,7 +43,7 @@ Settle = Callable[[str, PartitionErrors], None]
 
 @handler(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5)
 def add_partitions_to_txn(
-    ctx: RequestContext[AddPartitionsToTxnServices], request: AddPartitionsToTxnRequest
+    ctx: RequestContext[Services], request: AddPartitionsToTxnRequest
 ) -> Steps[AddPartitionsToTxnResponse | Deferred]:
     if ctx.api_version >= _FIRST_BATCHED_VERSION:
         require_cluster(ctx, Operation.CLUSTER_ACTION)
@@ -80,7 +80,7 @@ def add_partitions_to_txn(
 
 
 def _batched(
-    ctx: RequestContext[AddPartitionsToTxnServices], transactions: list[AddPartitionsToTxnTransaction]
+    ctx: RequestContext[Services], transactions: list[AddPartitionsToTxnTransaction]
 ) -> Steps[AddPartitionsToTxnResponse | Deferred]:
     response = AddPartitionsToTxnResponse()
     waiting = len(transactions)
@@ -106,7 +106,7 @@ def _batched(
 
 
 def _one(
-    ctx: RequestContext[AddPartitionsToTxnServices],
+    ctx: RequestContext[Services],
     transaction: AddPartitionsToTxnTransaction,
     settle: Settle,
 ) -> Steps[None]:

@@ -20,12 +20,12 @@ from kafka_compat.quotas.client_quotas import Change
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasClientQuotas
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1)
 async def alter_client_quotas(
-    ctx: RequestContext[HasClientQuotas], request: AlterClientQuotasRequest
+    ctx: RequestContext[Services], request: AlterClientQuotasRequest
 ) -> AlterClientQuotasResponse:
     require_cluster(ctx, Operation.ALTER_CONFIGS)
     response = AlterClientQuotasResponse()
@@ -37,7 +37,7 @@ async def alter_client_quotas(
 
 
 async def _alter(
-    ctx: RequestContext[HasClientQuotas], entry: EntryData, validate_only: bool
+    ctx: RequestContext[Services], entry: EntryData, validate_only: bool
 ) -> AlterClientQuotasResponseEntryData:
     answer = AlterClientQuotasResponseEntryData(error_message=None, entity=entry.entity)
     entity = {item.entity_type: item.entity_name for item in entry.entity}

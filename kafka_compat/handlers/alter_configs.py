@@ -21,13 +21,11 @@ from kafka_compat.protocol.messages.alter_configs import (
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasConfigs
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.ALTER_CONFIGS, 0, 2)
-async def alter_configs(
-    ctx: RequestContext[HasConfigs], request: AlterConfigsRequest
-) -> AlterConfigsResponse:
+async def alter_configs(ctx: RequestContext[Services], request: AlterConfigsRequest) -> AlterConfigsResponse:
     counts = await ctx.long_work.finish(
         counted((item.resource_type, item.resource_name) for item in request.resources)
     )
@@ -41,7 +39,7 @@ async def alter_configs(
 
 
 async def _alter(
-    ctx: RequestContext[HasConfigs], resource: AlterConfigsResource, validate_only: bool, repeated: bool
+    ctx: RequestContext[Services], resource: AlterConfigsResource, validate_only: bool, repeated: bool
 ) -> AlterConfigsResourceResponse:
     response = AlterConfigsResourceResponse(
         error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name

@@ -23,12 +23,12 @@ from kafka_compat.protocol.messages.alter_partition_reassignments import (
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasController
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 0)
 async def alter_partition_reassignments(
-    ctx: RequestContext[HasController], request: AlterPartitionReassignmentsRequest
+    ctx: RequestContext[Services], request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
     require_cluster(ctx, Operation.ALTER)
     targets = {

@@ -24,12 +24,12 @@ from kafka_compat.security.authorizer import Operation
 from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasLogMover
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.ALTER_REPLICA_LOG_DIRS, 0, 2)
 def alter_replica_log_dirs(
-    ctx: RequestContext[HasLogMover], request: AlterReplicaLogDirsRequest
+    ctx: RequestContext[Services], request: AlterReplicaLogDirsRequest
 ) -> Steps[AlterReplicaLogDirsResponse]:
     require_cluster(ctx, Operation.ALTER)
     topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
@@ -48,7 +48,7 @@ def alter_replica_log_dirs(
     )
 
 
-def _move(ctx: RequestContext[HasLogMover], topic: str, partition: int, path: str) -> ErrorCode:
+def _move(ctx: RequestContext[Services], topic: str, partition: int, path: str) -> ErrorCode:
     try:
         ctx.services.log_mover.move(topic, partition, path)
     except (KafkaError, StorageError) as error:

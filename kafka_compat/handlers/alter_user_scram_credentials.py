@@ -17,12 +17,12 @@ from kafka_compat.security.authorizer import Operation
 from kafka_compat.security.scram_credentials import Deletion, Upsertion
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasScramCredentials
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0)
 async def alter_user_scram_credentials(
-    ctx: RequestContext[HasScramCredentials], request: AlterUserScramCredentialsRequest
+    ctx: RequestContext[Services], request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
     require_cluster(ctx, Operation.ALTER)
     deletions = [Deletion(item.name, item.mechanism) for item in request.deletions]

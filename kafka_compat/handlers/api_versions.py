@@ -23,7 +23,7 @@ from kafka_compat.protocol.messages.api_versions import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import ApiVersionsServices
+    from kafka_compat.handlers.services import Services
 
 _TRANSACTION_VERSION: Final = "transaction.version"
 _LEVEL_MAX: Final = 2
@@ -31,9 +31,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @handler(ApiKey.API_VERSIONS, 0, 4)
-def api_versions(
-    ctx: RequestContext[ApiVersionsServices], request: ApiVersionsRequest | None
-) -> ApiVersionsResponse:
+def api_versions(ctx: RequestContext[Services], request: ApiVersionsRequest | None) -> ApiVersionsResponse:
     """`request` is None where its version was unknown."""
     response = ApiVersionsResponse(finalized_features_epoch=ctx.services.finalized_features_epoch)
     if request is None:

@@ -20,11 +20,11 @@ from kafka_compat.security.acls.bindings import Binding, Entry, Pattern, Pattern
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasAcls
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.CREATE_ACLS, 0, 3)
-async def create_acls(ctx: RequestContext[HasAcls], request: CreateAclsRequest) -> CreateAclsResponse | None:
+async def create_acls(ctx: RequestContext[Services], request: CreateAclsRequest) -> CreateAclsResponse | None:
     for item in request.creations:
         codes = item.resource_type, item.resource_pattern_type, item.operation, item.permission_type
         refuse_unknown(ctx, *codes)

@@ -19,14 +19,14 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.security.principal import Principal
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.token_requests import TokenServices
+    from kafka_compat.handlers.services import Services
 
 _NEVER_MS = -1
 
 
 @handler(ApiKey.CREATE_DELEGATION_TOKEN, 0, 3)
 async def create_delegation_token(
-    ctx: RequestContext[TokenServices], request: CreateDelegationTokenRequest
+    ctx: RequestContext[Services], request: CreateDelegationTokenRequest
 ) -> CreateDelegationTokenResponse:
     requester = Principal(*ctx.principal)
     owner = requester
@@ -52,7 +52,7 @@ async def create_delegation_token(
 
 
 async def _create(
-    ctx: RequestContext[TokenServices],
+    ctx: RequestContext[Services],
     request: CreateDelegationTokenRequest,
     owner: Principal,
     requester: Principal,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
@@ -20,10 +20,7 @@ from kafka_compat.protocol.messages.create_partitions import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasMetadata, HasQuotas, HasTopics
-
-    class _Services(HasMetadata, HasQuotas, HasTopics, Protocol):
-        """What is used here."""
+    from kafka_compat.handlers.services import Services
 
 
 _STRICT_SINCE = 3
@@ -32,7 +29,7 @@ _STRICT_SINCE = 3
 
 @handler(ApiKey.CREATE_PARTITIONS, 0, 3)
 async def create_partitions(
-    ctx: RequestContext[_Services], request: CreatePartitionsRequest
+    ctx: RequestContext[Services], request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatePartitionsTopicResult] = {}

@@ -26,11 +26,11 @@ from kafka_compat.security.acls.keeper import Deleted
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasAcls
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.DELETE_ACLS, 0, 3)
-async def delete_acls(ctx: RequestContext[HasAcls], request: DeleteAclsRequest) -> DeleteAclsResponse | None:
+async def delete_acls(ctx: RequestContext[Services], request: DeleteAclsRequest) -> DeleteAclsResponse | None:
     for item in request.filters:
         refuse_unknown(ctx, *codes_of(item))
     require_cluster(ctx, Operation.ALTER)

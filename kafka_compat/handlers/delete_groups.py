@@ -19,14 +19,14 @@ from kafka_compat.protocol.messages.delete_groups import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasGroups
+    from kafka_compat.handlers.services import Services
 
 _GROUPS_AT_ONCE = 64
 
 
 @handler(ApiKey.DELETE_GROUPS, 0, 2)
 def delete_groups(
-    ctx: RequestContext[HasGroups], request: DeleteGroupsRequest
+    ctx: RequestContext[Services], request: DeleteGroupsRequest
 ) -> Steps[DeleteGroupsResponse | Deferred]:
     distinct: dict[str, None] = {}
     for some in batched(request.groups_names):

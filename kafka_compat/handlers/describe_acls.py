@@ -26,14 +26,14 @@ from kafka_compat.protocol.messages.describe_acls import (
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasAcls
+    from kafka_compat.handlers.services import Services
 
 _DISABLED = "No Authorizer is configured on the broker"
 
 
 @handler(ApiKey.DESCRIBE_ACLS, 0, 3)
 def describe_acls(
-    ctx: RequestContext[HasAcls], request: DescribeAclsRequest
+    ctx: RequestContext[Services], request: DescribeAclsRequest
 ) -> Steps[DescribeAclsResponse | None]:
     refuse_unknown(ctx, *codes_of(request))
     require_cluster(ctx, Operation.DESCRIBE)

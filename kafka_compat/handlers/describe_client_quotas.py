@@ -21,14 +21,14 @@ from kafka_compat.quotas.client_quotas import Condition
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasClientQuotas
+    from kafka_compat.handlers.services import Services
 
 _EXACT, _DEFAULT, _ANY = range(3)
 
 
 @handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1)
 async def describe_client_quotas(
-    ctx: RequestContext[HasClientQuotas], request: DescribeClientQuotasRequest
+    ctx: RequestContext[Services], request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
     require_cluster(ctx, Operation.DESCRIBE_CONFIGS)
     conditions = []

@@ -25,7 +25,7 @@ from kafka_compat.protocol.messages.describe_configs import (
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasConfigs
+    from kafka_compat.handlers.services import Services
 
 
 _Asked = tuple[int, str, tuple[str, ...] | None]
@@ -34,7 +34,7 @@ _KNOWN_TYPES = frozenset(ResourceType)
 
 @handler(ApiKey.DESCRIBE_CONFIGS, 0, 4)
 async def describe_configs(
-    ctx: RequestContext[HasConfigs], request: DescribeConfigsRequest
+    ctx: RequestContext[Services], request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
     response = DescribeConfigsResponse()
     turn = await ctx.long_work.begin()
@@ -68,7 +68,7 @@ def _refused(resource: DescribeConfigsResource, unknown: DescribeConfigsResource
 
 
 async def _describe(
-    ctx: RequestContext[HasConfigs], request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    ctx: RequestContext[Services], request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:

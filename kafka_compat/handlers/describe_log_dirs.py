@@ -23,12 +23,12 @@ from kafka_compat.protocol.messages.describe_log_dirs import (
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasLogDirs
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.DESCRIBE_LOG_DIRS, 0, 4)
 def describe_log_dirs(
-    ctx: RequestContext[HasLogDirs], request: DescribeLogDirsRequest
+    ctx: RequestContext[Services], request: DescribeLogDirsRequest
 ) -> Steps[DescribeLogDirsResponse]:
     require_cluster(ctx, Operation.DESCRIBE)
     wanted: set[tuple[str, int]] | None = None

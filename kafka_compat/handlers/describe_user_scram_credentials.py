@@ -19,12 +19,12 @@ from kafka_compat.protocol.messages.describe_user_scram_credentials import (
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasScramCredentials
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0)
 async def describe_user_scram_credentials(
-    ctx: RequestContext[HasScramCredentials], request: DescribeUserScramCredentialsRequest
+    ctx: RequestContext[Services], request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
     require_cluster(ctx, Operation.DESCRIBE)
     users = [item.name for item in request.users or ()]

@@ -16,12 +16,12 @@ from kafka_compat.protocol.messages.expire_delegation_token import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.token_requests import TokenServices
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.EXPIRE_DELEGATION_TOKEN, 0, 2)
 async def expire_delegation_token(
-    ctx: RequestContext[TokenServices], request: ExpireDelegationTokenRequest
+    ctx: RequestContext[Services], request: ExpireDelegationTokenRequest
 ) -> ExpireDelegationTokenResponse:
     response = ExpireDelegationTokenResponse(expiry_timestamp_ms=-1)
     try:

@@ -28,7 +28,7 @@ from kafka_compat.replication.fetch_session import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import FetchServices
+    from kafka_compat.handlers.services import Services
     from kafka_compat.long_work import Steps
 
 _PARTITIONS_AT_ONCE: Final = 256
@@ -36,7 +36,7 @@ _PARTITIONS_AT_ONCE: Final = 256
 
 @handler(ApiKey.FETCH, 0, 18)
 def fetch(
-    ctx: RequestContext[FetchServices], request: FetchRequest
+    ctx: RequestContext[Services], request: FetchRequest
 ) -> FetchResponse | Deferred | Steps[FetchResponse | Deferred]:
     by_id = ctx.api_version >= 13
     targets: list[FetchTarget] = []
@@ -55,7 +55,7 @@ def fetch(
     return ctx.services.new_fetch(ctx, request, plan).start()
 
 
-def _fetch_many(ctx: RequestContext[FetchServices], request: FetchRequest) -> Steps[FetchResponse | Deferred]:
+def _fetch_many(ctx: RequestContext[Services], request: FetchRequest) -> Steps[FetchResponse | Deferred]:
     by_id = ctx.api_version >= 13
     targets: list[FetchTarget] = []
     for topic in request.topics:
@@ -71,7 +71,7 @@ def _fetch_many(ctx: RequestContext[FetchServices], request: FetchRequest) -> St
 
 
 def _fetch_allowed(
-    ctx: RequestContext[FetchServices], request: FetchRequest, plan: FetchPlan
+    ctx: RequestContext[Services], request: FetchRequest, plan: FetchPlan
 ) -> Steps[FetchResponse | Deferred]:
     delayed = ctx.services.new_fetch(ctx, request, plan)
     if ctx.authorizer is not None:
@@ -95,7 +95,7 @@ def _targets(topic: str | UUID, partitions: Sequence[FetchPartition]) -> list[Fe
     ]
 
 
-def _forgotten(ctx: RequestContext[FetchServices], request: FetchRequest) -> Iterator[PartitionKey]:
+def _forgotten(ctx: RequestContext[Services], request: FetchRequest) -> Iterator[PartitionKey]:
     by_id = ctx.api_version >= 13
     for topic in request.forgotten_topics_data:
         for partition in topic.partitions:
@@ -103,7 +103,7 @@ def _forgotten(ctx: RequestContext[FetchServices], request: FetchRequest) -> Ite
 
 
 def _planned(
-    ctx: RequestContext[FetchServices],
+    ctx: RequestContext[Services],
     request: FetchRequest,
     targets: list[FetchTarget],
     forgotten: list[PartitionKey],
@@ -123,7 +123,7 @@ def _planned(
         return FetchResponse(error_code=error.code)
 
 
-def _take_out_denied(ctx: RequestContext[FetchServices], plan: FetchPlan, is_follower: bool) -> Steps[None]:
+def _take_out_denied(ctx: RequestContext[Services], plan: FetchPlan, is_follower: bool) -> Steps[None]:
     """Leave in the plan what the client may read. A session keeps the rest: it may be allowed one day."""
     # Not loaded by a broker where nobody decides.
     from kafka_compat.handlers.authorization import Denied, cluster_allows

@@ -19,7 +19,7 @@ from kafka_compat.protocol.messages.get_telemetry_subscriptions import (
 from kafka_compat.storage.records.kinds import CompressionType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasTelemetry
+    from kafka_compat.handlers.services import Services
 
 _COMPRESSION_TYPES: Final = [
     CompressionType.ZSTD,
@@ -32,7 +32,7 @@ _COMPRESSION_TYPES: Final = [
 
 @handler(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, 0, telemetry=True)
 async def get_telemetry_subscriptions(
-    ctx: RequestContext[HasTelemetry], request: GetTelemetrySubscriptionsRequest
+    ctx: RequestContext[Services], request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:
     telemetry = ctx.services.telemetry
     await telemetry.ready()

@@ -14,11 +14,11 @@ from kafka_compat.protocol.messages.heartbeat import HeartbeatRequest, Heartbeat
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasGroups
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.HEARTBEAT, 0, 4)
-def heartbeat(ctx: RequestContext[HasGroups], request: HeartbeatRequest) -> HeartbeatResponse:
+def heartbeat(ctx: RequestContext[Services], request: HeartbeatRequest) -> HeartbeatResponse:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     error = ctx.services.groups.heartbeat(
         request.group_id, request.generation_id, request.member_id, request.group_instance_id

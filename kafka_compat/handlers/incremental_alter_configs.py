@@ -22,12 +22,12 @@ from kafka_compat.protocol.messages.incremental_alter_configs import (
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasConfigs
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1)
 async def incremental_alter_configs(
-    ctx: RequestContext[HasConfigs], request: IncrementalAlterConfigsRequest
+    ctx: RequestContext[Services], request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     counts = await ctx.long_work.finish(
         counted((item.resource_type, item.resource_name) for item in request.resources)
@@ -42,7 +42,7 @@ async def incremental_alter_configs(
 
 
 async def _alter(
-    ctx: RequestContext[HasConfigs], resource: AlterConfigsResource, validate_only: bool, repeated: bool
+    ctx: RequestContext[Services], resource: AlterConfigsResource, validate_only: bool, repeated: bool
 ) -> AlterConfigsResourceResponse:
     response = AlterConfigsResourceResponse(
         error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name

@@ -23,11 +23,11 @@ from kafka_compat.protocol.messages.join_group import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasGroups
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.JOIN_GROUP, 0, 9)
-def join_group(ctx: RequestContext[HasGroups], request: JoinGroupRequest) -> Deferred:
+def join_group(ctx: RequestContext[Services], request: JoinGroupRequest) -> Deferred:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     version = ctx.api_version
     join = Join(

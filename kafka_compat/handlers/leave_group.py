@@ -23,11 +23,11 @@ from kafka_compat.protocol.messages.leave_group import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasGroups
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.LEAVE_GROUP, 0, 5)
-def leave_group(ctx: RequestContext[HasGroups], request: LeaveGroupRequest) -> Deferred:
+def leave_group(ctx: RequestContext[Services], request: LeaveGroupRequest) -> Deferred:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     version = ctx.api_version
     members = request.members if version >= 3 else [MemberIdentity(member_id=request.member_id)]

@@ -23,7 +23,7 @@ from kafka_compat.protocol.messages.list_config_resources import (
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import ConfigResourcesServices
+    from kafka_compat.handlers.services import Services
 
 _GROUP = 32
 _TOLD_OF = (
@@ -37,7 +37,7 @@ _TOLD_OF = (
 
 @handler(ApiKey.LIST_CONFIG_RESOURCES, 0, 1)
 async def list_config_resources(
-    ctx: RequestContext[ConfigResourcesServices], request: ListConfigResourcesRequest
+    ctx: RequestContext[Services], request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
     require_cluster(ctx, Operation.DESCRIBE_CONFIGS)
     known = _TOLD_OF if ctx.api_version >= 1 else (ResourceType.CLIENT_METRICS,)

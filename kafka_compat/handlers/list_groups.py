@@ -15,11 +15,11 @@ from kafka_compat.protocol.messages.list_groups import ListedGroup, ListGroupsRe
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasGroups
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.LIST_GROUPS, 0, 5)
-def list_groups(ctx: RequestContext[HasGroups], request: ListGroupsRequest) -> ListGroupsResponse:
+def list_groups(ctx: RequestContext[Services], request: ListGroupsRequest) -> ListGroupsResponse:
     error, groups = ctx.services.groups.list_groups(set(request.states_filter), set(request.types_filter))
     if not cluster_allows(ctx, Operation.DESCRIBE, logged=False):
         denied = Denied(ctx, Operation.DESCRIBE, ResourceType.GROUP, logged=False)

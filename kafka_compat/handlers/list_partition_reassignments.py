@@ -25,12 +25,12 @@ from kafka_compat.protocol.messages.list_partition_reassignments import (
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasController
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0)
 async def list_partition_reassignments(
-    ctx: RequestContext[HasController], request: ListPartitionReassignmentsRequest
+    ctx: RequestContext[Services], request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
     require_cluster(ctx, Operation.DESCRIBE)
     partitions = None

@@ -38,7 +38,7 @@ from kafka_compat.protocol.messages.metadata import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import MetadataServices
+    from kafka_compat.handlers.services import Services
 
 log = logging.getLogger(__name__)
 
@@ -50,11 +50,11 @@ Answer = MetadataResponse | Coroutine[Any, Any, MetadataResponse]
 
 
 @handler(ApiKey.METADATA, 0, 13)
-def metadata(ctx: RequestContext[MetadataServices], request: MetadataRequest) -> Answer:
+def metadata(ctx: RequestContext[Services], request: MetadataRequest) -> Answer:
     return _answer(ctx, request) if ctx.services.metadata.brokers else _once_known(ctx, request)
 
 
-async def _once_known(ctx: RequestContext[MetadataServices], request: MetadataRequest) -> MetadataResponse:
+async def _once_known(ctx: RequestContext[Services], request: MetadataRequest) -> MetadataResponse:
     """This broker has just started, and no controller has told it of the cluster. The answer waits:
     librdkafka 2.16 forgets every broker, and its coordinators, when it is told of none.
     """
@@ -63,7 +63,7 @@ async def _once_known(ctx: RequestContext[MetadataServices], request: MetadataRe
     return answer if isinstance(answer, MetadataResponse) else await answer
 
 
-def _answer(ctx: RequestContext[MetadataServices], request: MetadataRequest) -> Answer:
+def _answer(ctx: RequestContext[Services], request: MetadataRequest) -> Answer:
     missing: list[str] = []
     topics = ctx.long_work.run(_topics(ctx, request, missing))
     if isinstance(topics, list) and not missing:
@@ -72,7 +72,7 @@ def _answer(ctx: RequestContext[MetadataServices], request: MetadataRequest) -> 
 
 
 def _topics(
-    ctx: RequestContext[MetadataServices], request: MetadataRequest, missing: list[str]
+    ctx: RequestContext[Services], request: MetadataRequest, missing: list[str]
 ) -> Steps[list[MetadataResponseTopic]]:
     """The topics that are there; the names of those that are to be made go to `missing`."""
     cache = ctx.services.metadata
@@ -115,7 +115,7 @@ def _topics(
 
 
 async def _with_new_topics(
-    ctx: RequestContext[MetadataServices],
+    ctx: RequestContext[Services],
     request: MetadataRequest,
     topics: list[MetadataResponseTopic] | Coroutine[Any, Any, list[MetadataResponseTopic]],
     missing: list[str],
@@ -159,7 +159,7 @@ async def _with_new_topics(
 
 
 def _missing(
-    ctx: RequestContext[MetadataServices], request: MetadataRequest, name: str, code: ErrorCode
+    ctx: RequestContext[Services], request: MetadataRequest, name: str, code: ErrorCode
 ) -> MetadataResponseTopic:
     answer = _unknown(name, _NO_TOPIC_ID, code)
     answer.topic_authorized_operations = _operations(ctx, request, name)
@@ -180,7 +180,7 @@ def _denied(name: str) -> MetadataResponseTopic:
     return answer
 
 
-def _operations(ctx: RequestContext[MetadataServices], request: MetadataRequest, name: str) -> int:
+def _operations(ctx: RequestContext[Services], request: MetadataRequest, name: str) -> int:
     if not request.include_topic_authorized_operations:
         return OPERATIONS_NOT_ASKED
     return allowed_operations(ctx, ResourceType.TOPIC, name)
@@ -197,7 +197,7 @@ def _unknown(name: str | None, topic_id: UUID, code: ErrorCode) -> MetadataRespo
 
 
 def _topic(
-    ctx: RequestContext[MetadataServices], request: MetadataRequest, topic: TopicMetadata
+    ctx: RequestContext[Services], request: MetadataRequest, topic: TopicMetadata
 ) -> Steps[MetadataResponseTopic]:
     cache = ctx.services.metadata
     partitions = [_partition(cache, partition) for partition in topic.partitions[:_PARTITIONS_AT_ONCE]]
@@ -229,7 +229,7 @@ def _partition(cache: MetadataCache, partition: PartitionMetadata) -> MetadataRe
 
 
 def _response(
-    ctx: RequestContext[MetadataServices], request: MetadataRequest, topics: list[MetadataResponseTopic]
+    ctx: RequestContext[Services], request: MetadataRequest, topics: list[MetadataResponseTopic]
 ) -> MetadataResponse:
     cache = ctx.services.metadata
     brokers = []

@@ -8,7 +8,7 @@ timestamp per partition, 2 to 4 an expiry for all; 6 brings leader epochs (KIP-3
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
@@ -27,22 +27,19 @@ from kafka_compat.protocol.messages.offset_commit import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasClock, HasGroups, HasZooKeeperOffsets
-
-    class _Services(HasClock, HasGroups, HasZooKeeperOffsets, Protocol):
-        """What is used here."""
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.OFFSET_COMMIT, 0, 9)
 def offset_commit(
-    ctx: RequestContext[_Services], request: OffsetCommitRequest
+    ctx: RequestContext[Services], request: OffsetCommitRequest
 ) -> Steps[OffsetCommitResponse | Deferred] | Coroutine[Any, Any, OffsetCommitResponse]:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     return _commit_to_store(ctx, request) if ctx.api_version == 0 else _commit(ctx, request)
 
 
 def _commit(
-    ctx: RequestContext[_Services], request: OffsetCommitRequest
+    ctx: RequestContext[Services], request: OffsetCommitRequest
 ) -> Steps[OffsetCommitResponse | Deferred]:
     now_ms = ctx.services.clock.now_ms()
     expire_timestamp_ms = -1 if request.retention_time_ms == -1 else now_ms + request.retention_time_ms
@@ -83,7 +80,7 @@ def _commit(
 
 
 async def _commit_to_store(
-    ctx: RequestContext[_Services], request: OffsetCommitRequest
+    ctx: RequestContext[Services], request: OffsetCommitRequest
 ) -> OffsetCommitResponse:
     offsets = ctx.services.zookeeper_offsets
     denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)

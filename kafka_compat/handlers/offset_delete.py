@@ -23,11 +23,11 @@ from kafka_compat.protocol.messages.offset_delete import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasGroups
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.OFFSET_DELETE, 0, 0)
-def offset_delete(ctx: RequestContext[HasGroups], request: OffsetDeleteRequest) -> Deferred:
+def offset_delete(ctx: RequestContext[Services], request: OffsetDeleteRequest) -> Deferred:
     require(ctx, Operation.DELETE, ResourceType.GROUP, request.group_id)
     denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
     refused: PartitionErrors = {}

@@ -52,7 +52,7 @@ from kafka_compat.storage.records.validation import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import ProduceServices
+    from kafka_compat.handlers.services import Services
     from kafka_compat.long_work import Steps
     from kafka_compat.replication.partition import Partition
     from kafka_compat.transactions.verification import PartitionErrors, Verification
@@ -76,7 +76,7 @@ _NO_LEADER: Final[LeaderIdAndEpoch] = PartitionProduceResponse().current_leader
 
 @handler(ApiKey.PRODUCE, 0, 13)
 def produce(
-    ctx: RequestContext[ProduceServices], request: ProduceRequest
+    ctx: RequestContext[Services], request: ProduceRequest
 ) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
     if ctx.authorizer is None and not _may_be_long(ctx, request):
         return _append_verified(ctx, request, [], {})
@@ -84,7 +84,7 @@ def produce(
 
 
 def _append_verified(
-    ctx: RequestContext[ProduceServices],
+    ctx: RequestContext[Services],
     request: ProduceRequest,
     denied: list[TopicProduceResponse],
     validated: Validated,
@@ -100,7 +100,7 @@ def _append_verified(
 
 
 async def _when_verified(
-    ctx: RequestContext[ProduceServices],
+    ctx: RequestContext[Services],
     request: ProduceRequest,
     denied: list[TopicProduceResponse],
     verification: Verification,
@@ -113,7 +113,7 @@ async def _when_verified(
 # Requests that may be long
 
 
-def _may_be_long(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> bool:
+def _may_be_long(ctx: RequestContext[Services], request: ProduceRequest) -> bool:
     """Whether the records are many, or nobody knows how many bytes they are."""
     partition_count = record_count = 0
     for topic in request.topic_data:
@@ -139,7 +139,7 @@ def _may_be_long(ctx: RequestContext[ProduceServices], request: ProduceRequest) 
     return False
 
 
-def _produce_in_steps(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> Steps[Any]:
+def _produce_in_steps(ctx: RequestContext[Services], request: ProduceRequest) -> Steps[Any]:
     """Partition after partition; those of a transaction are checked one by one, and appended together: what
     the coordinator says of them holds until something else happens.
     """
@@ -176,7 +176,7 @@ def _produce_in_steps(ctx: RequestContext[ProduceServices], request: ProduceRequ
 
 
 def _validated(
-    ctx: RequestContext[ProduceServices],
+    ctx: RequestContext[Services],
     request: ProduceRequest,
     topic: TopicProduceData,
     data: PartitionProduceData,
@@ -210,7 +210,7 @@ def _validate(
         return error.with_traceback(None)
 
 
-def _keep_records(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> None:
+def _keep_records(ctx: RequestContext[Services], request: ProduceRequest) -> None:
     """The request outlives its frame."""
     if ctx.is_kept:
         return
@@ -223,7 +223,7 @@ def _keep_records(ctx: RequestContext[ProduceServices], request: ProduceRequest)
 
 
 def _append_all(
-    ctx: RequestContext[ProduceServices],
+    ctx: RequestContext[Services],
     request: ProduceRequest,
     denied: list[TopicProduceResponse],
     verified: PartitionErrors,
@@ -256,7 +256,7 @@ class _Appends:
 
     def __init__(
         self,
-        ctx: RequestContext[ProduceServices],
+        ctx: RequestContext[Services],
         acks: int,
         denied: list[TopicProduceResponse],
         verified: PartitionErrors,
@@ -323,7 +323,7 @@ def _refusal(request: ProduceRequest) -> ErrorCode | None:
     return None
 
 
-def _verify(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> Verification | None:
+def _verify(ctx: RequestContext[Services], request: ProduceRequest) -> Verification | None:
     """Ask whether the transaction includes the partitions that it has no records in yet; None where there is
     nothing to ask.
     """
@@ -373,7 +373,7 @@ def _may_begin(partition: Partition, records: memoryview) -> bool:
 
 
 def _append(
-    ctx: RequestContext[ProduceServices],
+    ctx: RequestContext[Services],
     name: str | None,
     data: PartitionProduceData,
     acks: int,

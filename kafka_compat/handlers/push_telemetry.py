@@ -15,12 +15,12 @@ from kafka_compat.protocol.messages.push_telemetry import PushTelemetryRequest, 
 from kafka_compat.telemetry.instances import Push
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasTelemetry
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.PUSH_TELEMETRY, 0, 0, telemetry=True)
 async def push_telemetry(
-    ctx: RequestContext[HasTelemetry], request: PushTelemetryRequest
+    ctx: RequestContext[Services], request: PushTelemetryRequest
 ) -> PushTelemetryResponse:
     telemetry = ctx.services.telemetry
     await telemetry.ready()

@@ -15,12 +15,12 @@ from kafka_compat.protocol.messages.renew_delegation_token import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.token_requests import TokenServices
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.RENEW_DELEGATION_TOKEN, 0, 2)
 async def renew_delegation_token(
-    ctx: RequestContext[TokenServices], request: RenewDelegationTokenRequest
+    ctx: RequestContext[Services], request: RenewDelegationTokenRequest
 ) -> RenewDelegationTokenResponse:
     response = RenewDelegationTokenResponse(expiry_timestamp_ms=-1)
     try:

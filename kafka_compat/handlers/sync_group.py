@@ -19,11 +19,11 @@ from kafka_compat.protocol.messages.sync_group import SyncGroupRequest, SyncGrou
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasGroups
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.SYNC_GROUP, 0, 5)
-def sync_group(ctx: RequestContext[HasGroups], request: SyncGroupRequest) -> SyncGroupResponse | Deferred:
+def sync_group(ctx: RequestContext[Services], request: SyncGroupRequest) -> SyncGroupResponse | Deferred:
     if ctx.api_version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)

@@ -7,7 +7,7 @@ version 5 on this request adds the group to the transaction (KIP-890).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.api.declaration import handler
 from kafka_compat.api.request import RequestContext
@@ -29,11 +29,8 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.status import ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasClock, HasConfig, HasGroups, HasMetadata, HasVerifications
+    from kafka_compat.handlers.services import Services
     from kafka_compat.transactions.verification import PartitionErrors, Verification
-
-    class _Services(HasClock, HasConfig, HasGroups, HasMetadata, HasVerifications, Protocol):
-        """What is used here."""
 
 
 _FIRST_VERSION_WITH_LOADING = 2
@@ -47,7 +44,7 @@ _VERIFICATION_ERRORS: Final = {
 
 
 @handler(ApiKey.TXN_OFFSET_COMMIT, 0, 5)
-def txn_offset_commit(ctx: RequestContext[_Services], request: TxnOffsetCommitRequest) -> Steps[object]:
+def txn_offset_commit(ctx: RequestContext[Services], request: TxnOffsetCommitRequest) -> Steps[object]:
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
@@ -86,7 +83,7 @@ def txn_offset_commit(ctx: RequestContext[_Services], request: TxnOffsetCommitRe
 
 
 async def _when_verified(
-    ctx: RequestContext[_Services],
+    ctx: RequestContext[Services],
     request: TxnOffsetCommitRequest,
     offsets: dict[TopicPartition, OffsetAndMetadata],
     refused: PartitionErrors,
@@ -98,7 +95,7 @@ async def _when_verified(
 
 
 def _commit(
-    ctx: RequestContext[_Services],
+    ctx: RequestContext[Services],
     request: TxnOffsetCommitRequest,
     offsets: dict[TopicPartition, OffsetAndMetadata],
     refused: PartitionErrors,
@@ -126,7 +123,7 @@ def _commit(
     return deferred
 
 
-def _verify(ctx: RequestContext[_Services], request: TxnOffsetCommitRequest) -> Verification | None:
+def _verify(ctx: RequestContext[Services], request: TxnOffsetCommitRequest) -> Verification | None:
     """Ask whether the group's partition of `__consumer_offsets` is in the transaction; None where nobody
     wants to know.
     """
@@ -143,7 +140,7 @@ def _verify(ctx: RequestContext[_Services], request: TxnOffsetCommitRequest) -> 
     )
 
 
-def _response(ctx: RequestContext[_Services], errors: PartitionErrors) -> Steps[TxnOffsetCommitResponse]:
+def _response(ctx: RequestContext[Services], errors: PartitionErrors) -> Steps[TxnOffsetCommitResponse]:
     topics: dict[str, TxnOffsetCommitResponseTopic] = {}
     for (topic, partition), error in errors.items():
         yield None

@@ -20,16 +20,14 @@ from kafka_compat.protocol.messages.update_features import (
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasMetadata
+    from kafka_compat.handlers.services import Services
 
 _UPGRADE = 1
 _KINDS = (1, 2, 3)
 
 
 @handler(ApiKey.UPDATE_FEATURES, 0, 1)
-def update_features(
-    ctx: RequestContext[HasMetadata], request: UpdateFeaturesRequest
-) -> UpdateFeaturesResponse:
+def update_features(ctx: RequestContext[Services], request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     require_cluster(ctx, Operation.ALTER)
     if ctx.services.metadata.controller_id != ctx.services.metadata.local_id:
         return UpdateFeaturesResponse(error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_THE_CONTROLLER)

@@ -29,12 +29,12 @@ from kafka_compat.transactions.marker_writer import Marker
 from kafka_compat.transactions.status import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasMarkers
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.WRITE_TXN_MARKERS, 0, 2)
 def write_txn_markers(
-    ctx: RequestContext[HasMarkers], request: WriteTxnMarkersRequest
+    ctx: RequestContext[Services], request: WriteTxnMarkersRequest
 ) -> Steps[WriteTxnMarkersResponse | Deferred]:
     if not cluster_allows(ctx, Operation.ALTER, logged=False):
         require_cluster(ctx, Operation.CLUSTER_ACTION)
