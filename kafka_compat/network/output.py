@@ -19,12 +19,11 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
+from kafka_compat.api.api import Part
 from kafka_compat.network.budget import AnswerBudget
 from kafka_compat.network.tls import CHUNK_BYTES, Wire
 from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.segments.segment import FileSlice
-
-Part = bytes | bytearray | memoryview | FileSlice
 
 # Below this a pread and one joined write are cheaper than a sendfile call of its own.
 SENDFILE_BYTES_MIN: Final = 32 * 1024
@@ -100,15 +99,11 @@ class Output:
 
     # --- in the order of requests
 
-    def take_slot(self) -> Slot:
-        slot = Slot()
-        self.slots.append(slot)
-        return slot
-
     def respond(self, parts: list[Part]) -> None:
         """The answer to the request being dispatched right now."""
         if self.slots:
-            slot = self.take_slot()
+            slot = Slot()
+            self.slots.append(slot)
             slot.done = True
             slot.parts = parts
             self._count(parts, 1)

@@ -85,7 +85,7 @@ def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[No
         if adapted is not data:
             found[number] = (target, adapted, 0, held)
         elif held is not None and isinstance(data.records, FileSlice):
-            if ctx.connection.closed:
+            if ctx.has_left:
                 data.records = NO_RECORDS
                 continue
             try:
@@ -146,7 +146,7 @@ def _add(
     """Put what is sent to the client into `topics`, and count it."""
     is_follower = replica_id >= 0
     replicas = ctx.services.replicas
-    sendfile_bytes_min = ctx.connection.sendfile_bytes_min
+    sendfile_bytes_min = ctx.sendfile_bytes_min
     if is_follower and replicas.quotas.leader.has_replicas:
         _record_throttled(ctx, found)
     # Before format 2, everything is adapted before it is converted.

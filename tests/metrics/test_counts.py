@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from kafka_compat.api.request_counts import TIMED_PER_S, Requests
 from kafka_compat.broker import Broker, lone_broker
 from kafka_compat.config import BrokerConfig
 from kafka_compat.membership.lone import LoneMembership
 from kafka_compat.metrics.beans import quantile_of
 from kafka_compat.metrics.loop_watch import LoopWatch
-from kafka_compat.network.request_counts import TIMED_PER_S, Requests
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.storage.records.records import build_batch
 from kafka_compat.testing import KafkaBroker, KafkaCluster
@@ -229,10 +229,15 @@ async def test_a_broker_that_nobody_can_ask_times_nothing(tmp_path: Path) -> Non
     broker: Broker[LoneMembership] = lone_broker(settings(tmp_path))
     await broker.start()
     await broker.services.topics.ensure("t", 1, 1, {})
-    assert broker.requests is None
-    running = broker._running
-    assert running is not None and running.server.dispatch == running.dispatcher.dispatch
+    address = "{}:{}".format(*broker.addresses["PLAINTEXT"])
+    await asyncio.to_thread(_fetch_once, address)
+    assert not broker.calls.counts.times
     await broker.stop()
+
+
+def _fetch_once(address: str) -> None:
+    with Connection(address) as connection:
+        connection.ask(ApiKey.FETCH, 12, read("t"))
 
 
 def test_few_are_timed_where_many_come() -> None:
