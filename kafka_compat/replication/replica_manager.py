@@ -24,6 +24,7 @@ from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.errors import FolderInTheWay, LogDirFailure, RefusedForNow, StorageError
 
 if TYPE_CHECKING:
+    from kafka_compat.replication.delayed_read import DelayedRead
     from kafka_compat.replication.replica_fetcher import ReplicaFetcher
 
 logger = logging.getLogger(__name__)
@@ -62,8 +63,8 @@ class ReplicaManager:
         """`proposer` and `quotas` are None for a broker that is alone; `monotonic_ms` never jumps."""
         self.fetching: Fetching | None = None
         """None as long as no partition follows another broker."""
-        self.delayed_fetches = 0
-        """How many Fetch requests wait for records."""
+        self.delayed_fetches: set[DelayedRead] = set()
+        """Of the Fetch requests that wait for records."""
         self.delayed_produces = 0
         """How many Produce requests wait until their records are safe."""
         self.quotas = quotas if quotas is not None else ReplicationQuotas(local_id)

@@ -1,4 +1,4 @@
-"""The answer to a Fetch, from what its partitions were found to have."""
+"""The response to a fetch, made of what was read: what old clients may be sent, and what it counts for."""
 
 from __future__ import annotations
 
@@ -11,58 +11,48 @@ from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import batched
 from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from kafka_compat.replication.fetch_reader import NO_RECORDS, unread
 from kafka_compat.storage.errors import StorageError, UnsupportedCompressionType
 from kafka_compat.storage.segments.segment import FileSlice
 
 if TYPE_CHECKING:
     from kafka_compat.long_work import Steps
     from kafka_compat.replication.fetch_context import FetchContext
+    from kafka_compat.replication.fetch_reader import Found, ReadResult
     from kafka_compat.replication.fetch_session import FetchPlan, FetchTarget
     from kafka_compat.replication.partition import Partition
 
-NO_RECORDS: Final = b""
 FIRST_VERSION_WITH_FORMAT_2: Final = 4
 _FIRST_VERSION_WITH_STORAGE_ERRORS: Final = 6
 _FIRST_VERSION_WITH_ZSTD: Final = 10
 PARTITIONS_AT_ONCE: Final = 128
 _FAILURES: Final = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_SERVER_ERROR)
 """Errors that a client can do nothing about: Kafka counts the others elsewhere."""
-Found = tuple["FetchTarget", PartitionData, int, "Partition | None"]
-"""A fetched partition, its part of the response, the bytes of its records, and its replica here, if any."""
+_FIXED_BYTES: Final = 16
+_TOPIC_BYTES: Final = 20
+_PARTITION_BYTES: Final = 40
+"""Of a response beside its records: at the top, for each topic, and for each partition; about."""
 
 
-class Look:
-    """What partitions were found to have, in all `total_bytes` of records; the client must hear of it now
-    when it is `urgent`.
-    """
-
-    __slots__ = ("found", "total_bytes", "urgent")
-
-    def __init__(self) -> None:
-        self.found: list[Found] = []
-        self.total_bytes = 0
-        self.urgent = False
-
-
-def response_of(ctx: FetchContext, plan: FetchPlan, look: Look, replica_id: int) -> FetchResponse:
+def response_of(ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_id: int) -> FetchResponse:
     """The response, except for its session. A follower's records (`replica_id`) count for the leader's
     quota.
     """
     topics: dict[str | UUID, list[PartitionData]] = {}
-    _add(ctx, plan, look.found, replica_id, topics)
+    _add(ctx, plan, result.found, replica_id, topics)
     responses = [_topic(topic, partitions) for topic, partitions in topics.items()]
     return FetchResponse(session_id=plan.session_id, responses=responses)
 
 
 def response_in_steps(
-    ctx: FetchContext, plan: FetchPlan, look: Look, replica_id: int
+    ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_id: int
 ) -> Steps[FetchResponse]:
     """The same for many partitions, for some that are denied, or for a client that reads old formats."""
     if ctx.api_version < FIRST_VERSION_WITH_FORMAT_2:
-        yield from _convert(ctx, look.found, replica_id)
+        yield from _convert(ctx, result.found, replica_id)
     topics: dict[str | UUID, list[PartitionData]] = {}
-    for first in range(0, len(look.found), PARTITIONS_AT_ONCE):
-        _add(ctx, plan, look.found[first : first + PARTITIONS_AT_ONCE], replica_id, topics)
+    for first in range(0, len(result.found), PARTITIONS_AT_ONCE):
+        _add(ctx, plan, result.found[first : first + PARTITIONS_AT_ONCE], replica_id, topics)
         yield None
     for denied in batched(plan.denied, PARTITIONS_AT_ONCE):
         for target in denied:
@@ -189,20 +179,29 @@ def _topic(topic: str | UUID, partitions: list[PartitionData]) -> FetchableTopic
     return FetchableTopicResponse(topic=topic, partitions=partitions)
 
 
-def unread(partition: int, code: ErrorCode) -> PartitionData:
-    """A partition that is not here."""
-    return PartitionData(
-        partition_index=partition,
-        error_code=code,
-        high_watermark=-1,
-        last_stable_offset=-1,
-        log_start_offset=-1,
-        records=NO_RECORDS,
-    )
+# --- its size, for the quota of a consumer (KIP-219)
 
 
-def failed_read(partition: int, code: ErrorCode) -> PartitionData:
-    """The same for one that is here: its list of aborted transactions is null."""
-    data = unread(partition, code)
-    data.aborted_transactions = None
-    return data
+def response_bytes(plan: FetchPlan, result: ReadResult) -> int:
+    """About how many bytes the response has; records count as they lie in the log, also if converted."""
+    return result.total_bytes + _FIXED_BYTES + _bytes_of(plan, result.found)
+
+
+def response_bytes_in_steps(plan: FetchPlan, result: ReadResult) -> Steps[int]:
+    """The same for many partitions."""
+    size_bytes = result.total_bytes + _FIXED_BYTES + (_TOPIC_BYTES + _PARTITION_BYTES) * len(plan.denied)
+    for some in batched(result.found, PARTITIONS_AT_ONCE):
+        size_bytes += _bytes_of(plan, some)
+        yield None
+    return size_bytes
+
+
+def _bytes_of(plan: FetchPlan, found: Sequence[Found]) -> int:
+    size_bytes, topic = 0, None
+    for target, data, records_bytes, _ in found:
+        if plan.would_send(target, data, records_bytes):
+            size_bytes += _PARTITION_BYTES
+            if target.topic != topic:
+                size_bytes += _TOPIC_BYTES
+                topic = target.topic
+    return size_bytes
