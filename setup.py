@@ -68,7 +68,6 @@ COMPILED = (
     "kafka_compat/replication/follower_requests.py",
     "kafka_compat/replication/follower_session.py",
     "kafka_compat/replication/in_sync.py",
-    "kafka_compat/replication/listened.py",
     "kafka_compat/replication/partition.py",
     "kafka_compat/replication/replica_fetcher.py",
     "kafka_compat/replication/replica_manager.py",

@@ -109,7 +109,7 @@ def _planned(
     targets: list[FetchTarget],
     forgotten: list[PartitionKey],
 ) -> FetchPlan | FetchResponse:
-    """The request with its session; an answer where that is not the client's."""
+    """The request with its session; an error response where the session is wrong."""
     by_id = ctx.api_version >= 13
     try:
         return ctx.services.fetch_sessions.plan(
@@ -126,7 +126,7 @@ def _planned(
 
 def _take_out_denied(ctx: RequestContext[Services], plan: FetchPlan, is_follower: bool) -> Steps[None]:
     """Leave in the plan what the client may read. A session keeps the rest: it may be allowed one day."""
-    # Not loaded by a broker where nobody decides.
+    # Only loaded with an authorizer.
     from kafka_compat.handlers.authorization import Denied, cluster_allows
     from kafka_compat.security.authorizer import Operation, ResourceType
 

@@ -6,7 +6,7 @@
 2. Else the request waits until as many bytes as were missing are committed, for a follower appended, and
    reads again.
 3. Many partitions are read in steps, between which others are served; each is read as it is then. A wake-up
-   while they are read has them read once more.
+   while they are read has them read again.
 4. Versions 0 to 3 get old formats: another thread converts what is sent, from the offset that was fetched
    on, and no more than CONVERTED_BYTES_MAX of the log, however much the client asks for.
 5. Partitions that the client may not read do not hurry the response, unless it may read none.

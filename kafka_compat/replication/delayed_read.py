@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from asyncio import TimerHandle
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_compat.deferred import Deferred
 from kafka_compat.storage.errors import StorageError
@@ -70,11 +70,11 @@ class DelayedRead:
 
     @property
     def is_over(self) -> bool:
-        """Whether it waits no more."""
+        """Whether it has stopped waiting."""
         return self._wake is None
 
     def end(self) -> Deferred | None:
-        """Wait no more; the response to complete, None when the caller has left."""
+        """Stop waiting; returns the response to complete, None when the caller has left."""
         self._wake = None
         deferred = self._deferred
         self._deferred = None
@@ -93,7 +93,7 @@ class DelayedRead:
         """The caller has left."""
         self.end()
 
-    def on_committed(self, partition: Any) -> None:
+    def partition_changed(self, partition: Partition) -> None:
         """A partition has more to read, or another leader."""
         wake = self._wake
         if wake is None or (self._seen and partition.is_leader and self._lacks_more(partition)):

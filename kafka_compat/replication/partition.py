@@ -1,4 +1,4 @@
-"""One partition as this broker holds it: its log, who leads it, and how far it is committed.
+"""One replica of a partition on this broker: its log, its leader, and its high watermark.
 
 Rules
 1. The leader alone appends for clients. A record is committed once every in-sync replica has it (the rules of
@@ -30,8 +30,7 @@ from kafka_compat.replication.in_sync import (
     IsrProposer,
     Proposal,
 )
-from kafka_compat.replication.listened import Listened
-from kafka_compat.replication.listeners import CallSoon
+from kafka_compat.replication.listeners import CallSoon, PartitionListeners
 from kafka_compat.replication.waiters import CommitCallback, OffsetWaiters, dismiss, pushed
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.errors import StorageError
@@ -46,17 +45,20 @@ DEFAULT_LAG_TIME_MAX_MS: Final = 30_000
 _FIRST_PRODUCE_WITH_FORMAT_2: Final = 3
 
 
-class Partition(Listened):
+class Partition:
     """See the rules above."""
 
     __slots__ = (
         "_alone",
+        "_append_listeners",
         "_broker_counts",
+        "_call_soon",
         "_commit_waiters",
         "_deletion_waiters",
         "_durable_waiters",
         "_flush_messages",
         "_flusher",
+        "_listeners",
         "_monotonic_ms",
         "_moved",
         "_proposer",
@@ -94,7 +96,10 @@ class Partition(Listened):
         """`high_watermark` is the one that was checkpointed; `monotonic_ms` is a clock that never jumps. This
         adds itself to `moved` whenever its high watermark has moved. `counts` are those of its broker.
         """
-        super().__init__(call_soon)
+        self._call_soon = call_soon
+        # Of very many partitions most have no listeners: they are made for the first.
+        self._listeners: PartitionListeners | None = None
+        self._append_listeners: PartitionListeners | None = None
         self.topic = log.topic
         self.partition = log.partition
         self.log = log
@@ -152,6 +157,20 @@ class Partition(Listened):
         return None if self.epoch_start_offset > self.high_watermark else self.high_watermark
 
     @property
+    def listeners(self) -> PartitionListeners:
+        """Listeners to committed records: consumers."""
+        if self._listeners is None:
+            self._listeners = PartitionListeners(self._call_soon)
+        return self._listeners
+
+    @property
+    def append_listeners(self) -> PartitionListeners:
+        """Listeners to all records: followers."""
+        if self._append_listeners is None:
+            self._append_listeners = PartitionListeners(self._call_soon)
+        return self._append_listeners
+
+    @property
     def last_stable_offset(self) -> int:
         """The end of what read_committed consumers may see: no open transaction starts below it."""
         return self.log.last_stable_offset(self.high_watermark)
@@ -198,8 +217,8 @@ class Partition(Listened):
     def become_follower(
         self, leader_id: int, leader_epoch: int, replicas: tuple[int, ...] = (), partition_epoch: int = 0
     ) -> bool:
-        """Follow `leader_id` (-1: nobody leads) from `leader_epoch` on; whether the epoch is new, so that
-        fetching must start anew. Nothing happens for a `partition_epoch` that is out of date.
+        """Follow `leader_id` (-1: no leader) from `leader_epoch` on; returns whether the epoch is new, so that
+        fetching starts from scratch. Nothing happens for a `partition_epoch` that is out of date.
         """
         if partition_epoch < self.partition_epoch:
             return False
@@ -216,14 +235,16 @@ class Partition(Listened):
         return is_new_epoch
 
     def resign(self, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """Stop leading: everyone who waits here is told to look for the new leader."""
+        """Stop leading; requests that wait here fail with `code`."""
         self.is_leader = False
         self._isr_changed()
         self._dismiss(code)
 
     def _dismiss(self, code: ErrorCode) -> None:
         dismiss((self._commit_waiters, self._durable_waiters, self._deletion_waiters), code)
-        self.tell_listeners()
+        for listeners in (self._listeners, self._append_listeners):
+            if listeners:
+                listeners.notify(self)
 
     def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
         """Compare the epoch a client believes in (-1: it does not say) with ours (KIP-320). A follower
@@ -272,7 +293,7 @@ class Partition(Listened):
             counts.converted_in += records
         self._advance()
         if self._append_listeners:
-            self._append_listeners.tell_soon()
+            self._append_listeners.notify_soon(self)
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
@@ -394,7 +415,7 @@ class Partition(Listened):
         self._advance_high_watermark(now_ms)
 
     def peers_changed(self) -> None:
-        """Brokers came or went: what waits for one that is gone waits no more."""
+        """Brokers came or went: requests no longer wait for one that has left."""
         if self.is_leader and not self._alone:
             self._advance_high_watermark(self._monotonic_ms())
             if self._deletion_waiters:
@@ -425,7 +446,7 @@ class Partition(Listened):
             self._propose(proposal.isr)
             return
         before = len(self.isr)
-        if self.in_sync.settle(proposal, answer):
+        if self.in_sync.apply_response(proposal, answer):
             self.partition_epoch = answer.partition_epoch
             log.info("%s: in-sync replicas are %s", self, answer.isr)
             counts.isr_shrinks += len(self.isr) < before
@@ -473,7 +494,7 @@ class Partition(Listened):
         if self._commit_waiters:
             self._commit_waiters.release(high_watermark, self._commit_code())
         if self._listeners:
-            self._listeners.tell_soon()
+            self._listeners.notify_soon(self)
 
     def _commit_code(self) -> ErrorCode:
         if self._under_min_isr and len(self.in_sync.maximal) < self.min_insync_replicas:

@@ -7,7 +7,7 @@ Rules
 3. The name and number of a partition say which fetcher serves it (as Kafka spreads them); when their count
    changes, each partition moves to where it belongs by then.
 4. The next fetch leaves as soon as an answer is taken over, from within the read of that answer: producers
-   with acks=all wait for its offset. The task comes in when there is nothing to fetch, or something failed.
+   with acks=all wait for its offset. The task takes over when there is nothing to fetch, or after a failure.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ class Client(Protocol):
     async def connect(self) -> None:
         """Have a connection, for `ask`; raises ConnectionError."""
 
-    def ask(self, api_key: ApiKey, version: int, request: Any, handover: Callable[[Any], None]) -> None:
-        """As `send`, and `handover` gets the response, or the exception, later. Byte fields of the response
-        hold until it returns.
+    def ask(self, api_key: ApiKey, version: int, request: Any, on_response: Callable[[Any], None]) -> None:
+        """As `send`, and `on_response` gets the response, or the exception, later. Byte fields of the
+        response hold until it returns.
         """
 
     async def close(self) -> None: ...
 
 
 Connect = Callable[[int], Client | None]
-"""A new client for a broker, None as long as nobody knows where it listens."""
+"""Returns a new client for a broker, None while its address is unknown."""
 
 
 def fetcher_of(topic: str, partition: int, count: int) -> int:
@@ -112,7 +112,7 @@ class ReplicaFetchers:
         fetcher.follower.add(partition, topic_id)
 
     def stop(self, partition: Partition) -> None:
-        """Fetch no more for it. When this returns, nothing more is written to its log."""
+        """Stop fetching for it. When this returns, nothing more is written to its log."""
         self._stop(partition, but=None)
 
     def resize(self, fetchers_per_leader: int) -> None:
@@ -203,8 +203,8 @@ class ReplicaFetcher:
                 self.follower.lost(self._clock.monotonic_ms())
 
     async def _exchange(self) -> bool:
-        """One look-up and its answer, or fetches for as long as there are any; False when there is nothing to
-        ask.
+        """One lookup and its response, or fetches for as long as there are any; False when there is nothing
+        to request.
         """
         follower = self.follower
         lookup = follower.next_lookup(self._clock.monotonic_ms())
@@ -249,7 +249,7 @@ class ReplicaFetcher:
         if self._client is None:
             self._client = self._connect(self._leader_id)
             if self._client is None:
-                raise ConnectionError("nobody knows where it listens")
+                raise ConnectionError("its address is unknown")
         return self._client
 
     async def _rest(self) -> None:

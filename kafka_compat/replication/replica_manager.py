@@ -31,13 +31,13 @@ logger = logging.getLogger(__name__)
 
 
 class Fetching(Protocol):
-    """Who brings the records of leaders to the partitions that follow them."""
+    """Fetches from leaders for the partitions that follow them."""
 
     def start(self, partition: Partition, topic_id: UUID) -> None:
         """Fetch from `partition.leader_id` in `partition.leader_epoch` from now on, in place of before."""
 
     def stop(self, partition: Partition) -> None:
-        """Fetch no more for it. When this returns, nothing more is written to its log."""
+        """Stop fetching for it. When this returns, nothing more is written to its log."""
 
     def running(self) -> Sequence[tuple[int, int, ReplicaFetcher]]:
         """(leader, number, fetcher) of each that fetches now."""
@@ -203,12 +203,12 @@ class ReplicaManager:
         return held
 
     def stop(self, topic: str, partition: int) -> None:
-        """Hold a partition no more, and keep its log (StopReplica without deletion)."""
+        """Stop holding a partition, and keep its log (StopReplica without deletion)."""
         held = self._partitions.pop((topic, partition), None)
         self.reassigning.discard((topic, partition))
         if held is not None:
             self._high_watermarks[topic, partition] = held.high_watermark
-            self._let_go(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._release(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def shrink_isrs(self, now_ms: int) -> None:
         """Propose that followers that lag leave their ISRs; every half replica.lag.time.max.ms. `now_ms` is
@@ -256,7 +256,7 @@ class ReplicaManager:
         )
         return held
 
-    def _let_go(self, held: Partition, code: ErrorCode) -> None:
+    def _release(self, held: Partition, code: ErrorCode) -> None:
         if self.fetching is not None:
             self.fetching.stop(held)
         held.resign(code)
@@ -310,7 +310,7 @@ class ReplicaManager:
         self.reassigning.discard((topic, partition))
         if held is not None:
             self._moved.discard(held)
-            self._let_go(held, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            self._release(held, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if (topic, partition) in self._log_dirs.logs:
             self._log_dirs.delete(topic, partition, done)
         else:
@@ -322,7 +322,7 @@ class ReplicaManager:
             held = self._partitions.pop(key, None)
             self._offline.add(key)
             if held is not None:
-                self._let_go(held, ErrorCode.KAFKA_STORAGE_ERROR)
+                self._release(held, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def take_moved_high_watermarks(self) -> dict[tuple[str, int], int]:
         """Of the partitions whose high watermarks moved since this was asked before."""
@@ -336,6 +336,6 @@ class ReplicaManager:
         return self._high_watermarks | held
 
     def resign_all(self) -> None:
-        """Tell everyone who waits on a partition that this broker stops."""
+        """Fail all requests that wait: this broker stops."""
         for held in self:
-            self._let_go(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._release(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
