@@ -257,7 +257,7 @@ class InSyncReplicas:
         self.pending = None
 
     def committed_end(self, local_end: int, log_end: int, now_ms: int) -> int:
-        """The offset up to which all replicas of rules 4 and 5 have the records; the leader has `local_end`."""
+        """The offset up to which all replicas of rules 4 and 5 have the records, the leader `local_end`."""
         end = local_end
         maximal = self.maximal
         for replica, state in self.followers.items():

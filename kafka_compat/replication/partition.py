@@ -217,8 +217,8 @@ class Partition:
     def become_follower(
         self, leader_id: int, leader_epoch: int, replicas: tuple[int, ...] = (), partition_epoch: int = 0
     ) -> bool:
-        """Follow `leader_id` (-1: no leader) from `leader_epoch` on; returns whether the epoch is new, so that
-        fetching starts from scratch. Nothing happens for a `partition_epoch` that is out of date.
+        """Follow `leader_id` (-1: no leader) from `leader_epoch` on; returns whether the epoch is new, so
+        that fetching starts from scratch. Nothing happens for a `partition_epoch` that is out of date.
         """
         if partition_epoch < self.partition_epoch:
             return False
