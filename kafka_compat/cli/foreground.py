@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from kafka_compat.cli.http_services import hooks_of
-from kafka_compat.cli.log_output import tell
+from kafka_compat.cli.log_output import tell, write
 from kafka_compat.config import BrokerConfig
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def tell_ready(brokers: Sequence[AnyBroker], http_url: str | None = None, *, as_
         }
         for broker in brokers
     ]
-    print(json.dumps({"brokers": found, "http": http_url}), flush=True)
+    write(json.dumps({"brokers": found, "http": http_url}))
 
 
 def tell_started(broker: AnyBroker) -> None:
@@ -160,7 +160,7 @@ def tell_started(broker: AnyBroker) -> None:
         f"[KafkaRaftServer nodeId={number}] Kafka Server started (kafka.server.KafkaRaftServer)",
         f"[KafkaServer id={number}] started (kafka.server.KafkaServer)",
     ):
-        print(f"[{moment}] INFO {line}", flush=True)
+        write(f"[{moment}] INFO {line}")
 
 
 def ready_line(broker: AnyBroker) -> str:

@@ -24,6 +24,7 @@ def load(
     """
     static: dict[str, str] = {}
     origin: dict[str, str] = {}
+    ambiguous: dict[str, str] = {}
     for path in paths:
         try:
             properties = parse_properties(_read(path))
@@ -32,9 +33,14 @@ def load(
         except ValueError as error:
             raise ConfigFileError(f"{path}: {error}") from error
         _forget_advertised(static, properties)
-        for name, (value, line) in properties.items():
+        for name, (value, line, in_utf8) in properties.items():
             static[name] = value
             origin[name] = f"{path}, line {line}"
+            # Neither value is told: it may be a password.
+            if in_utf8 is None:
+                ambiguous.pop(name, None)
+            else:
+                ambiguous[name] = f"{name} ({path}, line {line})"
     if environment is not None:
         try:
             told = with_secrets(settings_from_environment(environment))
@@ -60,6 +66,7 @@ def load(
         origin[name.strip()] = "--override"
     try:
         config = BrokerConfig(static)
+        config.ambiguous = tuple(ambiguous[name] for name in ambiguous if origin[name] in ambiguous[name])
         if environment is not None:
             config.create_topics = topics_from_environment(environment)
     except ConfigError as error:

@@ -48,14 +48,14 @@ class Observer:
         """Dials nobody yet."""
         self._cluster = cluster
         self._answered = 0
-        """The node that told of the cluster last."""
+        """The node that described the cluster last."""
         self._faults: dict[int, str] = {}
         """Node -> why it counts as not up, within one snapshot."""
-        self._untold: dict[str, None] = {}
+        self._missing: dict[str, None] = {}
 
     def observe(self) -> Snapshot:
         """Raises Unreachable when nobody answers; WrongSettings."""
-        self._faults, self._untold = {}, {}
+        self._faults, self._missing = {}, {}
         time_ms = int(time.time() * 1000)
         metadata = self._metadata()
         nodes = [self._cluster.nodes[key] for key in sorted(self._cluster.nodes) if key >= 0]
@@ -78,7 +78,7 @@ class Observer:
             log_dirs=tuple(log_dirs),
             unserved=tuple(unserved),
             brokers=self._brokers(nodes, versions, metadata),
-            untold=tuple(self._untold),
+            missing=tuple(self._missing),
         )
 
     # --- what parts of this ask with
@@ -108,8 +108,8 @@ class Observer:
             return -1
 
     def note(self, text: str) -> None:
-        """Something that could not be asked, or was not told."""
-        self._untold[text] = None
+        """Something could not be asked, or was not reported."""
+        self._missing[text] = None
 
     # --- the cluster
 
