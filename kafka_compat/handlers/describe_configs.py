@@ -74,7 +74,8 @@ async def _describe(
         kind, name = resource.resource_type, resource.resource_name
         refusal = config_refusal(ctx, Operation.DESCRIBE_CONFIGS, kind, name)
         if refusal is not None:
-            raise refusal
+            # Not the one that this frame holds, as its traceback would lead to this frame.
+            raise KafkaError(refusal.code, refusal.message)
         entries = await ctx.services.configs.describe(kind, name, resource.configuration_keys)
     except Exception as error:
         told = told_as(error, f"DescribeConfigs of {resource.resource_name!r}")
