@@ -50,8 +50,8 @@ class Background:
     def __init__(self, name: str, task: asyncio.Task[None]) -> None:
         self.name = name
         self._task: asyncio.Task[None] | None = task
-        """None once it has ended: the error that a cancelled one ends with leads to its frames, and from there
-        to its owner, which may keep this object."""
+        """None once it has ended: the error that a cancelled one ends with leads to its frames, and from
+        there to its owner, which may keep this object."""
 
     @property
     def done(self) -> bool:

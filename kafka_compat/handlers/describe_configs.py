@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.config.synonyms import ConfigEntry, ConfigSource
 from kafka_compat.error_mapping import config_message, told_as
-from kafka_compat.errors import ErrorCode
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import batched
 from kafka_compat.metadata.config_manager import ResourceType

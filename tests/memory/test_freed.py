@@ -1,5 +1,5 @@
-"""Whatever comes and goes is freed when it ends, though the garbage collector is off, and no registry keeps an
-entry of it.
+"""Whatever comes and goes is freed when it ends, though the garbage collector is off, and no registry keeps
+an entry of it.
 
 Each test does something with a broker of this process, by names with MARK, and ends it; then nothing in the
 process mentions these names any more, and there are no more objects of any type than after the same thing was
@@ -17,17 +17,16 @@ import pytest
 from kafka_compat.broker import lone_broker
 from kafka_compat.config import BrokerConfig
 from kafka_compat.protocol.api_keys import ApiKey
-from tests.conformance.batches import batch, changed
-from tests.conformance.wire import Closed, Connection, Plain
+from tests.conformance.wire import Connection, Plain
 from tests.memory.churn import SHORT_EXPIRIES, churn_once
 from tests.memory.traces import MARK, counts, nothing_left, without_collector
 
 TIMES = 3
 AT_ONCE = {
-    "transactional.id.expiration.ms": "1",
+    "transactional.id.expiration.ms": "1500",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "100",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
-    "producer.id.expiration.ms": "1",
+    "producer.id.expiration.ms": "1500",
     "producer.id.expiration.check.interval.ms": "100",
     "offsets.retention.check.interval.ms": "100",
     "log.segment.delete.delay.ms": "0",

@@ -1,8 +1,8 @@
 """What is left in this process of something that has ended, while the garbage collector is off.
 
-Every name that a test gives to a topic, a group, a client and so on contains MARK. When all of it has ended, no
-object of the process may mention such a name: neither one that something still refers to, such as an entry of
-a registry, nor one that only the garbage collector would free, because it is part of a reference cycle.
+Every name that a test gives to a topic, a group, a client and so on contains MARK. When all of it has ended,
+no object of the process may mention such a name: neither one that something still refers to, such as an entry
+of a registry, nor one that only the garbage collector would free, because it is part of a reference cycle.
 """
 
 from __future__ import annotations
