@@ -23,19 +23,24 @@ _CHAIN_MAX = 8
 _SHOWN_MAX = 5
 
 
+_before: list[Any] = []
+"""What mentions such names from the beginning, such as the report of another test that failed."""
+
+
 @contextmanager
 def without_collector() -> Iterator[None]:
     """No garbage is collected, and pytest keeps no log records, which mention names too."""
-    logger = logging.getLogger("kafka_compat")
-    propagates, threshold = logger.propagate, gc.get_threshold()
-    logger.propagate = False
+    threshold = gc.get_threshold()
+    logging.disable()
     gc.unfreeze()
     gc.collect()
     gc.disable()
+    _before[:] = _holders()
     try:
         yield
     finally:
-        logger.propagate = propagates
+        _before.clear()
+        logging.disable(logging.NOTSET)
         gc.set_threshold(*threshold)
         gc.enable()
         gc.collect()
@@ -50,6 +55,17 @@ async def nothing_left() -> None:
             raise AssertionError(f"{len(holders)} objects are left:\n" + "\n".join(_shown(holders)))
         del holders
         await asyncio.sleep(0.2)
+
+
+async def grown(before: Counter[str], by: int) -> set[str]:
+    """The types of which there are so many objects more than before, some time later too."""
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + PATIENCE_S
+    while found := {name for name, count in (counts() - before).items() if count >= by}:
+        if loop.time() > deadline_s:
+            break
+        await asyncio.sleep(0.2)
+    return found
 
 
 def counts() -> Counter[str]:
@@ -74,10 +90,11 @@ def _holders() -> list[Any]:
         if type(each) is type(_cached):
             # It holds a bounded number of results.
             each.cache_clear()
+    known = {id(each) for each in _before}
     return [
         each
         for each in gc.get_objects()
-        if not _is_of_tests(each) and any(map(_mentions, gc.get_referents(each)))
+        if id(each) not in known and not _is_of_tests(each) and any(map(_mentions, gc.get_referents(each)))
     ]
 
 
