@@ -302,7 +302,7 @@ def _commit(connection: Connection, joined: Plain) -> None:
         "topics": listed,
     }
     answer = connection.ask(ApiKey.OFFSET_COMMIT, 7, request)
-    assert answer["topics"][0]["partitions"][0]["error_code"] == 0
+    assert answer["topics"][0]["partitions"][0]["error_code"] == 0, answer
 
 
 def _delete_group(connection: Connection) -> None:
@@ -324,6 +324,7 @@ def a_group_whose_static_member_expires(place: Place) -> None:
     with connect(place) as connection, topic(connection):
         more = {"session_timeout_ms": _SHORT_SESSION_MS, "group_instance_id": f"{MARK}-instance"}
         joined = _join(connection, **more)
+        _sync(connection, joined)
         _commit(connection, joined)
         _delete_group(connection)
 
@@ -402,17 +403,7 @@ def a_transaction_that_times_out(place: Place) -> None:
             assert time.monotonic() < deadline_s
 
 
-# --- settings of others
-
-
-def a_quota(place: Place) -> None:
-    # Nothing is sent by this client: the rates of some thousand clients are kept.
-    who = [{"entity_type": "client-id", "entity_name": f"{CLIENT}-with-quota"}]
-    with connect(place) as connection:
-        for removes in (False, True):
-            operation = {"key": "producer_byte_rate", "value": 1e9, "remove": removes}
-            request = {"entries": [{"entity": who, "ops": [operation]}], "validate_only": False}
-            assert connection.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, request)["entries"][0]["error_code"] == 0
+# --- all of it
 
 
 def a_round_of_the_campaign(place: Place) -> None:
