@@ -205,6 +205,7 @@ class ReplicaFetcher:
         await client.connect()
         self._fetching = asyncio.get_running_loop().create_future()
         self._fetch(client, fetch)
+        del fetch  # others follow it
         await self._fetching
         return True
 
