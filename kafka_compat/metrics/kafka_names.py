@@ -1,4 +1,4 @@
-"""All that the JMX exporter would tell of the brokers of this process, in steps."""
+"""All families of Kafka's MBeans but those of single partitions, as the JMX exporter names them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Watches(NamedTuple):
-    """What is looked at between scrapes."""
+    """What is observed between scrapes."""
 
     loop: LoopWatch
     sessions: ZooKeeperSessions
