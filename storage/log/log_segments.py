@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from kafka_compat.storage.records.scan import scan_headers
+from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment import FileSlice, Segment
 from kafka_compat.storage.segments.txn_index import AbortedTransaction
 

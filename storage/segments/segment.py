@@ -1,7 +1,7 @@
 """One segment of a log: a `.log` file of batches with its sparse indexes.
 
 A segment opens its file and loads its indexes when it is asked for something that needs them, and
-`open_segments` says when it lets go of them again. A sealed segment that nobody reads holds neither a
+`open_segments` says when it releases them. A sealed segment that is not read holds neither a
 descriptor nor an index; the active one keeps its indexes, which are not stored yet. What retention asks,
 the largest timestamp and the size, is remembered as numbers.
 
@@ -19,9 +19,9 @@ from kafka_compat.storage.config import INT_MAX
 from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.filesystem import Buffer, File
 from kafka_compat.storage.records.batch import HEADER_SIZE, read_header
-from kafka_compat.storage.records.scan import scan_headers
 from kafka_compat.storage.segments.offset_index import OffsetIndex
 from kafka_compat.storage.segments.open_segments import OpenSegments
+from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment_files import LOG_SUFFIX, SegmentFiles
 from kafka_compat.storage.segments.segment_indexes import SegmentIndexes
 from kafka_compat.storage.segments.time_index import TimeIndex, TimestampEntry
@@ -156,7 +156,7 @@ class Segment:
         self._open_segments.note(self)
         if self.deleted:
             # Retention was faster than another thread.
-            self.let_go()
+            self.abandon()
 
     @property
     def offset_index(self) -> OffsetIndex:
@@ -234,12 +234,12 @@ class Segment:
         if self.sealed:
             self._indexes.release()
 
-    def put_away(self) -> None:
+    def release_now(self) -> None:
         """Release at once, for a segment that is not expected to be asked soon."""
         self._open_segments.forget(self)
         self.release()
 
-    def let_go(self) -> None:
+    def abandon(self) -> None:
         """The segment is not here any more: nothing is opened again."""
         self.deleted = True
         self._open_segments.forget(self)
