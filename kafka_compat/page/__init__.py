@@ -1,4 +1,4 @@
-"""The page at the HTTP listener: what operators see of the brokers of this process and their cluster.
+"""The web page of the brokers of this process and their cluster, at the HTTP listener.
 
 Rendered here, by Jinja2, without JavaScript and without anything from elsewhere (docs/page.md,
 docs/design/decisions/0017-page.md). Imported where `kafka.compat.http.page.enable` is true, and Jinja2 in a

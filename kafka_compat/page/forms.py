@@ -1,4 +1,4 @@
-"""Forms that nobody else's page can send: each has a field that only pages of this listener know. No I/O."""
+"""Protection of forms against other sites: each has a token that only pages of this listener know. No I/O."""
 
 from __future__ import annotations
 

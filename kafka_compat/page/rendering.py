@@ -1,4 +1,4 @@
-"""Templates to HTML, in steps: a long table is put together between the requests of clients.
+"""Render templates to HTML in steps, so that a long table does not hold up the event loop.
 
 What a macro, or a `call` of one, makes is one piece and so one step. Rows are never within them: tables are
 plain HTML in templates, which extend, or include, others.

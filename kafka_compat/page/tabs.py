@@ -1,4 +1,4 @@
-"""The menu, and what there is to see of one topic or one group."""
+"""The menu, and the tabs of a topic and of a group."""
 
 from __future__ import annotations
 

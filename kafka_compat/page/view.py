@@ -1,4 +1,4 @@
-"""What a page is, without the server that it is asked of."""
+"""The kinds of views: pages, actions, downloads."""
 
 from __future__ import annotations
 

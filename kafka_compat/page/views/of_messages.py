@@ -1,4 +1,4 @@
-"""The views of messages, what changes them and the offsets of groups, and files of them."""
+"""The table of views, actions and downloads of messages and offsets."""
 
 from __future__ import annotations
 
