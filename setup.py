@@ -23,6 +23,7 @@ COMPILED = (
     "kafka_compat/api/error_codes.py",
     "kafka_compat/api/request.py",
     "kafka_compat/api/request_counts.py",
+    "kafka_compat/api/sampling.py",
     "kafka_compat/api/stages.py",
     "kafka_compat/clock.py",
     "kafka_compat/cluster/broker_client.py",

@@ -19,6 +19,7 @@ from kafka_compat.api.stages import Account, Middleware, Quota, Sent, StagedCont
 from kafka_compat.deferred import Deferred, HungUp
 from kafka_compat.error_mapping import told_as
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.protocol import codec
 from kafka_compat.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -138,7 +139,11 @@ class Calls:
 
     async def ask(self, caller: Caller, key: ApiKey, version: int, request: Any) -> Any:
         """The same, and wait for the response. Who stops waiting cancels it."""
-        result = self.call(caller, key, version, request)
+        stages = self.stages
+        # A quota asks how large it would be in a frame.
+        is_measured = stages is not None and stages.quota is not None
+        size_bytes = len(codec.encode(request, version)) if is_measured else 0
+        result = self.call(caller, key, version, request, size_bytes)
         response = result
         if isinstance(result, Deferred):
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()

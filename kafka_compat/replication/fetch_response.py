@@ -83,7 +83,8 @@ def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[No
             except UnsupportedCompressionType as error:
                 found[number] = (target, _withheld(target.partition, code_of(error)), 0, held)
             except (StorageError, OSError) as error:
-                failed = unread(target.partition, code_of(error))
+                damaged = held.log.unreadable(error, target.fetch_offset)
+                failed = unread(target.partition, code_of(damaged))
                 found[number] = (target, _for_old_client(ctx, target, failed, held, replica_id), 0, held)
             else:
                 data.records = messages
@@ -147,6 +148,13 @@ def _add(
                 adapted = _for_old_client(ctx, target, data, held, replica_id)
                 if adapted is not data:
                     data, size_bytes = adapted, 0
+            if held is not None and isinstance(data.records, FileSlice):
+                try:
+                    # Else a segment that lost its end would be noticed when its size is promised already.
+                    data.records.load()
+                except (StorageError, OSError) as error:
+                    damaged = held.log.unreadable(error, target.fetch_offset)
+                    data, size_bytes = unread(target.partition, code_of(damaged)), 0
             topics.setdefault(target.topic, []).append(data)
         if held is None:
             continue

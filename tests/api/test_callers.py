@@ -84,7 +84,7 @@ REQUESTS: dict[ApiKey, tuple[int, Plain]] = {
         {"replica_id": -1, "topics": [{"topic": "t", "partitions": [{"partition": 0, "leader_epoch": 0}]}]},
     ),
     ApiKey.DESCRIBE_CONFIGS: (2, {"resources": [{"resource_type": 2, "resource_name": "t"}]}),
-    ApiKey.DESCRIBE_LOG_DIRS: (2, {"topics": None}),
+    ApiKey.DESCRIBE_LOG_DIRS: (3, {"topics": None}),
     ApiKey.DELETE_GROUPS: (1, {"groups_names": ["absent"]}),
     ApiKey.DESCRIBE_CLUSTER: (0, {}),
     ApiKey.DESCRIBE_PRODUCERS: (0, {"topics": [{"name": "t", "partition_indexes": [0]}]}),
@@ -117,7 +117,10 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker[LoneMembership]]:
 
 def by_call(broker: Broker[LoneMembership], caller: Caller) -> Ask:
     async def ask(key: ApiKey, version: int, request: Plain) -> Plain:
-        response = await broker.calls.ask(caller, key, version, build(request_class(key), request))
+        message = build(request_class(key), request)
+        if key is ApiKey.PRODUCE:
+            message.topic_data[0].partition_data[0].records = memoryview(bytearray(batch(1)))
+        response = await broker.calls.ask(caller, key, version, message)
         found: Plain = plain(response)
         return found
 

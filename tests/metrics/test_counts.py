@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kafka_compat.api.request_counts import TIMED_PER_S, Requests
+from kafka_compat.api.sampling import TIMED_PER_S, Requests
 from kafka_compat.broker import Broker, lone_broker
 from kafka_compat.config import BrokerConfig
 from kafka_compat.membership.lone import LoneMembership
