@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from kafka_compat.broker.broker import GC_THRESHOLDS
 from kafka_compat.handlers.served import SERVED
 from kafka_compat.network.codec_thread import ELEMENTS_ON_LOOP_MAX, CodecThread
 from kafka_compat.network.dispatch import Dispatcher
@@ -53,6 +52,7 @@ from kafka_compat.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from kafka_compat.upkeep.garbage import THRESHOLDS
 from tests.conformance.wire import Closed, Connection
 from tests.network.test_connection import GENEROUS, serving
 
@@ -67,7 +67,7 @@ T = TypeVar("T")
 def collects_as_a_broker_does() -> Iterator[None]:
     """A broker keeps what it started with out of collections, and has them seldom."""
     before = gc.get_threshold()
-    gc.set_threshold(*GC_THRESHOLDS)
+    gc.set_threshold(*THRESHOLDS)
     yield
     gc.set_threshold(*before)
     gc.unfreeze()
