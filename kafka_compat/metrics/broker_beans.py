@@ -1,4 +1,4 @@
-"""What Kafka tells of a broker: its replicas, what it is to the cluster, connections, disks and groups."""
+"""Kafka's metrics of one broker: replicas, connections, memory, disks, ZooKeeper sessions, idleness."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _led(held: Partition, replicas: int, seen: Counter[str]) -> None:
 
 
 def _connections(server: Server, beans: Beans) -> Steps[None]:
-    """Who is there, by listener and by what the client says it is; and what waits."""
+    """Connections by listener and by client software, and requests that wait."""
     by_listener: Counter[str] = Counter(dict.fromkeys(server.bound, 0))
     by_software: Counter[tuple[str, str, str]] = Counter()
     fetches = produces = unsent = 0
@@ -138,7 +138,7 @@ def _disks(services: BrokerServices[Any], beans: Beans) -> None:
 
 
 def flushes(view: ClusterView, beans: Beans) -> None:
-    """How long it took to make logs durable."""
+    """Times of syncs."""
     disks = list(view.disks())
     ordered = sorted(took_ms for disk in disks for took_ms in list(disk.flush_times_ms))
     bean = Bean("log", "LogFlushStats", "LogFlushRateAndTimeMs")
@@ -146,7 +146,7 @@ def flushes(view: ClusterView, beans: Beans) -> None:
 
 
 def zookeeper(view: ClusterView, sessions: ZooKeeperSessions, beans: Beans) -> None:
-    """Of the sessions with a ZooKeeper; nothing where there is none."""
+    """Of the ZooKeeper sessions; nothing without one."""
     if not sessions.are_any:
         return
     for name, count in sessions.counts.items():

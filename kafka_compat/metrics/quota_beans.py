@@ -1,4 +1,4 @@
-"""What Kafka tells of clients with quotas: type=Produce, Fetch, Request and ControllerMutation."""
+"""Kafka's metrics of clients with quotas: type=Produce, Fetch, Request and ControllerMutation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Kafka tells of requests, and of what topics took in and gave out."""
+"""Kafka's metrics of requests, and of the traffic of topics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "RequestBytes": "size",
 }
 _NEVER_WAITS: Final = "ResponseQueueTimeMs"
-"""An answer is handed to its socket by whoever made it."""
+"""Responses do not queue: they go to their socket when they are complete."""
 
 
 def _requests(name: str) -> Bean:

@@ -1,4 +1,4 @@
-"""One request for a page: what it may use."""
+"""One request for a page, and what its view may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is connected to the brokers of this process: by client, version, user and address."""
+"""The connected clients of this process: by client id, software, user and address."""
 
 from __future__ import annotations
 
