@@ -218,7 +218,7 @@ class _Child:
                 own_processes.command("kafka_compat.storage.compaction.cleaner_process", str(file.fileno())),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                pass_fds=[file.fileno()],
+                pass_fds=[file.fileno(), *own_processes.descriptors()],
                 env=own_processes.environment(),
             )
         assert self._process.stdout is not None
