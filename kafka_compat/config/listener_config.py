@@ -51,6 +51,7 @@ class ListenerConfig(TypedValues):
 
     def __init__(self, config: _Settings, listener_name: str) -> None:
         self._config = config
+        self._values = {}
         self.listener_name = listener_name
         self._prefix = f"{PREFIX}{listener_name.lower()}."
 

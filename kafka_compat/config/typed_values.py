@@ -15,7 +15,7 @@ _Strings: TypeAlias = list[str]
 class TypedValues:
     """Getters for the types of settings, over `get`."""
 
-    _values: Mapping[_Str, Value] = {}
+    _values: Mapping[_Str, Value]
     """Values that are known without asking `get`."""
 
     def get(self, name: _Str) -> Value:
