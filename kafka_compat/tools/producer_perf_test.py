@@ -9,9 +9,10 @@ from random import Random
 from typing import Any, Final, TextIO
 
 from kafka_compat.tools import show
-from kafka_compat.tools.arguments import Argument, Arguments, check_required, fail, help_of, parse
+from kafka_compat.tools.arguments import Argument, Arguments, check_required, fail, parse
 from kafka_compat.tools.console_producer import failure_of_producer
 from kafka_compat.tools.failure import illegal_argument
+from kafka_compat.tools.options import help_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ _LETTERS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 def run(arguments: list[str]) -> int:
     """The exit code. Raises Failure."""
     if not arguments:
-        print(help_of(_PAGE))
+        print("\n".join(help_of(_PAGE)))
         return 0
     given, _ = parse(_PROGRAM, _PAGE, _FLAGS, arguments)
     _check(given)
