@@ -194,15 +194,7 @@ def _topics(cluster: Cluster, options: Options, may_make: bool) -> Callable[[], 
         topic = options.given("topic")
 
         def one() -> Iterable[str]:
-            from kafka_compat.protocol.api_keys import ApiKey
-            from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
-
-            cluster.ask(
-                ApiKey.METADATA,
-                "metadata",
-                topics=[MetadataRequestTopic(name=topic)],
-                allow_auto_topic_creation=may_make,
-            )
+            cluster.metadata([topic], may_create=may_make)
             return [topic]
 
         return one
