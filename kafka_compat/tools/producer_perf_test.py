@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from kafka_compat.tools import show
 from kafka_compat.tools.arguments import Argument, Arguments, check_required, fail, parse
@@ -14,7 +14,6 @@ from kafka_compat.tools.console_producer import failure_of_producer
 from kafka_compat.tools.failure import illegal_argument
 from kafka_compat.tools.options import help_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_compat.client.producer import Producer
 

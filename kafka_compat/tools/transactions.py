@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.tools import show
@@ -13,7 +13,6 @@ from kafka_compat.tools.arguments import Argument, Arguments, check_required, fa
 from kafka_compat.tools.failure import log, of_client
 from kafka_compat.tools.options import KAFKA_VERSION
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
