@@ -81,7 +81,7 @@ def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[No
         if adapted is not data:
             found[number] = (target, adapted, 0)
         elif isinstance(data.records, FileSlice):
-            if ctx.connection.closed:
+            if ctx.has_left:
                 data.records = NO_RECORDS
                 continue
             try:
