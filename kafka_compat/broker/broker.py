@@ -47,6 +47,7 @@ from kafka_compat.security.broker_security import NONE
 from kafka_compat.storage.directories.directory_worker import ThreadWorker
 from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.tasks import OnFailure, Tasks
+from kafka_compat.upkeep import garbage
 from kafka_compat.upkeep.maintenance import Maintenance
 
 if TYPE_CHECKING:
@@ -59,9 +60,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Few objects of a broker form cycles, and a collection in the middle of a request frees next to nothing.
-# Those of new objects are short; older ones, maybe of one long request, are left to Maintenance.
-GC_THRESHOLDS = (5_000, 1_000_000, 1_000_000)
 _STARTS_PER_COLLECTION = 8
 """To look through all that the process holds takes half as long as a start."""
 
@@ -198,7 +196,7 @@ class Broker(Generic[M_co]):
         finally:
             gc.enable()
         gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
+        gc.set_threshold(*garbage.THRESHOLDS)
         await membership.register(self._registration(addresses))
         await server.start(dispatcher.dispatch, dispatcher.refusal)
         limits.limit_connections(config, server, rates)
