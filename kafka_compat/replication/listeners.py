@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 from kafka_compat.replication.waiters import guarded
 
-if TYPE_CHECKING:
-    from kafka_compat.replication.partition import Partition
-
 CallSoon = Callable[[Callable[[], None]], object]
+Partition = Any
+"""A `partition.Partition`, which imports this module."""
 
 
 class PartitionListener(Protocol):
