@@ -3,7 +3,7 @@
 Several may live in one process: nothing is shared but what is passed in.
 
     settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": folder}
-    broker = lone_broker(BrokerConfig.from_properties(settings))
+    broker = standalone_broker(BrokerConfig.from_properties(settings))
     await broker.start()
     print(broker.addresses["PLAINTEXT"])
     await broker.stop()
@@ -22,18 +22,18 @@ from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED
 from kafka_compat.storage.filesystem import Filesystem
 
 if TYPE_CHECKING:
-    from kafka_compat.cluster.membership import ClusterMembership
+    from kafka_compat.cluster.membership import Membership
+    from kafka_compat.cluster.own_store import NewTree
     from kafka_compat.cluster.session import ConnectStore
     from kafka_compat.coordinator_runtime.scheduler import Scheduler
-    from kafka_compat.membership.lone import LoneMembership, NewTree
     from kafka_compat.network.stages import Stages
     from kafka_compat.storage.directories.directory_worker import Worker
     from kafka_compat.telemetry.pushed import PushedMetrics
 
-__all__ = ["Broker", "StartupError", "cluster_broker", "lone_broker"]
+__all__ = ["Broker", "StartupError", "cluster_broker", "standalone_broker"]
 
 
-def lone_broker(
+def standalone_broker(
     config: BrokerConfig,
     *,
     clock: Clock | None = None,
@@ -43,17 +43,18 @@ def lone_broker(
     new_worker: Callable[[str], Worker] | None = None,
     pushed: PushedMetrics | None = None,
     new_tree: NewTree | None = None,
-) -> Broker[LoneMembership]:
-    """A broker that is alone; `clock`, `filesystem` (of its logs), `scheduler` (of its coordinators' timers),
-    `new_worker` (for each log directory) and `new_tree` (of its metadata) are the machine's own by default;
-    `stages` are what requests go through beside their handlers, `pushed` takes what clients push of their
-    metrics.
+) -> Broker[Membership]:
+    """A standalone broker, a cluster of one; `clock`, `filesystem` (of its logs), `scheduler` (of its
+    coordinators' timers), `new_worker` (for each log directory) and `new_tree` (of its metadata) are the
+    machine's own by default; `stages` are what requests go through beside their handlers, `pushed` takes what
+    clients push of their metrics.
     """
-    from kafka_compat.membership.lone import LoneMembership
+    from kafka_compat.cluster.membership import Membership
+    from kafka_compat.cluster.own_store import OwnStore
 
     return Broker(
         config,
-        LoneMembership() if new_tree is None else LoneMembership(new_tree),
+        Membership(OwnStore() if new_tree is None else OwnStore(new_tree)),
         SERVED,
         clock=clock,
         filesystem=filesystem,
@@ -74,14 +75,14 @@ def cluster_broker(
     stages: Stages | None = None,
     new_worker: Callable[[str], Worker] | None = None,
     pushed: PushedMetrics | None = None,
-) -> Broker[ClusterMembership]:
+) -> Broker[Membership]:
     """A broker of the cluster with whose metadata store `connect_store` opens sessions; the rest as above."""
-    from kafka_compat.cluster.membership import ClusterMembership
+    from kafka_compat.cluster.membership import Membership
+    from kafka_compat.cluster.shared_store import SharedStore
 
-    membership = ClusterMembership(connect_store)
     return Broker(
         config,
-        membership,
+        Membership(SharedStore(connect_store)),
         CLUSTER_SERVED,
         clock=clock,
         filesystem=filesystem,

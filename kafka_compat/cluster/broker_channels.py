@@ -1,4 +1,5 @@
-"""The controller's requests to brokers: one queue for each, sent one by one and in order.
+"""The controller's requests to brokers: one queue for each, sent one by one and in order. Those to the
+controller's own broker stay in the process.
 
 A request that gets no answer is sent again, until the broker's registration is gone or the controller
 resigns: the fences of the receiver (controller epoch, leader epochs) make a second copy harmless.
@@ -10,17 +11,28 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from kafka_compat.cluster.broker_client import BrokerClient
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
 from kafka_compat.long_work import LongWork
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
-from kafka_compat.security.broker_security import NONE, BrokerSecurity
 from kafka_compat.tasks import OnFailure, Tasks
 
+if TYPE_CHECKING:
+    from kafka_compat.security.broker_security import BrokerSecurity
+
 log = logging.getLogger(__name__)
+
+
+class Requester(Protocol):
+    """What sends requests to one broker."""
+
+    async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
+        """The response. Raises ConnectionError, upon which the request is sent again."""
+
+    async def close(self) -> None:
+        """Send nothing more."""
 
 
 class ControllerRequest(NamedTuple):
@@ -42,10 +54,16 @@ class BrokerChannels:
         listener: str,
         request_timeout_ms: int,
         long_work: LongWork,
-        security: BrokerSecurity = NONE,
+        local_id: int,
+        local: Requester,
+        security: Callable[[], BrokerSecurity],
         answered: Callable[[int, float], None] = lambda broker_id, took_ms: None,
     ) -> None:
-        """`answered` hears of each answer: of which broker, and how long it took."""
+        """`local` sends to this broker itself. `answered` is called with each response: of which broker, and
+        how long it took.
+        """
+        self._local_id = local_id
+        self._local = local
         self._answered = answered
         self._client_id = client_id
         self._listener = listener
@@ -69,18 +87,27 @@ class BrokerChannels:
                 del self._channels[broker_id]
                 self._endings.spawn(f"closing the channel to broker {broker_id}", channel.close)
         for broker_id, broker in alive.items():
-            endpoint = broker.endpoint(self._listener)
-            if broker_id not in self._channels and endpoint is not None:
-                client = BrokerClient(
-                    endpoint.host,
-                    endpoint.port,
-                    self._client_id,
-                    request_timeout_ms=self._request_timeout_ms,
-                    security=self._security,
-                )
+            requester = self._requester(broker) if broker_id not in self._channels else None
+            if requester is not None:
                 self._channels[broker_id] = _Channel(
-                    broker, client, self._tasks, self._long_work, self._answered
+                    broker, requester, self._tasks, self._long_work, self._answered
                 )
+
+    def _requester(self, broker: BrokerInfo) -> Requester | None:
+        if broker.broker_id == self._local_id:
+            return self._local
+        endpoint = broker.endpoint(self._listener)
+        if endpoint is None:
+            return None
+        from kafka_compat.cluster.broker_client import BrokerClient
+
+        return BrokerClient(
+            endpoint.host,
+            endpoint.port,
+            self._client_id,
+            request_timeout_ms=self._request_timeout_ms,
+            security=self._security(),
+        )
 
     def send(self, broker_id: int, broker_epoch: int, request: ControllerRequest) -> None:
         """Queue a request; dropped when the broker of that epoch is no more."""
@@ -111,7 +138,7 @@ class _Channel:
     def __init__(
         self,
         broker: BrokerInfo,
-        client: BrokerClient,
+        requester: Requester,
         tasks: Tasks,
         long_work: LongWork,
         answered: Callable[[int, float], None],
@@ -119,7 +146,7 @@ class _Channel:
         self.broker = broker
         self.queue: asyncio.Queue[ControllerRequest] = asyncio.Queue()
         self._answered = answered
-        self._client = client
+        self._requester = requester
         self._long_work = long_work
         self._sending = tasks.spawn(
             f"the controller's requests to broker {broker.broker_id}", self._send_all, OnFailure.RESTART
@@ -145,7 +172,7 @@ class _Channel:
         request = item.make()
         while True:
             try:
-                return await self._client.send(item.api_key, item.version, request)
+                return await self._requester.send(item.api_key, item.version, request)
             except ConnectionError as error:
                 log.info("%s to broker %d: %s", item.api_key.name, self.broker.broker_id, error)
             except MalformedRequest as error:
@@ -154,4 +181,4 @@ class _Channel:
 
     async def close(self) -> None:
         await self._sending.stop()
-        await self._client.close()
+        await self._requester.close()

@@ -78,6 +78,8 @@ class ControllerTerm:
             settings.listener,
             settings.request_timeout_ms,
             long_work,
+            broker_id,
+            settings.local,
             settings.security,
             times.answered,
         )
@@ -143,8 +145,8 @@ class ControllerTerm:
         finally:
             self._waiting.pop(request_id, None)
 
-    async def told(self) -> None:
-        """Wait until all brokers have answered what was sent to them so far."""
+    async def drain(self) -> None:
+        """Wait until all brokers have responded to what was sent to them so far."""
         await self._channels.drained()
 
     @property

@@ -126,7 +126,8 @@ class ReplicaStates:
             is_new=state.is_new,
             replicas=tuple(state.replicas),
             partition_epoch=state.partition_epoch,
-            min_insync_replicas=self._min_insync_replicas(topic),
+            # As in Kafka, no more than the partition has.
+            min_insync_replicas=min(self._min_insync_replicas(topic), len(state.replicas)),
         )
 
     def _follow(self, topic: str, topic_id: UUID, state: LeaderAndIsrPartitionState) -> Partition | None:

@@ -6,17 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_compat.cluster.replica_states import Key, states_of
-from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.messages.leader_and_isr import (
-    LeaderAndIsrPartitionError,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-    LeaderAndIsrTopicError,
-)
+from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
@@ -28,31 +21,4 @@ async def leader_and_isr(
     ctx: RequestContext[ClusterServices], request: LeaderAndIsrRequest
 ) -> LeaderAndIsrResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
-    outcomes = await ctx.services.membership.orders.lead_and_follow(request)
-    error = ErrorCode.NONE
-    if isinstance(outcomes, ErrorCode):
-        error = outcomes
-        outcomes = {(topic, state.partition_index): error for topic, _, state in states_of(request)}
-    if ctx.api_version < 5:
-        errors = [
-            LeaderAndIsrPartitionError(topic_name=topic, partition_index=index, error_code=code)
-            for (topic, index), code in outcomes.items()
-        ]
-        return LeaderAndIsrResponse(error_code=error, partition_errors=errors)
-    return LeaderAndIsrResponse(error_code=error, topics=_by_topic(request, outcomes))
-
-
-def _by_topic(request: LeaderAndIsrRequest, outcomes: dict[Key, ErrorCode]) -> list[LeaderAndIsrTopicError]:
-    return [
-        LeaderAndIsrTopicError(
-            topic_id=topic.topic_id,
-            partition_errors=[
-                LeaderAndIsrPartitionError(
-                    partition_index=state.partition_index,
-                    error_code=outcomes[topic.topic_name, state.partition_index],
-                )
-                for state in topic.partition_states
-            ],
-        )
-        for topic in request.topic_states
-    ]
+    return await ctx.services.membership.orders.leader_and_isr(request, ctx.api_version)

@@ -6,15 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.messages.stop_replica import (
-    StopReplicaPartitionError,
-    StopReplicaRequest,
-    StopReplicaResponse,
-)
+from kafka_compat.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
@@ -26,12 +21,4 @@ async def stop_replica(
     ctx: RequestContext[ClusterServices], request: StopReplicaRequest
 ) -> StopReplicaResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
-    outcomes = await ctx.services.membership.orders.stop(request)
-    if isinstance(outcomes, ErrorCode):
-        return StopReplicaResponse(error_code=outcomes)
-    return StopReplicaResponse(
-        partition_errors=[
-            StopReplicaPartitionError(topic_name=topic, partition_index=index, error_code=code)
-            for (topic, index), code in outcomes.items()
-        ]
-    )
+    return await ctx.services.membership.orders.stop_replica(request)

@@ -21,4 +21,4 @@ def update_metadata(
     ctx: RequestContext[ClusterServices], request: UpdateMetadataRequest
 ) -> UpdateMetadataResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
-    return UpdateMetadataResponse(error_code=ctx.services.membership.orders.update_metadata(request))
+    return ctx.services.membership.orders.update_metadata(request)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kafka_compat.membership.lone import LoneMembership
-
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
     from kafka_compat.broker.services import BrokerServices
@@ -85,8 +83,8 @@ class Sight:
 
     def remote_partitions(self) -> RemotePartitions | None:
         """What leaders in other processes tell of their partitions; None for a broker that is alone."""
-        membership = self.services[0].membership
-        return None if isinstance(membership, LoneMembership) else membership.remote_partitions()
+        found: RemotePartitions | None = self.services[0].membership.remote_partitions()
+        return found
 
     def disks(self) -> Iterator[Disk]:
         """The log directories of this process that are not offline, and where others were."""

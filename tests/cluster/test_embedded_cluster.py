@@ -182,15 +182,17 @@ async def test_a_controller_that_stops_has_told_the_new_leaders(
     others = [broker for broker in cluster.brokers.values() if broker is not leaving]
     for broker in others:
         orders = broker.membership.orders
-        monkeypatch.setattr(orders, "lead_and_follow", partial(_late, orders.lead_and_follow))
-    await leaving.hand_over()
+        monkeypatch.setattr(orders, "leader_and_isr", partial(_late, orders.leader_and_isr))
+    await leaving.shut_down_controlled()
     held = [broker.replicas.get("t", partition) for broker in others for partition in led]
     assert {item.partition for item in held if item is not None and item.is_leader} == set(led)
 
 
-async def _late(call: Callable[[LeaderAndIsrRequest], Awaitable[Any]], request: LeaderAndIsrRequest) -> Any:
+async def _late(
+    call: Callable[[LeaderAndIsrRequest, int], Awaitable[Any]], request: LeaderAndIsrRequest, version: int
+) -> Any:
     await asyncio.sleep(0.2)
-    return await call(request)
+    return await call(request, version)
 
 
 async def test_min_insync_replicas(cluster: EmbeddedCluster) -> None:

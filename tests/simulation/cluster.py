@@ -132,7 +132,8 @@ class Broker:
             self.disk = SimulatedFilesystem(self.cluster.random, self.disk._root)
 
     def tick(self) -> None:
-        self.replicas.shrink_isrs(self.cluster.now_ms())
+        for held in self.replicas:
+            held.maybe_shrink_isr(self.cluster.now_ms())
         if self.cluster.random.random() < 0.3:
             self.log_dirs.checkpoint_high_watermarks(self.replicas.high_watermarks())
         for held in self.replicas:

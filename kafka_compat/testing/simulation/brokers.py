@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from kafka_compat.broker import Broker, StartupError, cluster_broker, lone_broker
+from kafka_compat.broker import Broker, StartupError, cluster_broker, standalone_broker
 from kafka_compat.config import BrokerConfig
 from kafka_compat.testing.simulation.filesystem import SimulatedFilesystem
 from kafka_compat.testing.simulation.nodes import Node
@@ -15,8 +15,7 @@ from kafka_compat.testing.simulation.tree import tree_of
 from kafka_compat.testing.simulation.worker import SimulatedWorker
 
 if TYPE_CHECKING:
-    from kafka_compat.cluster.membership import ClusterMembership
-    from kafka_compat.membership.lone import LoneMembership
+    from kafka_compat.cluster.membership import Membership
     from kafka_compat.testing.simulation.ensemble import Ensemble
     from kafka_compat.testing.simulation.loop import SimulatedLoop
 
@@ -99,7 +98,7 @@ class SimulatedBroker:
         self._has_served = True
         self.ready.set()
 
-    def _new_broker(self, config: BrokerConfig) -> Broker[LoneMembership] | Broker[ClusterMembership]:
+    def _new_broker(self, config: BrokerConfig) -> Broker[Membership]:
         def new_worker(path: str) -> SimulatedWorker:
             return SimulatedWorker(self._chance)
 
@@ -107,7 +106,9 @@ class SimulatedBroker:
             return cluster_broker(
                 config, self._ensemble.connect, filesystem=self._disk, new_worker=new_worker
             )
-        return lone_broker(config, filesystem=self._disk, new_tree=tree_of(self._tree), new_worker=new_worker)
+        return standalone_broker(
+            config, filesystem=self._disk, new_tree=tree_of(self._tree), new_worker=new_worker
+        )
 
     def kill(self) -> None:
         """kill -9."""
