@@ -62,9 +62,12 @@ def told_as(error: Exception, what: str) -> KafkaError:
     """What a client is told of `error`: its code, and what is known beside it. Of what nobody foresaw it is
     told nothing more, nor of a node of the store that this broker may not change: that, and what a broker's
     operator should know, goes to the log, as the failure of `what`.
+
+    It is a new exception: the traceback of `error` leads to the frames of its handlers, and where one of them
+    kept it, only the garbage collector would free both.
     """
     if isinstance(error, KafkaError):
-        return error
+        return KafkaError(error.code, error.message)
     code = code_of(error)
     cause = error.cause if isinstance(error, TransactionFailed) else error
     if isinstance(cause, NotAllowed):

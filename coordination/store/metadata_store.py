@@ -73,7 +73,23 @@ class TransactionFailed(MetadataStoreError):
     def __init__(self, index: int, cause: MetadataStoreError) -> None:
         super().__init__(f"operation {index}: {cause!r}")
         self.index = index
-        self.cause = cause
+        self._cause: MetadataStoreError | None = cause
+
+    @property
+    def cause(self) -> MetadataStoreError:
+        """Why the operation failed."""
+        assert self._cause is not None
+        return self._cause
+
+    def take_cause(self) -> MetadataStoreError:
+        """The cause, to be raised instead of this error, which lets go of it.
+
+        The context of the raised cause is this error: if each kept the other, only the garbage collector
+        would free them, and all that the frames of their tracebacks hold.
+        """
+        cause = self.cause
+        self._cause = None
+        return cause
 
 
 class Stat(NamedTuple):
@@ -290,4 +306,4 @@ class MetadataStore(ABC):
         try:
             return (await self.multi([operation]))[0]
         except TransactionFailed as failed:
-            raise failed.cause from None
+            raise failed.take_cause() from None

@@ -18,11 +18,16 @@ async def read_acls(services: BrokerServices[Membership], context: BrokerContext
     authorizer = context.config.authorizer
     if authorizer is None:
         return
-    from kafka_compat.security.acls import made
+    from kafka_compat.security.acls.authorizer import AclAuthorizer
+    from kafka_compat.security.acls.keeper import Keeper
+    from kafka_compat.security.acls.rules import Rules
+    from kafka_compat.security.principal import Principal
 
-    services.authorizer, services.acls = await made.make(
-        authorizer, context.store, tasks, context.clock.now_ms
-    )
+    super_users = [Principal(kind, name) for kind, name in authorizer.super_users]
+    rules = Rules(super_users, allow_if_no_acl=authorizer.allow_if_no_acl)
+    services.acls = Keeper(context.store, rules, tasks, context.clock.now_ms)
+    await services.acls.start()
+    services.authorizer = AclAuthorizer(rules)
 
 
 async def read_delegation_tokens(
@@ -33,9 +38,14 @@ async def read_delegation_tokens(
     key = config.delegation_token_key
     if key is None:
         return
-    from kafka_compat.security.tokens import made
+    from kafka_compat.security.tokens.delegation_token import Terms
+    from kafka_compat.security.tokens.keeper import Keeper
 
-    services.delegation_tokens = await made.make(config, key, context.store, tasks, context.clock.now_ms)
+    terms = Terms(
+        config.int("delegation.token.max.lifetime.ms"), config.int("delegation.token.expiry.time.ms")
+    )
+    services.delegation_tokens = Keeper(context.store, key, terms, tasks, context.clock.now_ms)
+    await services.delegation_tokens.start()
 
 
 def keep_removing_delegation_tokens(

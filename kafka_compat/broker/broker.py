@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple
 
 from kafka_compat.broker import access, counting, data_folders, limits
 from kafka_compat.broker.addresses import Addresses
+from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
 from kafka_compat.broker.quotas_in_force import QuotasInForce
 from kafka_compat.broker.services import BrokerServices, M_co
@@ -41,9 +42,8 @@ from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.leaderships import Leaderships
 from kafka_compat.security.broker_security import NONE
-from kafka_compat.storage.directories.directory_worker import ThreadWorker, Worker
+from kafka_compat.storage.directories.directory_worker import ThreadWorker
 from kafka_compat.storage.directories.log_dirs import LogDirs
-from kafka_compat.storage.filesystem import Filesystem
 from kafka_compat.tasks import Tasks
 from kafka_compat.upkeep.maintenance import Maintenance
 
@@ -52,12 +52,9 @@ if TYPE_CHECKING:
 
     from kafka_compat.broker.entrances import Entrances
     from kafka_compat.cluster.stores import OpenedStore
-    from kafka_compat.coordinator_runtime.scheduler import Scheduler
     from kafka_compat.metadata.feed import Subscriber
     from kafka_compat.network.request_counts import RequestCounts
-    from kafka_compat.network.stages import Stages
     from kafka_compat.replication.partition import Partition
-    from kafka_compat.telemetry.pushed import PushedMetrics
     from kafka_compat.upkeep.cleaning import LogCleaner
 
 log = logging.getLogger(__name__)
@@ -80,28 +77,21 @@ class Broker(Generic[M_co]):
         config: BrokerConfig,
         membership: M_co,
         served: Mapping[ApiKey, tuple[int, int]],
-        *,
-        clock: Clock | None = None,
-        filesystem: Filesystem | None = None,
-        scheduler: Scheduler | None = None,
-        stages: Stages | None = None,
-        new_worker: Callable[[str], Worker] | None = None,
-        pushed: PushedMetrics | None = None,
+        hooks: BrokerHooks | None = None,
     ) -> None:
         """`served` are the APIs that it serves, with their lowest and highest versions; those of clients' own
-        metrics beside them where `pushed` is there, which takes what they push.
+        metrics are added if `hooks.pushed` receives them.
         """
+        hooks = hooks or BrokerHooks()
         self.config = config
         self.membership = membership
         self.on_fatal: Callable[[], None] = lambda: None
         """Called when the broker cannot go on: whoever runs it stops it and exits with an error."""
-        self._clock: Clock = clock or SystemClock()
-        self._filesystem = filesystem
-        self._scheduler = scheduler
-        self._stages = stages
-        self._new_worker = new_worker
-        self._served = served if pushed is None else dict(sorted({**served, **TELEMETRY_SERVED}.items()))
-        self._pushed = pushed
+        self._clock: Clock = hooks.clock or SystemClock()
+        self._hooks = hooks
+        self._served = (
+            served if hooks.pushed is None else dict(sorted({**served, **TELEMETRY_SERVED}.items()))
+        )
         self._tasks = Tasks(self._end)
         self._leaderships = Leaderships()
         self._running: _Running | None = None
@@ -168,13 +158,19 @@ class Broker(Generic[M_co]):
         await self._take_over_first_users(opened)
         context = self._new_context(opened, log_dirs, overrides, entrances)
         membership.create(context)
-        coordinators = HostedCoordinators(context, membership.replicas, membership, self._scheduler)
+        coordinators = HostedCoordinators(context, membership.replicas, membership, self._hooks.scheduler)
         addresses = Addresses(config.broker_id, config.advertised_listeners, server.bound)
         services = self.services = BrokerServices(
-            context, membership, coordinators, addresses, self._tasks, self._served, self._pushed
+            context,
+            membership,
+            coordinators,
+            addresses,
+            self._tasks,
+            self._served,
+            self._hooks.pushed,
         )
         self.requests = counting.request_counts(config)
-        dispatcher = Dispatcher(services, self._stages, self.requests)
+        dispatcher = Dispatcher(services, self._hooks.stages, self.requests)
         quotas = QuotasInForce(context, services, dispatcher, rates)
         slow_requests = SlowRequests(config, dispatcher)
 
@@ -267,9 +263,9 @@ class Broker(Generic[M_co]):
             self.config.log_dirs,
             clock=self._clock,
             config_for=overrides.log_config,
-            filesystem=self._filesystem,
+            filesystem=self._hooks.filesystem,
             on_failure=failed,
-            new_worker=self._new_worker
+            new_worker=self._hooks.new_worker
             or (lambda path: ThreadWorker(f"log-dir {path}", loop.call_soon_threadsafe)),
         )
         data_folders.lock(log_dirs)

@@ -44,6 +44,10 @@ class HostedCoordinators:
         self._loop = asyncio.get_running_loop()
         self.groups: Lazy[GroupCoordinator] = Lazy(self._make_groups)
         self.transactions: Lazy[TransactionCoordinator] = Lazy(self._make_transactions)
+        self._of_topic: dict[str, Lazy[GroupCoordinator] | Lazy[TransactionCoordinator]] = {
+            OFFSETS_TOPIC: self.groups,
+            TRANSACTIONS_TOPIC: self.transactions,
+        }
         self.markers: Lazy[LocalMarkerWriter] = Lazy(self._make_markers)
         """Ends transactions in the partitions that this broker leads."""
         self.verifications: Lazy[Verifications] = Lazy(self._make_verifications)
@@ -60,18 +64,15 @@ class HostedCoordinators:
                 coordinator.close()
 
     def _leading(self, topic: str, partition: int) -> None:
-        if topic == OFFSETS_TOPIC:
-            self.groups.get().load(partition)
-        elif topic == TRANSACTIONS_TOPIC:
-            held = self._replicas.get(topic, partition)
-            if held is not None:
-                self.transactions.get().load(partition, held.leader_epoch)
+        coordinator = self._of_topic.get(topic)
+        replica = None if coordinator is None else self._replicas.get(topic, partition)
+        if coordinator is not None and replica is not None:
+            coordinator.get().load(partition, replica.leader_epoch)
 
     def _stopping(self, topic: str, partition: int) -> None:
-        if topic == OFFSETS_TOPIC:
-            self.groups.get().unload(partition)
-        elif topic == TRANSACTIONS_TOPIC:
-            self.transactions.get().unload(partition)
+        coordinator = self._of_topic.get(topic)
+        if coordinator is not None:
+            coordinator.get().unload(partition)
 
     def _on_metadata(self, delta: MetadataDelta) -> None:
         groups = self.groups.made

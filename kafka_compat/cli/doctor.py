@@ -44,19 +44,24 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Examine. Returns the exit code."""
     from kafka_compat.cli.diagnosis import Examination, Wanted
-    from kafka_compat.client.way import WrongSettings, addresses, read_settings, way_of
+    from kafka_compat.client.connection_settings import (
+        WrongSettings,
+        addresses,
+        connection_settings,
+        read_settings,
+    )
 
     try:
         settings = read_settings(args.properties) if args.properties else {}
         bootstrap = addresses(args.bootstrap or settings.get("bootstrap.servers", "127.0.0.1:9092"))
-        way = way_of(settings, args.timeout)
+        connecting = connection_settings(settings, args.timeout)
     except WrongSettings as error:
         print(f"kafka-compat: {error}", file=sys.stderr)
         return EXIT_USAGE
     except OSError as error:
         print(f"kafka-compat: cannot read {args.properties}: {error.strerror or error}", file=sys.stderr)
         return EXIT_USAGE
-    examination = Examination(way, Wanted(tuple(args.topic), tuple(args.group)))
+    examination = Examination(connecting, Wanted(tuple(args.topic), tuple(args.group)))
     findings = []
     for finding in examination.all(bootstrap):
         findings.append(finding)

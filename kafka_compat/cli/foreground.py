@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from kafka_compat.cli.http_side import handed_in_by
+from kafka_compat.cli.http_services import hooks_of
 from kafka_compat.cli.log_output import tell
 from kafka_compat.config import BrokerConfig
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
-    from kafka_compat.cli.http_side import HttpSide
+    from kafka_compat.cli.http_services import HttpServices
     from kafka_compat.cluster.membership import Membership
 
 AnyBroker: TypeAlias = "Broker[Membership]"
@@ -112,17 +112,17 @@ def uncollected() -> Iterator[None]:
         gc.enable()
 
 
-def new_broker(config: BrokerConfig, side: HttpSide | None = None) -> AnyBroker:
-    """A standalone broker, or with zookeeper.connect one of a cluster."""
-    handed_in = handed_in_by(side)
+def new_broker(config: BrokerConfig, http: HttpServices | None = None) -> AnyBroker:
+    """A broker that is alone, or with zookeeper.connect one of a cluster."""
+    hooks = hooks_of(http)
     if not config.str("zookeeper.connect"):
         from kafka_compat.broker import standalone_broker
 
-        return standalone_broker(config, **handed_in)
+        return standalone_broker(config, hooks)
     from kafka_compat.broker import cluster_broker
     from kafka_compat.cluster.zookeeper_sessions import zookeeper_sessions
 
-    return cluster_broker(config, zookeeper_sessions(config), **handed_in)
+    return cluster_broker(config, zookeeper_sessions(config), hooks)
 
 
 def tell_ready(brokers: Sequence[AnyBroker], http_url: str | None = None, *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kafka_compat.broker import Broker, StartupError, cluster_broker
 from kafka_compat.cli.foreground import STOP_TIMEOUT_S, tell_ready
-from kafka_compat.cli.http_side import HttpSide, handed_in_by, http_side
+from kafka_compat.cli.http_services import HttpServices, hooks_of, http_services
 from kafka_compat.cli.local_brokers import Tree, broker_configs
 from kafka_compat.cli.log_output import refuse
 from kafka_compat.config import BrokerConfig
@@ -22,15 +22,13 @@ log = logging.getLogger(__name__)
 class LocalCluster:
     """The brokers and their tree."""
 
-    def __init__(self, config: BrokerConfig, count: int, side: HttpSide | None = None) -> None:
+    def __init__(self, config: BrokerConfig, count: int, http: HttpServices | None = None) -> None:
         """Raises StartupError."""
-        handed_in = handed_in_by(side)
+        hooks = hooks_of(http)
         configs = broker_configs(config, count)
         self._tree = Tree(config)
         self.brokers = [
-            cluster_broker(
-                each, self._connect if side is None else side.store(each, self._connect), **handed_in
-            )
+            cluster_broker(each, self._connect if http is None else http.store(each, self._connect), hooks)
             for each in configs
         ]
         self._wanted_topics = config.create_topics
@@ -83,23 +81,23 @@ async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    side = None
+    http = None
     try:
-        side = http_side(config)
-        cluster = LocalCluster(config, count, side)
+        http = http_services(config)
+        cluster = LocalCluster(config, count, http)
         for broker in cluster.brokers:
             broker.on_fatal = partial(fail, broker)
         await cluster.start()
     except StartupError as error:
-        if side is not None:
-            await side.close()
+        if http is not None:
+            await http.close()
         return refuse(str(error), config)
-    tell_ready(cluster.brokers, side.url if side else None, as_json=as_json)
-    if side is not None:
-        side.serve(cluster.brokers)
+    tell_ready(cluster.brokers, http.url if http else None, as_json=as_json)
+    if http is not None:
+        http.serve(cluster.brokers)
     await stop.wait()
-    if side is not None:
-        await side.close()
+    if http is not None:
+        await http.close()
     try:
         await asyncio.wait_for(cluster.stop(), STOP_TIMEOUT_S)
     except TimeoutError:

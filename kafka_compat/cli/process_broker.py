@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from kafka_compat.cli import event_loop, foreground, log_output
-from kafka_compat.cli.http_side import HttpSide, handed_in_by, http_side
+from kafka_compat.cli.http_services import HttpServices, hooks_of, http_services
 from kafka_compat.cli.orders import EXIT_REFUSED, READY, REFUSED, SERVE, STOP, Orders
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.store.local_link import Link
@@ -50,19 +50,19 @@ class BrokerProcess:
         config.create_topics = orders.topics
         log_output.begin(verbose=orders.verbose, broker_id=config.broker_id)
         log_output.obey(config, verbose=orders.verbose, broker_id=config.broker_id)
-        side = None
+        http = None
         try:
-            side = http_side(config)
-            broker = self._broker(config, side)
+            http = http_services(config)
+            broker = self._broker(config, http)
 
             def ready() -> None:
                 listening = [[name, host, port] for name, (host, port) in broker.addresses.items()]
                 log_output.tell(config, foreground.ready_line(broker), config.broker_id)
-                url = side.url if side is not None else None
+                url = http.url if http is not None else None
                 if url is not None:
                     log_output.tell(config, f"Broker {config.broker_id} HTTP on {url}", config.broker_id)
-                if side is not None:
-                    side.serve([broker])
+                if http is not None:
+                    http.serve([broker])
                 self._link.send([READY, listening, url or ""])
 
             # Without a ZooKeeper all brokers stop together, and nobody is left to lead.
@@ -71,16 +71,16 @@ class BrokerProcess:
             self._link.send([REFUSED, str(error)])
             return EXIT_REFUSED
         finally:
-            if side is not None:
-                await side.close()
+            if http is not None:
+                await http.close()
             self._link.close()
             await self._link.ended.wait()
 
-    def _broker(self, config: BrokerConfig, side: HttpSide | None) -> foreground.AnyBroker:
+    def _broker(self, config: BrokerConfig, http: HttpServices | None) -> foreground.AnyBroker:
         if config.str("zookeeper.connect"):
-            return foreground.new_broker(config, side)
+            return foreground.new_broker(config, http)
         self._store = StoreClient(self._link.send, config.int("zookeeper.session.timeout.ms"))
-        return cluster_broker(config, self._store.connect, **handed_in_by(side))
+        return cluster_broker(config, self._store.connect, hooks_of(http))
 
     def _receive(self, message: list[Any]) -> None:
         if message[0] == SERVE:

@@ -19,7 +19,7 @@ import logging
 import signal
 import socket
 
-from kafka_compat.cli.http_side import LISTENER
+from kafka_compat.cli.http_services import LISTENER
 from kafka_compat.cli.local_brokers import Tree, address, broker_configs, http_listeners
 from kafka_compat.cli.log_output import refuse, tell
 from kafka_compat.cli.restarts import RestartWaits

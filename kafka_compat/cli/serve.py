@@ -192,21 +192,21 @@ def _raise_descriptor_limit() -> None:
 
 async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool) -> int:
     from kafka_compat.cli import foreground
-    from kafka_compat.cli.http_side import http_side
+    from kafka_compat.cli.http_services import http_services
     from kafka_compat.errors import StartupError
 
     stop = foreground.Stop()
     stop.on_signals()
-    side = None
+    http = None
     try:
-        side = http_side(config)
+        http = http_services(config)
         with foreground.uncollected():
-            broker = foreground.new_broker(config, side)
+            broker = foreground.new_broker(config, http)
 
         def ready() -> None:
-            foreground.tell_ready([broker], side.url if side else None, as_json=as_json)
-            if side is not None:
-                side.serve([broker])
+            foreground.tell_ready([broker], http.url if http else None, as_json=as_json)
+            if http is not None:
+                http.serve([broker])
             if kafka_lines:
                 foreground.tell_started(broker)
 
@@ -214,8 +214,8 @@ async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool) -> i
     except StartupError as error:
         return refuse(str(error), config)
     finally:
-        if side is not None:
-            await side.close()
+        if http is not None:
+            await http.close()
 
 
 def _warn(config: BrokerConfig) -> None:

@@ -70,7 +70,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show it. Returns the exit code."""
-    from kafka_compat.client.way import WrongSettings
+    from kafka_compat.client.connection_settings import WrongSettings
 
     try:
         observer = _observer(args)
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
 def _observer(args: argparse.Namespace) -> Observer:
     """Raises WrongSettings; OSError when the file cannot be read."""
     from kafka_compat.client.cluster import Cluster
-    from kafka_compat.client.way import read_settings
+    from kafka_compat.client.connection_settings import read_settings
     from kafka_compat.status.observer import Observer
 
     settings = {"request.timeout.ms": str(int(_TIMEOUT_S * 1000))}

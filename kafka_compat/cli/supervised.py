@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kafka_compat import own_processes
-from kafka_compat.cli.http_side import LISTENER
+from kafka_compat.cli.http_services import LISTENER
 from kafka_compat.cli.local_brokers import listeners_text
 from kafka_compat.cli.orders import READY, REFUSED, STOP, Orders
 from kafka_compat.config import BrokerConfig, TopicToCreate

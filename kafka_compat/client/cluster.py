@@ -8,7 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafka_compat.client.way import Way, WrongSettings, addresses, connect, way_of
+from kafka_compat.client.connection_settings import (
+    ConnectionSettings,
+    WrongSettings,
+    addresses,
+    connect,
+    connection_settings,
+)
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import request_class
@@ -66,7 +72,9 @@ class Cluster:
         self.bootstrap = addresses(bootstrap)
         self.timeout_s = _milliseconds(given, "default.api.timeout.ms", 60000) / 1000
         request_timeout_s = _milliseconds(given, "request.timeout.ms", 30000) / 1000
-        self._way: Way = way_of(given, min(request_timeout_s, self.timeout_s))
+        self._connection_settings: ConnectionSettings = connection_settings(
+            given, min(request_timeout_s, self.timeout_s)
+        )
         self.client_id = given.get("client.id", client_id)
         self._warn = warn
         self._open: dict[int, Connection] = {}
@@ -314,7 +322,7 @@ class Cluster:
             # The broker of bootstrap.servers is one of those that it tells of.
             same = next((key for key in self._open if self.nodes[key][1:3] == node[1:3]), None)
             if same is None:
-                found = connect(self._way, node.host, node.port, self.client_id)
+                found = connect(self._connection_settings, node.host, node.port, self.client_id)
                 try:
                     answer = found.ask(ApiKey.API_VERSIONS, 0)
                 except ValueError as error:

@@ -438,7 +438,7 @@ class ControllerNodes:
         except TransactionFailed as failed:
             if failed.index == 0:
                 raise Deposed from failed
-            raise failed.cause from None
+            raise failed.take_cause() from None
 
 
 def _same(found: PartitionState | None, wanted: PartitionState) -> bool:

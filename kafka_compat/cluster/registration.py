@@ -97,7 +97,7 @@ async def _create(store: MetadataStore, path: str, payload: bytes) -> int | None
         results = await store.multi([Create(path, None, ephemeral=True), SetData(path, payload)])
     except TransactionFailed as failed:
         if not isinstance(failed.cause, NodeExists):
-            raise failed.cause from None
+            raise failed.take_cause() from None
         return None
     except ConnectionLost:
         return None

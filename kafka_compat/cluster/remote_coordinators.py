@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from kafka_compat.cluster.peers import Peers
-from kafka_compat.coordinator_runtime.shards import shard_of
+from kafka_compat.coordinator_runtime.partitioning import shard_of
 from kafka_compat.errors import ErrorCode, known_code
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.feed import MetadataDelta
@@ -23,7 +23,7 @@ from kafka_compat.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from kafka_compat.transactions.transaction_states import ProducerIdentity, TopicPartition
+from kafka_compat.transactions.status import ProducerIdentity, TopicPartition
 from kafka_compat.transactions.verification import Coordinators, PartitionErrors, Respond
 
 log = logging.getLogger(__name__)

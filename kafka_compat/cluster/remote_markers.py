@@ -24,7 +24,7 @@ from kafka_compat.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from kafka_compat.transactions.marker_writer import Marker, MarkerCallback, MarkerWriter
-from kafka_compat.transactions.transaction_states import VERSION_WITH_EPOCH_BUMP, TopicPartition
+from kafka_compat.transactions.status import VERSION_WITH_EPOCH_BUMP, TopicPartition
 
 log = logging.getLogger(__name__)
 

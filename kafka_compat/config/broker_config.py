@@ -7,10 +7,15 @@ from typing import TypeAlias, cast
 
 from kafka_compat.config.authorizer import OWN as AUTHORIZER_SETTINGS
 from kafka_compat.config.authorizer import AuthorizerSettings, authorizer_settings
-from kafka_compat.config.effect import broker_setting_has_effect
 from kafka_compat.config.environment import TopicToCreate
 from kafka_compat.config.keys import ConfigError, ConfigKey, Value, broker_keys, dynamic_only_keys
-from kafka_compat.config.listener_config import PREFIX, ListenerConfig, listener_key, with_right_case
+from kafka_compat.config.listener_config import (
+    PREFIX,
+    ListenerConfig,
+    broker_setting_has_effect,
+    listener_key,
+    with_right_case,
+)
 from kafka_compat.config.listeners import (
     Listener,
     check_advertised,

@@ -43,14 +43,20 @@ class ConfigError(Exception):
 
 
 class ConfigKey(NamedTuple):
-    """One setting; `type`, `importance`, `update` and `rule` are the columns of broker_table.py."""
+    """One setting; the fields are the columns of broker_table.py."""
 
     name: str
     type: str
     default: str | None
     importance: str
     update: str
-    rule: str
+    effect: str = "works"
+    rule: str = ""
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether the broker obeys it, or needs nothing of the kind."""
+        return self.effect != "stored"
 
     @property
     def sensitive(self) -> bool:
@@ -212,6 +218,7 @@ def _keys(table: str, update: str | None = None) -> dict[str, ConfigKey]:
                 None if default == "null" else "" if default == '""' else default,
                 importance,
                 update or rest.pop(0),
+                rest.pop(0),
                 rest[0] if rest else "",
             )
     return keys

@@ -3,7 +3,7 @@
 import re
 from typing import Protocol, TypeAlias, cast
 
-from kafka_compat.config.keys import ConfigKey, Value, broker_keys
+from kafka_compat.config.keys import ConfigKey, Value, broker_keys, dynamic_only_keys
 
 PREFIX = "listener.name."
 
@@ -26,6 +26,15 @@ def listener_key(name: str) -> ConfigKey | None:
     keys = broker_keys()
     key = keys.get(match["setting"]) or keys.get(match["rest"])
     return key and key._replace(name=name)
+
+
+def broker_setting_has_effect(name: str) -> bool:
+    """Whether a broker obeys a setting of that name, or needs nothing of the kind."""
+    if name.startswith(PREFIX):
+        key = listener_key(name)
+        return key is not None and key.effect == "listener"
+    key = broker_keys().get(name) or dynamic_only_keys().get(name)
+    return key is not None and key.has_effect
 
 
 def with_right_case(name: str) -> str:

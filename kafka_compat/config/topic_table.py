@@ -2,42 +2,42 @@
 defaults."""
 
 TOPIC_TABLE = """
-segment.bytes int 1073741824 medium [14,...]
-segment.ms long 604800000 medium [1,...]
-segment.jitter.ms long 0 medium [0,...]
-segment.index.bytes int 10485760 medium [4,...]
-flush.messages long 9223372036854775807 medium [1,...]
-flush.ms long 9223372036854775807 medium [0,...]
-retention.bytes long -1 medium
-retention.ms long 604800000 medium [-1,...]
-max.message.bytes int 1048588 medium [0,...]
-index.interval.bytes int 4096 medium [0,...]
-delete.retention.ms long 86400000 medium [0,...]
-min.compaction.lag.ms long 0 medium [0,...]
-max.compaction.lag.ms long 9223372036854775807 medium [1,...]
-file.delete.delay.ms long 60000 medium [0,...]
-min.cleanable.dirty.ratio double 0.5 medium [0,...,1]
-cleanup.policy list delete medium one-of:compact,delete
-unclean.leader.election.enable boolean false medium
-min.insync.replicas int 1 medium [1,...]
-compression.type string producer medium one-of:uncompressed,zstd,lz4,snappy,gzip,producer
-compression.gzip.level int -1 medium -1|[1,...,9]
-compression.lz4.level int 9 medium [1,...,17]
-compression.zstd.level int 3 medium [-131072,...,22]
-preallocate boolean false medium
-message.format.version string 3.0-IV1 medium version
-message.timestamp.type string CreateTime medium one-of:CreateTime,LogAppendTime
-message.timestamp.difference.max.ms long 9223372036854775807 medium [0,...]
-message.timestamp.before.max.ms long 9223372036854775807 medium [0,...]
-message.timestamp.after.max.ms long 9223372036854775807 medium [0,...]
-leader.replication.throttled.replicas list "" medium throttled-replicas
-follower.replication.throttled.replicas list "" medium throttled-replicas
-message.downconversion.enable boolean true low
-remote.storage.enable boolean false medium
-local.retention.ms long -2 medium [-2,...]
-local.retention.bytes long -2 medium [-2,...]
-remote.log.copy.disable boolean false medium
-remote.log.delete.on.disable boolean false medium
+segment.bytes int 1073741824 medium works [14,...]
+segment.ms long 604800000 medium works [1,...]
+segment.jitter.ms long 0 medium works [0,...]
+segment.index.bytes int 10485760 medium works [4,...]
+flush.messages long 9223372036854775807 medium works [1,...]
+flush.ms long 9223372036854775807 medium works [0,...]
+retention.bytes long -1 medium works
+retention.ms long 604800000 medium works [-1,...]
+max.message.bytes int 1048588 medium works [0,...]
+index.interval.bytes int 4096 medium works [0,...]
+delete.retention.ms long 86400000 medium works [0,...]
+min.compaction.lag.ms long 0 medium works [0,...]
+max.compaction.lag.ms long 9223372036854775807 medium works [1,...]
+file.delete.delay.ms long 60000 medium works [0,...]
+min.cleanable.dirty.ratio double 0.5 medium works [0,...,1]
+cleanup.policy list delete medium works one-of:compact,delete
+unclean.leader.election.enable boolean false medium works
+min.insync.replicas int 1 medium works [1,...]
+compression.type string producer medium works one-of:uncompressed,zstd,lz4,snappy,gzip,producer
+compression.gzip.level int -1 medium stored -1|[1,...,9]
+compression.lz4.level int 9 medium stored [1,...,17]
+compression.zstd.level int 3 medium stored [-131072,...,22]
+preallocate boolean false medium stored
+message.format.version string 3.0-IV1 medium unneeded version
+message.timestamp.type string CreateTime medium works one-of:CreateTime,LogAppendTime
+message.timestamp.difference.max.ms long 9223372036854775807 medium works [0,...]
+message.timestamp.before.max.ms long 9223372036854775807 medium works [0,...]
+message.timestamp.after.max.ms long 9223372036854775807 medium works [0,...]
+leader.replication.throttled.replicas list "" medium works throttled-replicas
+follower.replication.throttled.replicas list "" medium works throttled-replicas
+message.downconversion.enable boolean true low stored
+remote.storage.enable boolean false medium stored
+local.retention.ms long -2 medium stored [-2,...]
+local.retention.bytes long -2 medium stored [-2,...]
+remote.log.copy.disable boolean false medium stored
+remote.log.delete.on.disable boolean false medium stored
 """
 
 #: topic setting -> the broker settings that give its default, the strongest first (the later ones in a

@@ -20,7 +20,7 @@ from kafka_compat.http.routes import Answer, BadCall, Call, Route, integer
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
-    from kafka_compat.control.side import ControlSide
+    from kafka_compat.control.hooks import ControlHooks
 
 _PREFIX = "/control/v1"
 
@@ -28,20 +28,20 @@ _PREFIX = "/control/v1"
 class ControlApi:
     """All of it."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]], side: ControlSide) -> None:
-        self._faults = FaultRoutes(side.faults, side.pulse)
-        self._disks = DiskFaults(brokers, side.faults.disks)
-        self._links = BrokerFaults(brokers, side.faults.links)
+    def __init__(self, brokers: Sequence[Broker[Any]], hooks: ControlHooks) -> None:
+        self._faults = FaultRoutes(hooks.faults, hooks.pulse)
+        self._disks = DiskFaults(brokers, hooks.faults.disks)
+        self._links = BrokerFaults(brokers, hooks.faults.links)
         self._events = EventLog(brokers)
-        self._recording = side.recording
-        self._reset = Reset(brokers, side, self._events)
-        self._snapshots = Snapshots(brokers, side)
-        self._awaiting = Awaiting(brokers, side.pulse)
+        self._recording = hooks.recording
+        self._reset = Reset(brokers, hooks, self._events)
+        self._snapshots = Snapshots(brokers, hooks)
+        self._awaiting = Awaiting(brokers, hooks.pulse)
         for broker in brokers:
-            broker.subscribe(side.pulse.beat)
+            broker.subscribe(hooks.pulse.beat)
         self._brokers = brokers
-        self._held = side.faults.held
-        self._travel = side.travel
+        self._held = hooks.faults.held
+        self._travel = hooks.travel
 
     def routes(self) -> list[Route]:
         """What is served."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kafka_compat.groups.group_states import LeaveResult, Leaving
+from kafka_compat.groups.requests import LeaveResult, Leaving
 from kafka_compat.http.routes import Answer, BadCall, Call, Route
 from kafka_compat.replication.disk_work import finished
 

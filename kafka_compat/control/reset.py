@@ -12,7 +12,7 @@ from kafka_compat.http.routes import Answer, BadCall, Call, Route
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
-    from kafka_compat.control.side import ControlSide
+    from kafka_compat.control.hooks import ControlHooks
 
 _TIMEOUT_MS = 30_000
 _UNAVAILABLE = 503
@@ -23,9 +23,9 @@ class Reset:
     is the machine's again.
     """
 
-    def __init__(self, brokers: Sequence[Broker[Any]], side: ControlSide, events: EventLog) -> None:
+    def __init__(self, brokers: Sequence[Broker[Any]], hooks: ControlHooks, events: EventLog) -> None:
         self._brokers = brokers
-        self._side = side
+        self._side = hooks
         self._events = events
 
     def routes(self, prefix: str) -> list[Route]:

@@ -18,7 +18,7 @@ from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
-    from kafka_compat.control.side import ControlSide
+    from kafka_compat.control.hooks import ControlHooks
 
 _NOT_FOUND = 404
 _UNAVAILABLE = 503
@@ -30,9 +30,9 @@ _TIME = "kafka-compat-time"
 class Snapshots:
     """The routes. One at a time; they answer when it is done."""
 
-    def __init__(self, brokers: Sequence[Broker[Any]], side: ControlSide) -> None:
+    def __init__(self, brokers: Sequence[Broker[Any]], hooks: ControlHooks) -> None:
         self._brokers = brokers
-        self._side = side
+        self._side = hooks
         self._lock = asyncio.Lock()
 
     def routes(self, prefix: str) -> list[Route]:

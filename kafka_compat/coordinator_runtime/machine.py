@@ -42,8 +42,8 @@ R_in = TypeVar("R_in", contravariant=True)
 
 class Write(NamedTuple):
     """Append these records (of the machine's own kinds) as one batch, in a transaction when there is a
-    producer. Once they are committed, and replayed, or have failed, the machine's `written` is told the
-    `purpose`. `commits` are offsets that a consumer committed.
+    producer. Once they are committed and replayed, or have failed, the runtime calls the machine's `written`
+    with the `purpose`. `commits` are offsets that a consumer committed.
     """
 
     records: Sequence[Any]
@@ -62,6 +62,30 @@ class Output:
     write: Write | None = None
     notes: list[str] = field(default_factory=list)
     has_effects: bool = False
+
+
+class Outbox:
+    """The Output of the event that a machine is handling. The parts of a machine share it."""
+
+    __slots__ = ("output",)
+
+    def __init__(self) -> None:
+        self.output = Output()
+
+    def begin(self) -> Output:
+        """A new event: what follows goes into this Output."""
+        self.output = Output()
+        return self.output
+
+    def note(self, text: str) -> None:
+        self.output.notes.append(text)
+
+    def respond(self, waiter: Waiter, result: object) -> None:
+        self.output.responses.append((waiter, result))
+
+    def write(self, write: Write) -> None:
+        assert self.output.write is None, "an event leads to one batch"
+        self.output.write = write
 
 
 class Machine(Protocol[R_in]):

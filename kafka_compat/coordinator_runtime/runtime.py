@@ -11,10 +11,10 @@ Rules
    that of one that has just been loaded from the committed part of the log, and nothing shows that could yet
    be lost. Until then an intent is a value of its own in the machine ("staged", "pending"), not half of a
    state. Records that are committed together are replayed in the order of the log.
-4. After its records were replayed the machine's `written` is told, and answers. It is told exactly once: also
-   when the append is refused, when leadership is lost (NOT_LEADER_OR_FOLLOWER), and when `commit_timeout_ms`
-   is over (REQUEST_TIMED_OUT). The last is no verdict: the records stay in the log, and are replayed when
-   they are committed after all.
+4. After its records were replayed the machine's `written` is called, and answers. It is called exactly once:
+   also when the append is refused, when leadership is lost (NOT_LEADER_OR_FOLLOWER), and when
+   `commit_timeout_ms` is over (REQUEST_TIMED_OUT). The last is no verdict: the records stay in the log, and
+   are replayed when they are committed after all.
 5. Records of a transaction are replayed with their producer, and pend in the machine until
    `replay_end_marker`. A marker that is committed while the shard is loaded is replayed after the log.
 6. Loading skips what is superseded (`loader.py`) and pauses every few milliseconds; a machine runs from the
@@ -34,9 +34,9 @@ from typing import Any, Final, Generic, TypeVar, cast
 from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, CoordinatorLog, is_committed
 from kafka_compat.coordinator_runtime.loader import Loader
 from kafka_compat.coordinator_runtime.machine import KeyedRecord, Machine, Now, Output, Write
-from kafka_compat.coordinator_runtime.scheduler import Scheduler, run_in_steps
+from kafka_compat.coordinator_runtime.partitioning import shard_of
+from kafka_compat.coordinator_runtime.scheduler import Scheduler, run_cooperatively
 from kafka_compat.coordinator_runtime.shard import Append, RunningMachine, Shard, ShardState
-from kafka_compat.coordinator_runtime.shards import shard_of
 from kafka_compat.coordinator_runtime.timers import Timers
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.codec import MalformedRequest
@@ -107,8 +107,8 @@ class CoordinatorRuntime(Generic[M, R]):
 
         self.timers.call_later(interval_ms, call)
 
-    def in_steps(self, work: Iterator[int]) -> None:
-        """Do what takes long beside requests, until this is closed; see `run_in_steps`."""
+    def run_cooperatively(self, work: Iterator[int]) -> None:
+        """Do long work between requests, until this is closed; see `scheduler.run_cooperatively`."""
         is_done = False
 
         def to_its_end() -> Iterator[int]:
@@ -119,7 +119,7 @@ class CoordinatorRuntime(Generic[M, R]):
         def on_error(error: Exception) -> None:
             log.error("%s: %s", self._topic, error, exc_info=error)
 
-        run_in_steps(self._scheduler, to_its_end(), lambda: not (is_done or self.is_closed), on_error)
+        run_cooperatively(self._scheduler, to_its_end(), lambda: not (is_done or self.is_closed), on_error)
 
     def load(self, index: int, leader_epoch: int = 0, *, delay: bool = False) -> None:
         """This broker has become the leader of a shard. With `delay` loading begins after this returns."""
@@ -141,14 +141,14 @@ class CoordinatorRuntime(Generic[M, R]):
             )
             self._give_up(shard)
 
-        step = partial(run_in_steps, self._scheduler, work, is_wanted, on_error)
+        step = partial(run_cooperatively, self._scheduler, work, is_wanted, on_error)
         if delay:
             self._scheduler.call_later(0, step)
         else:
             step()
 
     def _loading(self, shard: Shard[M]) -> Iterator[int]:
-        """All the work of loading, in small pieces, each with its size; see `run_in_steps`."""
+        """All the work of loading, in small pieces, each with its size; see `run_cooperatively`."""
         began_ms = self._now_ms()
         loader = Loader()
         for batch in self._log.replay(shard.index):
@@ -203,7 +203,7 @@ class CoordinatorRuntime(Generic[M, R]):
         if shard.appends_alarm is not None:
             shard.appends_alarm.cancel()
         for append in appends:
-            self._tell(append, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._report(append, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         for running in list(shard.machines.values()):
             if self.running.get(running.key) is running:
                 self.carry_out(running, running.machine.unload())
@@ -292,7 +292,7 @@ class CoordinatorRuntime(Generic[M, R]):
         if error and not is_committed(error):
             if append in appends:
                 appends.remove(append)
-                self._tell(append, error)
+                self._report(append, error)
             return
         while appends and appends[0].end_offset <= append.end_offset:
             first = appends.popleft()
@@ -307,8 +307,8 @@ class CoordinatorRuntime(Generic[M, R]):
                     machine.replay(record, first.end_offset, producer_id)
             else:
                 self._replay_for_dead(first)
-            if not first.is_told:
-                first.is_told = True
+            if not first.is_reported:
+                first.is_reported = True
                 self.carry_out(running, machine.written(write.purpose, error, self.now()))
 
     def _replay_for_dead(self, append: Append[M]) -> None:
@@ -336,9 +336,9 @@ class CoordinatorRuntime(Generic[M, R]):
         if shard.is_replayed:
             self._run(running)
 
-    def _tell(self, append: Append[M], error: ErrorCode) -> None:
-        if not append.is_told:
-            append.is_told = True
+    def _report(self, append: Append[M], error: ErrorCode) -> None:
+        if not append.is_reported:
+            append.is_reported = True
             running = append.running
             self.carry_out(running, running.machine.written(append.write.purpose, error, self.now()))
 
@@ -377,15 +377,15 @@ class CoordinatorRuntime(Generic[M, R]):
     def _set_appends_alarm(self, shard: Shard[M], at_ms: int) -> None:
         """What waits is in order of time: an alarm that is set is the earlier one."""
         if shard.appends_alarm is None:
-            shard.appends_alarm = self.timers.call_at(at_ms, partial(self._tell_late, shard))
+            shard.appends_alarm = self.timers.call_at(at_ms, partial(self._report_timeouts, shard))
 
-    def _tell_late(self, shard: Shard[M]) -> None:
+    def _report_timeouts(self, shard: Shard[M]) -> None:
         """Whoever has waited for `commit_timeout_ms` is answered."""
         shard.appends_alarm = None
         now_ms = self._scheduler.monotonic_ms()
         for append in list(shard.appends):
             if append.deadline_ms <= now_ms:
-                self._tell(append, ErrorCode.REQUEST_TIMED_OUT)
-        waiting = next((append for append in shard.appends if not append.is_told), None)
+                self._report(append, ErrorCode.REQUEST_TIMED_OUT)
+        waiting = next((append for append in shard.appends if not append.is_reported), None)
         if waiting is not None:
             self._set_appends_alarm(shard, waiting.deadline_ms)

@@ -42,7 +42,7 @@ class LoopScheduler:
         )
 
 
-def run_in_steps(
+def run_cooperatively(
     scheduler: Scheduler,
     work: Iterator[int],
     is_wanted: Callable[[], bool],
@@ -68,4 +68,4 @@ def run_in_steps(
         on_error(error)
         return
     if is_wanted():
-        scheduler.call_later(0, lambda: run_in_steps(scheduler, work, is_wanted, on_error))
+        scheduler.call_later(0, lambda: run_cooperatively(scheduler, work, is_wanted, on_error))

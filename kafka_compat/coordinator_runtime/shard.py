@@ -33,18 +33,18 @@ class RunningMachine(Generic[M]):
 
 
 class Append(Generic[M]):
-    """A batch in the log that is not committed yet. `end_offset` is the offset after it; its machine is told
-    once.
+    """A batch in the log that is not committed yet. `end_offset` is the offset after it; its machine
+    gets one report of it.
     """
 
-    __slots__ = ("deadline_ms", "end_offset", "is_told", "running", "write")
+    __slots__ = ("deadline_ms", "end_offset", "is_reported", "running", "write")
 
     def __init__(self, running: RunningMachine[M], write: Write, end_offset: int) -> None:
         self.running = running
         self.write = write
         self.end_offset = end_offset
         self.deadline_ms = 0
-        self.is_told = False
+        self.is_reported = False
 
 
 class Shard(Generic[M]):

@@ -18,11 +18,12 @@ from kafka_compat.coordinator_runtime.scheduler import Scheduler
 from kafka_compat.coordinator_runtime.shard import RunningMachine
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.group import Group
-from kafka_compat.groups.group_states import (
+from kafka_compat.groups.offsets import CommittedOffset
+from kafka_compat.groups.records import Record, decode_record, encode_record
+from kafka_compat.groups.requests import (
     Commit,
     GroupDescription,
     GroupOverview,
-    GroupSettings,
     GroupState,
     Join,
     JoinResult,
@@ -30,13 +31,11 @@ from kafka_compat.groups.group_states import (
     Leaving,
     OffsetAndMetadata,
     PartitionErrors,
-    Record,
     Sync,
     SyncResult,
     TopicPartition,
 )
-from kafka_compat.groups.offsets import CommittedOffset
-from kafka_compat.groups.records import decode_record, encode_record
+from kafka_compat.groups.settings import GroupSettings
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 
@@ -99,11 +98,11 @@ class GroupCoordinator:
         """Stop all timers and answer whoever waits; afterwards every request is COORDINATOR_NOT_AVAILABLE."""
         self._runtime.close()
 
-    def load(self, index: int) -> None:
+    def load(self, index: int, leader_epoch: int = 0) -> None:
         """This broker has become the leader of a shard. A long log is read in steps; until then it is
         loading.
         """
-        self._runtime.load(index)
+        self._runtime.load(index, leader_epoch)
 
     def unload(self, index: int) -> None:
         """This broker no longer leads a shard."""
@@ -139,7 +138,7 @@ class GroupCoordinator:
         if error or running is None:
             respond(JoinResult(error=error, member_id=request.member_id))
         else:
-            self._runtime.carry_out(running, running.machine.join(request, respond, self._now()))
+            self._runtime.carry_out(running, running.machine.joining.join(request, respond, self._now()))
 
     def sync(self, group_id: str, request: Sync, respond: Callable[[SyncResult], None]) -> None:
         error = self._refusal(group_id)
@@ -152,17 +151,17 @@ class GroupCoordinator:
         if error or running is None:
             respond(SyncResult(error=error))
         else:
-            self._runtime.carry_out(running, running.machine.sync(request, respond, self._now()))
+            self._runtime.carry_out(running, running.machine.rebalance.sync(request, respond, self._now()))
 
     def heartbeat(
         self, group_id: str, generation_id: int, member_id: str, group_instance_id: str | None
     ) -> ErrorCode:
         running = self._running.get(group_id)
         if running is not None:
-            machine = running.machine
-            error = machine.heartbeat(generation_id, member_id, group_instance_id, self._now())
+            rebalance = running.machine.rebalance
+            error = rebalance.heartbeat(generation_id, member_id, group_instance_id, self._now())
             # Most requests are heartbeats, and hardly any of them brings a deadline nearer.
-            wake_at_ms, alarm = machine.timers.wake_at_ms, running.alarm
+            wake_at_ms, alarm = rebalance.timers.wake_at_ms, running.alarm
             if alarm is None or wake_at_ms is None or wake_at_ms < alarm.at_ms:
                 self._runtime.set_alarm(running)
             return error
@@ -181,7 +180,7 @@ class GroupCoordinator:
             members = tuple((one, ErrorCode.UNKNOWN_MEMBER_ID) for one in leaving)
             respond(LeaveResult(error=ErrorCode.NONE, members=members))
         else:
-            self._runtime.carry_out(running, running.machine.leave(leaving, respond, self._now()))
+            self._runtime.carry_out(running, running.machine.joining.leave(leaving, respond, self._now()))
 
     # Offsets
 
@@ -323,10 +322,10 @@ class GroupCoordinator:
                 self._runtime.carry_out(running, running.machine.forget_partitions(gone))
 
     def _check_retention(self) -> None:
-        self._runtime.in_steps(self._expiring())
+        self._runtime.run_cooperatively(self._expiring())
 
     def _expiring(self) -> Iterator[int]:
-        """Forget the offsets of each group that have expired; see `run_in_steps`."""
+        """Forget the offsets of each group that have expired; see `run_cooperatively`."""
         for group_id in list(self._running):
             running = self._running.get(group_id)
             if running is not None:
@@ -346,7 +345,7 @@ class GroupCoordinator:
         return error, [
             running.machine.overview()
             for running in self._running.values()
-            if not wanted or running.machine.state.lower() in wanted
+            if not wanted or running.machine.rebalance.state.lower() in wanted
         ]
 
     def describe_group(self, group_id: str) -> tuple[ErrorCode, GroupDescription | None]:
@@ -365,7 +364,9 @@ class GroupCoordinator:
         if running is None:
             return None
         machine = running.machine
-        return GroupProgress(machine.state, len(machine.roster.members), machine.offsets.committed)
+        return GroupProgress(
+            machine.rebalance.state, len(machine.rebalance.roster), machine.offsets.committed
+        )
 
     def delete_groups(
         self, group_ids: Iterable[str], respond: Callable[[dict[str, ErrorCode]], None]
@@ -374,7 +375,7 @@ class GroupCoordinator:
         waiting = dict.fromkeys(group_ids)
         errors: dict[str, ErrorCode] = {}
 
-        def settle(group_id: str, error: ErrorCode) -> None:
+        def answer(group_id: str, error: ErrorCode) -> None:
             errors[group_id] = error
             if len(errors) == len(waiting):
                 respond({group_id: errors[group_id] for group_id in waiting})
@@ -385,9 +386,9 @@ class GroupCoordinator:
             error = self._refusal(group_id, empty_id_allowed=True)
             running = self._running.get(group_id)
             if error or running is None:
-                settle(group_id, error or ErrorCode.GROUP_ID_NOT_FOUND)
+                answer(group_id, error or ErrorCode.GROUP_ID_NOT_FOUND)
             else:
-                self._runtime.carry_out(running, running.machine.delete(partial(settle, group_id)))
+                self._runtime.carry_out(running, running.machine.delete(partial(answer, group_id)))
 
     # Finding groups
 

@@ -11,56 +11,88 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final, NamedTuple
 
-from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProducer
-from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter
+from kafka_compat.coordinator_runtime.coordinator_log import STORE_ERRORS, TransactionalProducer
+from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter, Write
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.group_states import (
-    CONSUMER_PROTOCOL_TYPE,
+from kafka_compat.groups.joining import Joining
+from kafka_compat.groups.offsets import GroupOffsets
+from kafka_compat.groups.rebalance import (
+    COMPLETING_REBALANCE,
+    EMPTY,
+    STABLE,
     AssignmentStored,
+    Rebalance,
+    StaticMemberStored,
+)
+from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record
+from kafka_compat.groups.requests import (
+    CONSUMER_PROTOCOL_TYPE,
     Commit,
     GroupDescription,
     GroupOverview,
-    GroupRecord,
-    GroupSettings,
     MemberDescription,
     OffsetAndMetadata,
-    OffsetRecord,
-    OffsetsStored,
     PartitionErrors,
-    Record,
-    StaticMemberStored,
-    TombstonesStored,
     TopicPartition,
 )
-from kafka_compat.groups.joining import JoiningMachine
-from kafka_compat.groups.machine import COMPLETING_REBALANCE, EMPTY, STABLE
-from kafka_compat.groups.offsets import GroupOffsets
-from kafka_compat.groups.store_errors import OFFSET_STORE_ERRORS, STORE_ERRORS
+from kafka_compat.groups.settings import GroupSettings
+
+_OFFSET_STORE_ERRORS: Final = STORE_ERRORS | {
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+}
+"""The error of an offset commit that the log refuses."""
 
 
-class Group(JoiningMachine):
-    """A whole group, a Machine of the coordinators' runtime."""
+class OffsetsStored(NamedTuple):
+    """`errors` is the answer of a commit, but for the `partitions` that were written."""
+
+    waiter: Waiter
+    partitions: tuple[TopicPartition, ...]
+    errors: PartitionErrors
+    producer: TransactionalProducer | None
+
+
+class TombstonesStored(NamedTuple):
+    """Offsets were deleted, and with `whole_group` the group as well.
+
+    `answer` goes to `waiter` when this succeeded; there is no waiter when offsets expired.
+    """
+
+    whole_group: bool
+    waiter: Waiter | None
+    answer: PartitionErrors | ErrorCode
+
+
+class Group:
+    """A machine of the coordinator runtime. Members' requests go to `joining` and `rebalance`."""
 
     def __init__(
         self, group_id: str, settings: GroupSettings, new_member_id: Callable[[str], str], now: Now
     ) -> None:
-        super().__init__(group_id, settings, new_member_id, now)
+        self.group_id = group_id
+        self.is_dead = False
+        self.rebalance = Rebalance(group_id, settings, now)
+        self.joining = Joining(self.rebalance, new_member_id)
         self.offsets = GroupOffsets()
+        self._settings = settings
+        self._outbox = self.rebalance.outbox
 
     def commit_offsets(self, request: Commit, waiter: Waiter, now: Now) -> Output:
         """OffsetCommit, a sign of life as well when it comes from a member; or TxnOffsetCommit (KIP-447),
         which is none and may come in the middle of a rebalance.
         """
-        out = self._begin()
+        out = self._outbox.begin()
         error = self._check_commit(request)
-        if not error and self.state is COMPLETING_REBALANCE and request.producer is None:
+        if not error and self.rebalance.state is COMPLETING_REBALANCE and request.producer is None:
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error:
-            self._respond(waiter, dict.fromkeys(request.offsets, error))
+            self._outbox.respond(waiter, dict.fromkeys(request.offsets, error))
             return out
-        if self.state is not EMPTY and request.producer is None:
-            self._restart_session(self.roster.members[request.member_id], now)
+        if self.rebalance.state is not EMPTY and request.producer is None:
+            self.rebalance.restart_session(self.rebalance.roster.members[request.member_id], now)
         most = self._settings.offset_metadata_max_bytes
         fitting: dict[TopicPartition, OffsetAndMetadata] = {}
         errors: PartitionErrors = {}
@@ -70,14 +102,14 @@ class Group(JoiningMachine):
             else:
                 errors[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
         if not fitting:
-            self._respond(waiter, errors)
+            self._outbox.respond(waiter, errors)
             return out
         self._write_offsets(fitting, waiter, errors, request.producer)
         return out
 
     def put_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], waiter: Waiter) -> Output:
         """Positions that no member commits, whoever the members are."""
-        out = self._begin()
+        out = self._outbox.begin()
         self._write_offsets(offsets, waiter, {}, None)
         return out
 
@@ -93,28 +125,31 @@ class Group(JoiningMachine):
             OffsetRecord(self.group_id, topic, partition, value)
             for (topic, partition), value in offsets.items()
         ]
-        self._write(records, OffsetsStored(waiter, tuple(offsets), errors, producer), producer)
+        purpose = OffsetsStored(waiter, tuple(offsets), errors, producer)
+        self._outbox.write(Write(records, purpose, producer, commits=True))
 
     def _check_commit(self, request: Commit) -> ErrorCode:
-        if request.generation_id < 0 and self.state is EMPTY:
+        if request.generation_id < 0 and self.rebalance.state is EMPTY:
             return ErrorCode.NONE
         if request.generation_id < 0 and not request.member_id and request.group_instance_id is None:
             # Transactional producers from before KIP-447 do not say who they are.
-            allowed = self.state is EMPTY or request.producer is not None
+            allowed = self.rebalance.state is EMPTY or request.producer is not None
             return ErrorCode.NONE if allowed else ErrorCode.UNKNOWN_MEMBER_ID
-        error = self._check_member(request.member_id, request.group_instance_id)
-        if not error and request.generation_id != self.generation_id:
+        error = self.rebalance.check_member(request.member_id, request.group_instance_id)
+        if not error and request.generation_id != self.rebalance.generation_id:
             error = ErrorCode.ILLEGAL_GENERATION
         return error
 
     def delete_offsets(self, partitions: Iterable[TopicPartition], waiter: Waiter) -> Output:
         """OffsetDelete (KIP-496): not of topics that the group's members subscribe to."""
-        out = self._begin()
-        if self.state is not EMPTY and self.protocol_type != CONSUMER_PROTOCOL_TYPE:
-            self._respond(waiter, ErrorCode.NON_EMPTY_GROUP)
+        out = self._outbox.begin()
+        if self.rebalance.state is not EMPTY and self.rebalance.protocol_type != CONSUMER_PROTOCOL_TYPE:
+            self._outbox.respond(waiter, ErrorCode.NON_EMPTY_GROUP)
             return out
         answer = {
-            partition: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if self._consumes(partition[0]) else ErrorCode.NONE
+            partition: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            if self._subscribes_to(partition[0])
+            else ErrorCode.NONE
             for partition in partitions
         }
         deleted = [partition for partition, error in answer.items() if not error]
@@ -122,37 +157,39 @@ class Group(JoiningMachine):
             self._write_tombstones(deleted, waiter, answer)
         else:
             # As it is the group stays, even one that only awaits its first member.
-            self._respond(waiter, answer)
+            self._outbox.respond(waiter, answer)
         return out
 
-    def _consumes(self, topic: str) -> bool:
-        return self.state is not EMPTY and (self.subscribed_topics is None or topic in self.subscribed_topics)
+    def _subscribes_to(self, topic: str) -> bool:
+        return self.rebalance.state is not EMPTY and (
+            self.rebalance.subscribed_topics is None or topic in self.rebalance.subscribed_topics
+        )
 
     def delete(self, waiter: Waiter) -> Output:
         """DeleteGroups: an empty group with all its offsets."""
-        out = self._begin()
-        if self.state is EMPTY:
+        out = self._outbox.begin()
+        if self.rebalance.state is EMPTY:
             self._write_tombstones(self.offsets.partitions, waiter, ErrorCode.NONE)
         else:
-            self._respond(waiter, ErrorCode.NON_EMPTY_GROUP)
+            self._outbox.respond(waiter, ErrorCode.NON_EMPTY_GROUP)
         return out
 
     def forget_partitions(self, partitions: Collection[TopicPartition]) -> Output:
         """Their topic has been deleted: so are the offsets, subscribed or not."""
-        out = self._begin()
+        out = self._outbox.begin()
         self._write_tombstones(partitions, None, ErrorCode.NONE)
         return out
 
     def expire_offsets(self, now: Now) -> Output:
         """offsets.retention.minutes."""
-        out = self._begin()
+        out = self._outbox.begin()
         expired = self.offsets.expired(
             now.wall_ms,
             self._settings.offsets_retention_ms,
-            state=self.state,
-            state_timestamp_ms=self.state_timestamp_ms,
-            protocol_type=self.protocol_type,
-            subscribed_topics=self.subscribed_topics,
+            state=self.rebalance.state,
+            state_timestamp_ms=self.rebalance.state_timestamp_ms,
+            protocol_type=self.rebalance.protocol_type,
+            subscribed_topics=self.rebalance.subscribed_topics,
         )
         self._write_tombstones(expired, None, ErrorCode.NONE)
         return out
@@ -164,12 +201,12 @@ class Group(JoiningMachine):
         records: list[Record] = [
             OffsetRecord(self.group_id, topic, partition, None) for topic, partition in deleted
         ]
-        whole_group = self.state is EMPTY and self.offsets.would_be_empty_without(deleted)
-        if whole_group and self.generation_id > 0:
+        whole_group = self.rebalance.state is EMPTY and self.offsets.would_be_empty_without(deleted)
+        if whole_group and self.rebalance.generation_id > 0:
             records.append(GroupRecord(self.group_id, None))
         purpose = TombstonesStored(whole_group, waiter, answer)
         if records:
-            self._write(records, purpose)
+            self._outbox.write(Write(records, purpose))
         else:
             # Nothing of this has ever reached the log.
             self._tombstones_written(purpose, ErrorCode.NONE)
@@ -183,7 +220,7 @@ class Group(JoiningMachine):
         if isinstance(record, OffsetRecord):
             self.offsets.replay(record, log_offset, producer_id)
         else:
-            self.stored.replay(record.value)
+            self.rebalance.stored.replay(record.value)
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
         """The transaction of a producer has ended."""
@@ -191,77 +228,85 @@ class Group(JoiningMachine):
 
     def loaded(self, now: Now) -> Output:
         """Go on from what was replayed; see `stored`."""
-        out = self._begin()
-        if self.stored.snapshot is not None:
-            self._take_up(self.stored.snapshot, now)
+        out = self._outbox.begin()
+        if self.rebalance.stored.snapshot is not None:
+            self.rebalance.restore(self.rebalance.stored.snapshot, now)
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
         """The records of a write are committed and replayed, or (error) are not."""
-        out = self._begin()
+        out = self._outbox.begin()
         if isinstance(purpose, OffsetsStored):
             self._offsets_written(purpose, error)
         elif isinstance(purpose, TombstonesStored):
             self._tombstones_written(purpose, error)
         else:
             if error:
-                error = self._store_failed(error)
+                error = self.rebalance.store_failed(error)
             if isinstance(purpose, AssignmentStored):
-                self._assignment_written(purpose, error, now)
+                self.rebalance.assignment_written(purpose, error, now)
             elif isinstance(purpose, StaticMemberStored):
-                self._static_member_written(purpose, error, now)
+                self.joining.static_member_written(purpose, error, now)
         return out
 
     def _offsets_written(self, purpose: OffsetsStored, error: ErrorCode) -> None:
         self.offsets.unstage(purpose.partitions, in_transaction=purpose.producer is not None)
-        error = OFFSET_STORE_ERRORS.get(error, error)
-        self._respond(purpose.waiter, purpose.errors | dict.fromkeys(purpose.partitions, error))
+        error = _OFFSET_STORE_ERRORS.get(error, error)
+        self._outbox.respond(purpose.waiter, purpose.errors | dict.fromkeys(purpose.partitions, error))
 
     def _tombstones_written(self, purpose: TombstonesStored, error: ErrorCode) -> None:
-        if not error and purpose.whole_group and self.state is EMPTY and not self.offsets.any:
-            self._note(f"deleted in generation {self.generation_id}")
+        if not error and purpose.whole_group and self.rebalance.state is EMPTY and not self.offsets.any:
+            self._outbox.note(f"deleted in generation {self.rebalance.generation_id}")
             self._die()
         if purpose.waiter is not None:
-            self._respond(purpose.waiter, STORE_ERRORS.get(error, error) if error else purpose.answer)
+            self._outbox.respond(purpose.waiter, STORE_ERRORS.get(error, error) if error else purpose.answer)
+
+    def _die(self) -> None:
+        self.is_dead = True
+        self.rebalance.die()
+
+    def tick(self, now: Now) -> Output:
+        """Handle every deadline that has come."""
+        return self.rebalance.tick(now)
 
     def unload(self) -> Output:
         """This broker is no longer the coordinator: whoever waits must look for another one."""
-        out = self._begin()
-        for member_id in self.roster.members:
-            self._answer_parked(member_id, ErrorCode.NOT_COORDINATOR, member_id)
+        out = self._outbox.begin()
+        for member_id in self.rebalance.roster.members:
+            self.rebalance.answer_waiting(member_id, ErrorCode.NOT_COORDINATOR, member_id)
         self._die()
         return out
 
     @property
     def wake_at_ms(self) -> int | None:
         """When `tick` is due, or somewhat before."""
-        return self.timers.wake_at_ms
+        return self.rebalance.timers.wake_at_ms
 
     # Administration
 
     def describe(self) -> GroupDescription:
         """DescribeGroups; only a stable group shows subscriptions and assignments."""
-        stable = self.state is STABLE
+        stable = self.rebalance.state is STABLE
         return GroupDescription(
-            self.state,
-            self.protocol_type or "",
-            (self.protocol_name or "") if stable else "",
+            self.rebalance.state,
+            self.rebalance.protocol_type or "",
+            (self.rebalance.protocol_name or "") if stable else "",
             tuple(
                 MemberDescription(
                     member.member_id,
                     member.group_instance_id,
                     member.client_id,
                     member.client_host,
-                    member.metadata(self.protocol_name) if stable else b"",
-                    self.stored.assignment(member) if stable else b"",
+                    member.metadata(self.rebalance.protocol_name) if stable else b"",
+                    self.rebalance.stored.assignment(member) if stable else b"",
                 )
-                for member in self.roster.members.values()
+                for member in self.rebalance.roster.members.values()
             ),
         )
 
     def overview(self) -> GroupOverview:
         """ListGroups."""
-        return GroupOverview(self.group_id, self.protocol_type or "", self.state)
+        return GroupOverview(self.group_id, self.rebalance.protocol_type or "", self.rebalance.state)
 
 
 def java_length(text: str) -> int:

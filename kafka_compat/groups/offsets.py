@@ -17,13 +17,8 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID
-from kafka_compat.groups.group_states import (
-    CONSUMER_PROTOCOL_TYPE,
-    GroupState,
-    OffsetAndMetadata,
-    OffsetRecord,
-    TopicPartition,
-)
+from kafka_compat.groups.records import OffsetRecord
+from kafka_compat.groups.requests import CONSUMER_PROTOCOL_TYPE, GroupState, OffsetAndMetadata, TopicPartition
 
 
 class CommittedOffset(NamedTuple):

@@ -8,16 +8,9 @@ nobody's business here.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from kafka_compat.groups.group_states import (
-    GroupRecord,
-    GroupSnapshot,
-    MemberSnapshot,
-    OffsetAndMetadata,
-    OffsetRecord,
-    Record,
-)
+from kafka_compat.groups.requests import OffsetAndMetadata
 from kafka_compat.protocol.codec import decode, decode_versioned, encode_versioned
 from kafka_compat.protocol.messages.consumer_offsets import (
     GroupMetadataKey,
@@ -29,6 +22,55 @@ from kafka_compat.protocol.messages.consumer_offsets import (
 
 _OFFSET_KEY_VERSIONS: Final = (0, 1)
 _GROUP_KEY_VERSION: Final = 2
+
+
+class MemberSnapshot(NamedTuple):
+    """A member as it is stored: only the metadata of the chosen protocol survives a restart, as in Kafka."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+class GroupSnapshot(NamedTuple):
+    protocol_type: str
+    generation_id: int
+    protocol_name: str | None
+    leader_id: str | None
+    state_timestamp_ms: int
+    members: tuple[MemberSnapshot, ...]
+
+
+class GroupRecord(NamedTuple):
+    """A group's membership after a rebalance; None deletes the group."""
+
+    group_id: str
+    value: GroupSnapshot | None
+
+    @property
+    def machine_key(self) -> str:
+        return self.group_id
+
+
+class OffsetRecord(NamedTuple):
+    """One committed offset; None deletes it."""
+
+    group_id: str
+    topic: str
+    partition: int
+    value: OffsetAndMetadata | None
+
+    @property
+    def machine_key(self) -> str:
+        return self.group_id
+
+
+Record = GroupRecord | OffsetRecord
 
 
 def encode_record(record: Record) -> tuple[bytes, bytes | None]:

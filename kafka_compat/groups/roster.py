@@ -5,9 +5,34 @@ here.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from kafka_compat.coordinator_runtime.machine import Waiter
-from kafka_compat.groups.group_states import JoinedMember, Member, MemberSnapshot, Protocols
+from kafka_compat.groups.records import GroupSnapshot, MemberSnapshot
+from kafka_compat.groups.requests import JoinedMember, Protocols
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """One member as the group knows it. `is_new` until its first rebalance has completed. Its assignment is
+    what the log holds for it.
+    """
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: Protocols
+    is_new: bool = False
+
+    @property
+    def is_static(self) -> bool:
+        return self.group_instance_id is not None
+
+    def metadata(self, protocol: str | None) -> bytes:
+        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
 
 class Roster:
@@ -140,3 +165,29 @@ class Roster:
             )
             for member in self.members.values()
         )
+
+
+class StoredGeneration:
+    """`snapshot` changes in `replay` alone; None before anything was stored, or when it was deleted."""
+
+    __slots__ = ("_assignments", "snapshot")
+
+    def __init__(self) -> None:
+        self.snapshot: GroupSnapshot | None = None
+        self._assignments: dict[tuple[str | None, str], bytes] = {}
+
+    def replay(self, snapshot: GroupSnapshot | None) -> None:
+        """A group's record is committed."""
+        self.snapshot = snapshot
+        members = () if snapshot is None else snapshot.members
+        self._assignments = {
+            _key(member.member_id, member.group_instance_id): member.assignment for member in members
+        }
+
+    def assignment(self, member: Member) -> bytes:
+        """What the member is assigned. A static member's goes over to whoever takes its place (KIP-345)."""
+        return self._assignments.get(_key(member.member_id, member.group_instance_id), b"")
+
+
+def _key(member_id: str, group_instance_id: str | None) -> tuple[str | None, str]:
+    return (None, member_id) if group_instance_id is None else (group_instance_id, "")

@@ -1,9 +1,26 @@
-"""GroupSettings from the broker's configuration."""
+"""The settings of groups, and how they follow from the broker's configuration."""
 
 from __future__ import annotations
 
-from kafka_compat.config import BrokerConfig
-from kafka_compat.groups.group_states import GroupSettings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafka_compat.config import BrokerConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    """Broker settings that groups obey, under Kafka's names and defaults."""
+
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_max_size: int = 2_147_483_647
+    group_initial_rebalance_delay_ms: int = 3_000
+    offset_metadata_max_bytes: int = 4_096
+    offsets_commit_timeout_ms: int = 5_000
+    offsets_retention_ms: int = 7 * 24 * 3_600_000
+    offsets_retention_check_interval_ms: int = 600_000
 
 
 def group_settings(config: BrokerConfig) -> GroupSettings:

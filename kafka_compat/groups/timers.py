@@ -1,4 +1,4 @@
-"""Deadlines of one group, as data: the machine sets them, whoever runs the machine asks when to come back."""
+"""Deadlines of one group, as data: the group sets them, the runtime asks for the earliest one."""
 
 from __future__ import annotations
 
@@ -66,6 +66,6 @@ class Timers:
         del self._deadlines_ms[timer]
         return True
 
-    def settle(self) -> None:
+    def find_earliest(self) -> None:
         """Make `wake_at_ms` exact."""
         self.wake_at_ms = min(self._deadlines_ms.values(), default=None)

@@ -18,7 +18,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kafka_compat.protocol.pending import PENDING
 from kafka_compat.security.authorizer import Operation, ResourceType
-from kafka_compat.transactions.transaction_states import ProducerIdentity
+from kafka_compat.transactions.status import ProducerIdentity
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasGroups, HasMetadata, HasTopics, HasTransactions

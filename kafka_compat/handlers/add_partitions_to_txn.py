@@ -28,11 +28,7 @@ from kafka_compat.protocol.messages.add_partitions_to_txn import (
 )
 from kafka_compat.protocol.pending import PENDING, Pending
 from kafka_compat.security.authorizer import Operation, ResourceType
-from kafka_compat.transactions.transaction_states import (
-    VERSION_WITH_EPOCH_BUMP,
-    ProducerIdentity,
-    TopicPartition,
-)
+from kafka_compat.transactions.status import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import AddPartitionsToTxnServices

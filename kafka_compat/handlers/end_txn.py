@@ -19,7 +19,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kafka_compat.protocol.pending import PENDING
 from kafka_compat.security.authorizer import Operation, ResourceType
-from kafka_compat.transactions.transaction_states import NO_PRODUCER_ID, IdentityResult, ProducerIdentity
+from kafka_compat.transactions.status import NO_PRODUCER_ID, IdentityResult, ProducerIdentity
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import EndTxnServices

@@ -47,7 +47,7 @@ async def _idempotent(ctx: RequestContext[_Services]) -> InitProducerIdResponse:
 async def _transactional(
     ctx: RequestContext[_Services], request: InitProducerIdRequest, transactional_id: str
 ) -> InitProducerIdResponse:
-    from kafka_compat.transactions.transaction_states import NO_PRODUCER_ID, IdentityResult, ProducerIdentity
+    from kafka_compat.transactions.status import NO_PRODUCER_ID, IdentityResult, ProducerIdentity
 
     coordinator = ctx.services.transactions
     new_producer_id = NO_PRODUCER_ID

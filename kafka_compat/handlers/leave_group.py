@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_compat.groups.group_states import LeaveResult, Leaving
+from kafka_compat.groups.requests import LeaveResult, Leaving
 from kafka_compat.handlers.authorization import require
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey

@@ -2,7 +2,7 @@
 
 Timestamps below zero name places: -1 latest (with read_committed the last stable offset), -2 earliest, -3 the
 record with the greatest timestamp (7+, KIP-734), -4 earliest on this disk (8+), -5 latest in tiered storage
-(9+, never any here). Version 0 answers with a list of segment starts, as the oldest clients expect.
+(9+, never any here). Version 0 returns a list of offsets at which segments start, for the oldest clients.
 
 A follower (replica id from 0 on) sees the log to its end. For others a leader that was just elected does not
 know what is committed until its followers have come to the start of its epoch: OFFSET_NOT_AVAILABLE.
@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.error_mapping import code_of
-from kafka_compat.errors import ErrorCode
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.long_work import Steps
 from kafka_compat.network.request import RequestContext, handler
@@ -84,13 +84,15 @@ def _answer(
     if code != ErrorCode.NONE:
         return _error(wanted, code)
     try:
+        if wanted.timestamp < 0 and ctx.api_version < _FIRST_VERSION.get(wanted.timestamp, 1 << 15):
+            return _error(wanted, ErrorCode.UNSUPPORTED_VERSION)
         if ctx.api_version == 0:
             return ListOffsetsPartitionResponse(
                 partition_index=wanted.partition_index,
-                old_style_offsets=_segment_starts(partition, wanted.timestamp, wanted.max_num_offsets),
+                old_style_offsets=_segment_starts(
+                    partition, wanted, is_consumer=request.replica_id == _CONSUMER
+                ),
             )
-        if wanted.timestamp < 0 and ctx.api_version < _FIRST_VERSION.get(wanted.timestamp, 1 << 15):
-            return _error(wanted, ErrorCode.UNSUPPORTED_VERSION)
         if request.replica_id != _CONSUMER:
             end = partition.log.log_end_offset
         elif request.isolation_level == READ_COMMITTED:
@@ -105,7 +107,7 @@ def _answer(
                 return _error(
                     wanted, ErrorCode.OFFSET_NOT_AVAILABLE if new else ErrorCode.LEADER_NOT_AVAILABLE
                 )
-    except StorageError as error:
+    except (StorageError, KafkaError) as error:
         return _error(wanted, code_of(error))
     return ListOffsetsPartitionResponse(
         partition_index=wanted.partition_index, timestamp=timestamp, offset=offset, leader_epoch=epoch
@@ -130,19 +132,28 @@ def _find(partition: Partition, timestamp: int, end: int) -> Steps[tuple[int, in
     return found.timestamp, found.offset, found.leader_epoch
 
 
-def _segment_starts(partition: Partition, timestamp: int, count_max: int) -> list[int]:
-    """At most `count_max` offsets not younger than `timestamp`, newest first: where segments start, and the
-    end.
+def _segment_starts(partition: Partition, wanted: ListOffsetsPartition, *, is_consumer: bool) -> list[int]:
+    """Where the segments start that were last modified no later than the wanted time, and the log end, newest
+    first: UnifiedLog.legacyFetchOffsetsBefore. Raises KafkaError.
     """
+    log = partition.log
+    starts = log.segment_starts()
+    if log.segments.active.size_bytes:
+        starts.append((log.log_end_offset, log.now_ms()))
+    newest = len(starts)
+    if wanted.timestamp == EARLIEST:
+        newest = 1
+    elif wanted.timestamp != LATEST:
+        while newest and starts[newest - 1][1] > wanted.timestamp:
+            newest -= 1
+    if wanted.max_num_offsets < 0:
+        # Genuine Kafka stumbles over an array of negative size.
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    offsets = sorted((offset for offset, _ in starts[:newest][::-1][: wanted.max_num_offsets]), reverse=True)
     end = partition.high_watermark
-    starts = [*partition.log.segment_starts(), (end, -1)] if partition.log.size_bytes else [(end, -1)]
-    if timestamp == LATEST:
-        chosen = [offset for offset, _ in starts]
-    elif timestamp == EARLIEST:
-        chosen = [partition.log.log_start_offset]
-    else:
-        chosen = [offset for offset, modified_ms in starts if 0 <= modified_ms <= timestamp]
-    return [min(offset, end) for offset in reversed(chosen)][:count_max]
+    if is_consumer and offsets and offsets[0] > end:
+        return [end, *(offset for offset in offsets if offset <= end)]
+    return offsets
 
 
 def _error(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:

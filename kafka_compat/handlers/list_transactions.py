@@ -18,13 +18,13 @@ from kafka_compat.protocol.messages.list_transactions import (
     TransactionState,
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
-from kafka_compat.transactions import transaction_states as model
+from kafka_compat.transactions import status as transaction_status
 from kafka_compat.transactions.id_pattern import IdPattern, InvalidPattern
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasTransactions
 
-_STATES = {state.value for state in model.TransactionState}
+_STATES = {state.value for state in transaction_status.TransactionState}
 
 
 @handler(ApiKey.LIST_TRANSACTIONS, 0, 2)

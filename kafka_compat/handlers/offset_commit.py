@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.group_states import Commit, OffsetAndMetadata, PartitionErrors, TopicPartition
+from kafka_compat.groups.requests import Commit, OffsetAndMetadata, PartitionErrors, TopicPartition
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.long_work import Steps
 from kafka_compat.network.request import RequestContext, handler

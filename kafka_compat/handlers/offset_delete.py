@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.group_states import PartitionErrors
+from kafka_compat.groups.requests import PartitionErrors
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.long_work import Steps
 from kafka_compat.network.request import RequestContext, handler

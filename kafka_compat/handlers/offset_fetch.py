@@ -30,7 +30,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import FetchedOffsets
-    from kafka_compat.groups.group_states import TopicPartition
+    from kafka_compat.groups.requests import TopicPartition
     from kafka_compat.handlers.services import HasGroups, HasZooKeeperOffsets
 
     class _Services(HasGroups, HasZooKeeperOffsets, Protocol):

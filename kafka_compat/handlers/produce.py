@@ -206,7 +206,8 @@ def _validated(
     try:
         return partition.log.validate(data.records, broker.clock.now_ms(), ctx.api_version, quick=True)
     except StorageError as error:
-        return error
+        # Its traceback leads to this frame's caller, which keeps what is returned here.
+        return error.with_traceback(None)
     except TakesLong:
         _keep_records(ctx, request)
         found: ValidatedBatches | StorageError = yield partial(
@@ -221,7 +222,8 @@ def _validate(
     try:
         return partition.log.validate(records, now_ms, api_version)
     except StorageError as error:
-        return error
+        # Its traceback leads to the frame of the executor's worker, which keeps what is returned here.
+        return error.with_traceback(None)
 
 
 def _keep_records(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> None:
@@ -348,7 +350,7 @@ def _verify(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> Ve
         adds or broker.config.bool("transaction.partition.verification.enable")
     ):
         return None
-    from kafka_compat.transactions.transaction_states import ProducerIdentity
+    from kafka_compat.transactions.status import ProducerIdentity
 
     partitions: dict[tuple[str, int], ProducerIdentity] = {}
     for topic in request.topic_data:
@@ -419,7 +421,7 @@ def _append(
         if isinstance(ready, StorageError):
             if broker.counts is not None:
                 broker.counts.topic(name).not_appended(ready, len(records))
-            raise ready
+            return failure(data.index, ready, partition.log.log_start_offset), None, 0
         info = partition.append(records, broker.clock.now_ms(), ctx.api_version, validated=ready)
     except (StorageError, KafkaError) as error:
         return failure(data.index, error, partition.log.log_start_offset), None, 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProducer
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.group_states import Commit, OffsetAndMetadata
+from kafka_compat.groups.requests import Commit, OffsetAndMetadata
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
@@ -25,7 +25,7 @@ from kafka_compat.protocol.messages.txn_offset_commit import (
 )
 from kafka_compat.protocol.pending import PENDING
 from kafka_compat.security.authorizer import Operation, ResourceType
-from kafka_compat.transactions.transaction_states import ProducerIdentity, TopicPartition
+from kafka_compat.transactions.status import ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasClock, HasConfig, HasGroups, HasMetadata, HasVerifications

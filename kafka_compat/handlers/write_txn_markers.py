@@ -25,11 +25,7 @@ from kafka_compat.protocol.messages.write_txn_markers import (
 from kafka_compat.protocol.pending import PENDING, Pending
 from kafka_compat.security.authorizer import Operation
 from kafka_compat.transactions.marker_writer import Marker
-from kafka_compat.transactions.transaction_states import (
-    VERSION_WITH_EPOCH_BUMP,
-    ProducerIdentity,
-    TopicPartition,
-)
+from kafka_compat.transactions.status import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
     from kafka_compat.handlers.services import HasMarkers

@@ -6,50 +6,23 @@ publishes each change to the subscribers of the feed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from kafka_compat.metadata.described import BrokerMetadata, PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.feed import MetadataDelta, MetadataFeed
-from kafka_compat.metadata.topic_names import collision_key, is_internal, may_collide
+from kafka_compat.metadata.topic_names import collision_key, may_collide
+
+__all__ = [
+    "NO_LEADER",
+    "BrokerMetadata",
+    "MetadataCache",
+    "MetadataChange",
+    "PartitionMetadata",
+    "TopicMetadata",
+]
 
 NO_LEADER: Final = -1
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionMetadata:
-    """Who holds a partition. `leader` is -1 while there is none."""
-
-    partition: int
-    leader: int
-    leader_epoch: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    partition_epoch: int = 0
-    offline: tuple[int, ...] = ()
-    """Replicas whose disk failed on a broker that lives."""
-
-
-@dataclass(frozen=True, slots=True)
-class TopicMetadata:
-    """A topic and its partitions, in the order of their numbers."""
-
-    name: str
-    topic_id: UUID
-    partitions: tuple[PartitionMetadata, ...]
-
-    @property
-    def is_internal(self) -> bool:
-        return is_internal(self.name)
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerMetadata:
-    """A living broker; `endpoints` maps a listener's name to (host, port)."""
-
-    broker_id: int
-    endpoints: dict[str, tuple[str, int]]
-    rack: str | None = None
 
 
 class MetadataCache:

@@ -19,8 +19,8 @@ from kafka_compat.config import (
     check_topic_config,
     topic_keys,
 )
-from kafka_compat.config.effect import broker_setting_has_effect, topic_setting_has_effect
 from kafka_compat.config.keys import dynamic_only_keys
+from kafka_compat.config.listener_config import broker_setting_has_effect
 from kafka_compat.config.logger_levels import LoggerLevels
 from kafka_compat.config.synonyms import (
     ConfigEntry,
@@ -358,7 +358,8 @@ def _invalid_config(kind: str, name: str, problem: str) -> KafkaError:
 def tell_of_no_effect(topic: str, settings: Mapping[str, str]) -> None:
     """Say in the log which of the settings that a topic was given do nothing yet."""
     for name, value in settings.items():
-        if not topic_setting_has_effect(name):
+        key = topic_keys().get(name)
+        if key is None or not key.has_effect:
             log.warning("%s=%s of topic %s is stored and has no effect in this version", name, value, topic)
 
 

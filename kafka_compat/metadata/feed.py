@@ -11,10 +11,9 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from kafka_compat.metadata.cache import PartitionMetadata, TopicMetadata
+from kafka_compat.metadata.described import PartitionMetadata, TopicMetadata
 
 log = logging.getLogger(__name__)
 

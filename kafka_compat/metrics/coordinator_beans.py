@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from kafka_compat.groups.group_states import GroupState
+from kafka_compat.groups.requests import GroupState
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import Bean

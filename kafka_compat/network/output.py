@@ -308,6 +308,12 @@ class Output:
         self._queue.clear()
         self.slots.clear()
         self._batch = None
+        # Callbacks of the connection, which refers to this object: it is to be freed without the collector.
+        self._on_sent = self._on_failure = _ignore
+
+
+def _ignore(*_: object) -> None:
+    """The callback of an output whose connection has ended."""
 
 
 def _size_of(part: Part) -> int:

@@ -14,7 +14,7 @@ from contextlib import closing
 from typing import Any, NamedTuple
 
 from kafka_compat.client.cluster import Cluster
-from kafka_compat.client.way import HandshakeFailed, WrongSettings, addresses
+from kafka_compat.client.connection_settings import HandshakeFailed, WrongSettings, addresses
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.pipelines.client_names import java_names
 from kafka_compat.pipelines.errors import NotStarted

@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_compat.client.connection_settings import HandshakeFailed
 from kafka_compat.client.partition_offsets import EARLIEST, LATEST
 from kafka_compat.client.partitions import TopicPartition
-from kafka_compat.client.way import HandshakeFailed
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.sasl.client import Untrusted

@@ -26,9 +26,9 @@ ALL_METRICS: Final = "*"
 KEYS: Final = {
     key.name: key
     for key in (
-        ConfigKey(INTERVAL_MS, "int", str(DEFAULT_INTERVAL_MS), "medium", "cluster-wide", ""),
-        ConfigKey(MATCH, "list", "", "medium", "cluster-wide", ""),
-        ConfigKey(METRICS, "list", "", "medium", "cluster-wide", ""),
+        ConfigKey(INTERVAL_MS, "int", str(DEFAULT_INTERVAL_MS), "medium", "cluster-wide"),
+        ConfigKey(MATCH, "list", "", "medium", "cluster-wide"),
+        ConfigKey(METRICS, "list", "", "medium", "cluster-wide"),
     )
 }
 """The settings of a resource, by name."""

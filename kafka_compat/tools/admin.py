@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from kafka_compat.client.cluster import Cluster
-from kafka_compat.client.way import WrongSettings, dialled, read_settings
+from kafka_compat.client.connection_settings import WrongSettings, dialled, read_settings
 from kafka_compat.tools.failure import Failure, log
 from kafka_compat.tools.options import Options
 

@@ -62,7 +62,7 @@ def failure_of(code: int, message: str | None = None) -> Failure:
 def of_client(error: Exception) -> Failure:
     """Of what `kafka_compat.client` raises; the error itself when it is none of these."""
     from kafka_compat.client.cluster import TimedOut
-    from kafka_compat.client.way import HandshakeFailed, WrongSettings
+    from kafka_compat.client.connection_settings import HandshakeFailed, WrongSettings
     from kafka_compat.errors import KafkaError
     from kafka_compat.security.sasl.client import Untrusted
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 from uuid import UUID
 
-from kafka_compat.coordinator_runtime.shards import java_hash_code
+from kafka_compat.coordinator_runtime.partitioning import java_hash_code
 from kafka_compat.tools.failure import Failure, illegal_argument
 
 T = TypeVar("T")

@@ -79,7 +79,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _settings(base: Arguments) -> dict[str, str]:
-    from kafka_compat.client.way import WrongSettings, read_settings
+    from kafka_compat.client.connection_settings import WrongSettings, read_settings
 
     if "command-config" not in base:
         return {}

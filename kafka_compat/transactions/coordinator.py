@@ -13,17 +13,16 @@ from functools import partial
 from typing import NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import CoordinatorLog
-from kafka_compat.coordinator_runtime.processor import offer_core
 from kafka_compat.coordinator_runtime.runtime import CoordinatorRuntime
 from kafka_compat.coordinator_runtime.scheduler import Scheduler
 from kafka_compat.coordinator_runtime.shard import RunningMachine
 from kafka_compat.errors import ErrorCode
 from kafka_compat.metadata.topic_names import TRANSACTIONS_TOPIC
-from kafka_compat.transactions.delivery import RETRY_MS, MarkerDelivery
-from kafka_compat.transactions.machine import Transaction
+from kafka_compat.transactions.delivery import RETRY_MS, MarkerDelivery, offer_core
 from kafka_compat.transactions.marker_writer import MarkerWriter
 from kafka_compat.transactions.records import decode_record, encode_record
-from kafka_compat.transactions.transaction_states import (
+from kafka_compat.transactions.settings import TransactionSettings
+from kafka_compat.transactions.status import (
     NO_PRODUCER_ID,
     IdentityResult,
     Output,
@@ -31,8 +30,8 @@ from kafka_compat.transactions.transaction_states import (
     Status,
     StatusRecord,
     TopicPartition,
-    TransactionSettings,
 )
+from kafka_compat.transactions.transaction import Transaction
 
 
 class Overview(NamedTuple):

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from kafka_compat.coordinator_runtime.processor import offer_core
 from kafka_compat.coordinator_runtime.runtime import CoordinatorRuntime
 from kafka_compat.coordinator_runtime.shard import RunningMachine
 from kafka_compat.errors import ErrorCode
-from kafka_compat.transactions.machine import Transaction
 from kafka_compat.transactions.marker_writer import Marker, MarkerWriter
-from kafka_compat.transactions.transaction_states import Markers, StatusRecord, TopicPartition
+from kafka_compat.transactions.status import Markers, StatusRecord, TopicPartition
+from kafka_compat.transactions.transaction import Transaction
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +22,20 @@ RETRY_MS: Final = 100
 
 _FENCED: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 _MARKER_NOT_NEEDED: Final = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
+
+
+_sched_yield = getattr(os, "sched_yield", lambda: None)
+
+
+def offer_core() -> None:
+    """Let a thread that waits for this core run first, if there is one.
+
+    For work that goes on after a response has left. On a machine with few cores the client's threads, which
+    the response wakes one after the other, may be queued behind the broker's; Linux would leave them there
+    until the broker sleeps or has used its time slice of some milliseconds. An idle core makes this cost a
+    microsecond, a busy one such a slice, so it is for a few places only.
+    """
+    _sched_yield()
 
 
 class MarkerDelivery:

@@ -1,15 +1,16 @@
-"""The transitions of one transactional id, from the decision over its record to the markers. No I/O, no
-clock. What producers may ask for when, and the rules of it all, stand in `machine.py`.
+"""The transitions of one transactional id, from the decision to its record and to the markers. No I/O, no
+clock. `transaction.py` has the rules, and decides what a producer may do.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from kafka_compat.coordinator_runtime import coordinator_log
 from kafka_compat.coordinator_runtime.coordinator_log import is_committed
-from kafka_compat.coordinator_runtime.machine import Now, Waiter, Write
+from kafka_compat.coordinator_runtime.machine import Waiter, Write
 from kafka_compat.errors import ErrorCode
-from kafka_compat.transactions.transaction_states import (
+from kafka_compat.transactions.status import (
     EPOCH_MAX,
     NO_EPOCH,
     NO_PRODUCER_ID,
@@ -25,20 +26,24 @@ from kafka_compat.transactions.transaction_states import (
     TransactionState,
 )
 from kafka_compat.transactions.transitions import (
-    AT_REST,
     BEFORE,
     COMPLETED,
     DEAD,
     EMPTY,
-    ONGOING,
     OUTCOMES,
     PREPARE_ABORT,
     PREPARE_COMMIT,
     PREPARED,
-    STORE_ERRORS,
 )
 
-_UNBORN: Final = Status(NO_PRODUCER_ID, NO_EPOCH, 0, EMPTY, frozenset(), NO_TIME, NO_TIME)
+_STORE_ERRORS: Final = coordinator_log.STORE_ERRORS | {
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""The error that a producer gets when the log refuses a status."""
+
+_UNKNOWN: Final = Status(NO_PRODUCER_ID, NO_EPOCH, 0, EMPTY, frozenset(), NO_TIME, NO_TIME)
 
 
 class _Pending(NamedTuple):
@@ -55,9 +60,8 @@ class _Pending(NamedTuple):
     is_appended: bool
 
 
-class TransactionLifecycle:
-    """A Machine of the coordinators' runtime. Whoever runs it also reports to `markers_written` when every
-    partition of `markers` has its own.
+class Lifecycle:
+    """The status of one id, and the transition that is pending.
 
     `stored` is what the log holds, None for nothing; `status` is what producers and administrators are shown.
     They differ in the epoch of an abort that is not written yet, and in a time that records have no room for.
@@ -79,7 +83,7 @@ class TransactionLifecycle:
         self.transactional_id = transactional_id
         self.stored: Status | None = None
         self.is_dead = False
-        self.status = _UNBORN
+        self.status = _UNKNOWN
         self._version = version
         self.last_epoch = NO_EPOCH
         self._pending: _Pending | None = None
@@ -90,49 +94,25 @@ class TransactionLifecycle:
         return self.status.state
 
     @property
+    def is_pending(self) -> bool:
+        """Whether a transition waits for its record or its markers; no other may begin."""
+        return self._pending is not None
+
+    @property
     def needs_producer_id(self) -> bool:
         """Whether InitProducerId, or an EndTxn of transaction.version 2, will want a new producer id: all
         epochs of this one are used up.
         """
         return self.status.producer_epoch >= EPOCH_MAX - 1
 
-    # The clock
-
-    def is_timed_out(self, now_ms: int) -> bool:
-        """Whether the open transaction is past the timeout that its producer chose."""
-        return (
-            self.state is ONGOING
-            and self._pending is None
-            and self.status.start_ms + self.status.timeout_ms < now_ms
-        )
-
-    def abort_timed_out(self, now_ms: int) -> Output:
-        """transaction.timeout.ms is over: its producer is fenced."""
-        out = Output()
-        if self.is_timed_out(now_ms):
-            out.notes.append(f"aborted: it is past its timeout of {self.status.timeout_ms} ms")
-            return self._fence(out, None, ErrorCode.NONE, now_ms)
-        return out
-
-    def expire(self, now_ms: int, expiration_ms: int) -> Output:
-        """transactional.id.expiration.ms: an id at rest for that long is forgotten."""
-        out = Output()
-        status = self.status
-        if (
-            self._pending is None
-            and self.state in AT_REST
-            and status.last_update_ms + expiration_ms <= now_ms
-        ):
-            self._prepare(out, status._replace(state=DEAD), None, ErrorCode.NONE)
-        return out
-
     # Transitions
 
     @property
-    def _next_identity(self) -> ProducerIdentity:
+    def next_identity(self) -> ProducerIdentity:
         return ProducerIdentity(self.status.producer_id, self.status.producer_epoch + 1)
 
-    def _fence(self, out: Output, waiter: Waiter | None, answer: Result, now_ms: int) -> Output:
+    def fence(self, out: Output, waiter: Waiter | None, answer: Result, now_ms: int) -> Output:
+        """Abort the open transaction in an epoch of its own, which fences its producer."""
         epoch = self.status.producer_epoch
         if not self._epoch_fence_failed:
             epoch = min(epoch + 1, EPOCH_MAX)
@@ -143,9 +123,9 @@ class TransactionLifecycle:
             last_update_ms=now_ms,
             client_version=max(self._version, self.status.client_version),
         )
-        return self._prepare(out, prepared, waiter, answer, is_fence=True)
+        return self.prepare(out, prepared, waiter, answer, is_fence=True)
 
-    def _prepare(
+    def prepare(
         self,
         out: Output,
         status: Status,
@@ -155,6 +135,7 @@ class TransactionLifecycle:
         last_epoch: int | None = None,
         is_fence: bool = False,
     ) -> Output:
+        """Write the record of a transition; `answer` goes to `waiter` once the record is committed."""
         if self.state not in BEFORE[status.state]:
             raise AssertionError(f"{self.transactional_id}: {status.state} cannot follow {self.state}")
         kept = self.last_epoch if last_epoch is None else last_epoch
@@ -168,10 +149,7 @@ class TransactionLifecycle:
 
     # The runtime's events
 
-    wake_at_ms: Final = None
-    """Timeouts are looked for now and then, by `abort_timed_out` and `expire`."""
-
-    def replay(self, record: StatusRecord, log_offset: int, producer_id: int) -> None:
+    def replay(self, record: StatusRecord) -> None:
         """The log holds this status of the id: the only place where `stored` changes."""
         self.stored = status = record.value
         if status is None:
@@ -182,18 +160,15 @@ class TransactionLifecycle:
             status = status._replace(start_ms=self.status.start_ms)
         self.status = status
 
-    def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """Nobody writes to `__transaction_state` in transactions."""
-
-    def loaded(self, now: Now) -> Output:
+    def loaded(self, now_ms: int) -> Output:
         """Send the markers of a transaction that was decided but not complete."""
         out = Output()
         if self.state in PREPARED:
             out.notes.append(f"found in state {self.state}: it is completed")
-            self._await_markers(out, now.wall_ms)
+            self._await_markers(out, now_ms)
         return out
 
-    def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
+    def written(self, error: ErrorCode, now_ms: int) -> Output:
         """The record of the pending transition is committed and replayed, or (error) it is not."""
         out = Output()
         pending = self._pending
@@ -201,22 +176,15 @@ class TransactionLifecycle:
             return out
         self._pending = None
         if error and not is_committed(error):
-            return self._write_failed(out, pending, STORE_ERRORS.get(error, error))
+            return self._write_failed(out, pending, _STORE_ERRORS.get(error, error))
         self.last_epoch = pending.last_epoch
         if self.state in PREPARED:
-            self._await_markers(out, now.wall_ms)
+            self._await_markers(out, now_ms)
         elif self.state in OUTCOMES:
             self._epoch_fence_failed = False
         # It has happened, even where the producer is told to ask again.
-        _answer(out, pending, STORE_ERRORS.get(error, error) if error else error)
+        _answer(out, pending, _STORE_ERRORS.get(error, error) if error else error)
         return out
-
-    def tick(self, now: Now) -> Output:
-        return Output()
-
-    def unload(self) -> Output:
-        """This broker is no longer the coordinator; who waited has been told by `written`."""
-        return Output()
 
     def _write_failed(self, out: Output, pending: _Pending, error: ErrorCode) -> Output:
         out.notes.append(f"{pending.status.state} could not be written: {error.name}")

@@ -17,7 +17,7 @@ from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.records.kinds import ControlRecordType
 from kafka_compat.storage.records.records import EndTransactionMarker, build_marker
 from kafka_compat.transactions.marker_writer import Marker, MarkerCallback
-from kafka_compat.transactions.transaction_states import ProducerIdentity, TopicPartition
+from kafka_compat.transactions.status import ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import GroupCoordinator

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.transactions.transaction_states import ProducerIdentity, TopicPartition
+from kafka_compat.transactions.status import ProducerIdentity, TopicPartition
 
 
 class Marker(NamedTuple):

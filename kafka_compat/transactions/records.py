@@ -14,12 +14,7 @@ from kafka_compat.protocol.messages.transaction_state import (
     TransactionLogKey,
     TransactionLogValue,
 )
-from kafka_compat.transactions.transaction_states import (
-    VERSION_WITH_EPOCH_BUMP,
-    Status,
-    StatusRecord,
-    TransactionState,
-)
+from kafka_compat.transactions.status import VERSION_WITH_EPOCH_BUMP, Status, StatusRecord, TransactionState
 
 _KEY_VERSION: Final = 0
 _VALUE_VERSION: Final = 0

@@ -1,9 +1,24 @@
-"""TransactionSettings from the broker's configuration."""
+"""The settings of transactions, and how they follow from the broker's configuration."""
 
 from __future__ import annotations
 
-from kafka_compat.config import BrokerConfig
-from kafka_compat.transactions.transaction_states import TransactionSettings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafka_compat.config import BrokerConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionSettings:
+    """Broker settings that transactions obey, under Kafka's names and defaults."""
+
+    transaction_max_timeout_ms: int = 900_000
+    transactional_id_expiration_ms: int = 604_800_000
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
+    transaction_version: int = 0
+    """The level of the feature transaction.version."""
 
 
 def transaction_settings(config: BrokerConfig) -> TransactionSettings:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from functools import partial
+from typing import Final, NamedTuple, Protocol
 from weakref import WeakSet
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.transactions.coordinator import TransactionCoordinator
-from kafka_compat.transactions.transaction_states import (
+from kafka_compat.transactions.status import (
     NO_PRODUCER_ID,
     VERSION_WITH_EPOCH_BUMP,
     ProducerIdentity,
@@ -72,6 +73,16 @@ class LocalCoordinators:
         respond({item: coordinator.verify(transactional_id, identity, [item]) for item in partitions})
 
 
+class _Question(NamedTuple):
+    """What a coordinator is asked, and until when it is asked again."""
+
+    transactional_id: str
+    identity: ProducerIdentity
+    partitions: list[TopicPartition]
+    adds: bool
+    deadline_s: float
+
+
 class Verifications:
     """What this broker has asked coordinators, and what came in between."""
 
@@ -114,22 +125,28 @@ class Verifications:
             self.leader_epoch, identity.producer_id, end_epoch, asked, knows_abortable
         )
         self._asked.add(verification)
-        deadline = loop.time() + _ADD_PATIENCE_S if adds else 0
-
-        def ask() -> None:
-            self._coordinators.ask(transactional_id, identity, unknown, answered, adds=adds)
-
-        def answered(found: PartitionErrors) -> None:
-            if ErrorCode.CONCURRENT_TRANSACTIONS in found.values() and loop.time() < deadline:
-                loop.call_later(_ADD_AGAIN_S, ask)
-            else:
-                verification.answer(found)
-
         if unknown:
-            ask()
+            deadline_s = loop.time() + _ADD_PATIENCE_S if adds else 0.0
+            self._ask(_Question(transactional_id, identity, unknown, adds, deadline_s), verification)
         else:
             verification.answer({})
         return verification
+
+    def _ask(self, question: _Question, verification: Verification) -> None:
+        self._coordinators.ask(
+            question.transactional_id,
+            question.identity,
+            question.partitions,
+            partial(self._answered, question, verification),
+            adds=question.adds,
+        )
+
+    def _answered(self, question: _Question, verification: Verification, found: PartitionErrors) -> None:
+        loop = asyncio.get_running_loop()
+        if ErrorCode.CONCURRENT_TRANSACTIONS in found.values() and loop.time() < question.deadline_s:
+            loop.call_later(_ADD_AGAIN_S, self._ask, question, verification)
+        else:
+            verification.answer(found)
 
     def refuse(self, partitions: Iterable[TopicPartition], error: ErrorCode) -> Verification:
         """One whose answer is known."""

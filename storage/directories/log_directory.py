@@ -242,7 +242,7 @@ class LogDirectory:
 
     def follow_cuts(self, log: Log) -> None:
         """Do the second half of the log's truncations."""
-        log.cuts.follow(self._take_cut, log)
+        log.cuts.follow(self._take_cut)
 
     def _on_cut(self, log: object, cut: Cut) -> None:
         assert isinstance(log, Log)

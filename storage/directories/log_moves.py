@@ -130,7 +130,7 @@ class LogMoves:
         # Until the old folder is gone, its directory's checkpoints speak of the old log as well.
         log.let_go()
         cuts: list[Cut] = []
-        future.cuts.follow(lambda _, cut: cuts.append(cut), future)
+        future.cuts.follow(lambda _, cut: cuts.append(cut))
         due_ms = self._monotonic_ms() + log.config.file_delete_delay_ms
 
         def secured(error: Exception | None) -> None:
@@ -145,7 +145,7 @@ class LogMoves:
         def gone(error: Exception | None) -> None:
             target.follow_cuts(future)
             for cut in cuts:
-                future.cuts.take(cut)
+                future.cuts.take(future, cut)
 
         def secure() -> None:
             target.secure(future, secured)

@@ -74,34 +74,36 @@ TakeCut = Callable[[object, Cut], None]
 class Cuts:
     """Those of one log that are not on disk yet."""
 
-    __slots__ = ("_log", "_take", "_waiters", "count")
+    __slots__ = ("_take", "_waiters", "count")
 
     def __init__(self) -> None:
         self.count = 0
         self._take: TakeCut | None = None
-        self._log: object = None
         self._waiters: tuple[Callable[[], None], ...] = ()
 
-    def follow(self, take: TakeCut, log: object) -> None:
+    def follow(self, take: TakeCut) -> None:
         """Have `take` called with the log and each cut: it brings the cut to the worker, and calls its `done`
         later. Without it cuts run at once.
         """
         self._take = take
-        self._log = log
 
-    def add(self, cut: Cut) -> None:
-        """Have it done. Raises LogDirFailure, RefusedForNow only without `follow`."""
+    def add(self, log: object, cut: Cut) -> None:
+        """Have a cut of `log` done. Raises LogDirFailure, RefusedForNow only without `follow`.
+
+        `log` is passed rather than kept: a log and its cuts must not refer to each other, or only the garbage
+        collector would free a deleted log.
+        """
         if self._take is None:
             cut.run()
             return
         self.count += 1
         cut.pending = self
-        self.take(cut)
+        self.take(log, cut)
 
-    def take(self, cut: Cut) -> None:
+    def take(self, log: object, cut: Cut) -> None:
         """Bring one that is pending to where it is done."""
         assert self._take is not None
-        self._take(self._log, cut)
+        self._take(log, cut)
 
     def done(self) -> None:
         """One more is on disk."""

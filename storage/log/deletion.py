@@ -90,7 +90,7 @@ def truncate_to(log: LogState, offset: int) -> None:
     log.leader_epochs.truncate_from_end(end_offset)
     log.epochs_changed()
     log.producers = producers
-    log.cuts.add(Cut(log.folder, log.disk, removed, _due_ms(log), kept=segment, end_offset=end_offset))
+    log.cuts.add(log, Cut(log.folder, log.disk, removed, _due_ms(log), kept=segment, end_offset=end_offset))
 
 
 def truncate_fully_and_start_at(log: LogState, offset: int) -> None:
@@ -108,7 +108,7 @@ def truncate_fully_and_start_at(log: LogState, offset: int) -> None:
     log.producers = ProducerState(expiration_ms=log.config.producer_id_expiration_ms)
     log.leader_epochs.clear()
     log.epochs_changed()
-    log.cuts.add(Cut(log.folder, log.disk, removed, _due_ms(log), created=segment))
+    log.cuts.add(log, Cut(log.folder, log.disk, removed, _due_ms(log), created=segment))
 
 
 def _go_back(log: LogState, offset: int) -> None:

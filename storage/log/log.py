@@ -133,8 +133,11 @@ class Log(LogState):
         return len(self.segments.all)
 
     def segment_starts(self) -> list[tuple[int, int]]:
-        """Base offset and time of the last change (ms) of each segment, as ListOffsets v0 asks."""
-        return [(max(s.base_offset, self.log_start_offset), s.modified_ms) for s in self.segments.all]
+        """Base offset and time (ms) of the last modification of each segment, oldest first. Raises
+        LogDirFailure.
+        """
+        with self.disk.reading(self.name):
+            return [(max(s.base_offset, self.log_start_offset), s.modified_ms) for s in self.segments.all]
 
     # --- append
 

@@ -58,12 +58,9 @@ def first_at_or_after(segments: LogSegments, timestamp: int, start_offset: int) 
 
 
 def first_with_max(segments: LogSegments, start_offset: int) -> Lookup:
-    """The first record with the largest timestamp of the log."""
+    """The first record with the largest timestamp of the log, which is -1 where no record has one."""
     latest = max(segments.all, key=lambda segment: segment.max_timestamp.timestamp)
-    largest = latest.max_timestamp.timestamp
-    if largest < 0:
-        return None
-    return (yield from _search(latest, largest, start_offset))
+    return (yield from _search(latest, latest.max_timestamp.timestamp, start_offset))
 
 
 def _search(segment: Segment, timestamp: int, start_offset: int) -> Lookup:

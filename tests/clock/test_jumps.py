@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafka_compat.broker import Broker, standalone_broker
+from kafka_compat.broker import Broker, BrokerHooks, standalone_broker
 from kafka_compat.clock import SystemClock
 from kafka_compat.cluster.membership import Membership
 from kafka_compat.config import BrokerConfig
@@ -51,7 +51,7 @@ async def broker(tmp_path: Path, clock: JumpingClock) -> AsyncIterator[Broker[Me
         "log.flush.interval.ms": "100",
         "log.flush.scheduler.interval.ms": "100",
     }
-    broker = standalone_broker(BrokerConfig.from_properties(settings), clock=clock)
+    broker = standalone_broker(BrokerConfig.from_properties(settings), BrokerHooks(clock=clock))
     await broker.start()
     yield broker
     await broker.stop()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from kafka_compat.broker import Broker
+from kafka_compat.broker import Broker, BrokerHooks
 from kafka_compat.clock import Clock
 from kafka_compat.cluster.broker_client import BrokerClient
 from kafka_compat.cluster.controller_service import ControllerService
@@ -50,7 +50,9 @@ class EmbeddedBroker(Broker[Membership]):
     """A broker of the cluster, with the parts that tests look at."""
 
     def __init__(self, config: BrokerConfig, connect_store: ConnectStore, clock: Clock | None = None) -> None:
-        super().__init__(config, Membership(SharedStore(connect_store)), CLUSTER_SERVED, clock=clock)
+        super().__init__(
+            config, Membership(SharedStore(connect_store)), CLUSTER_SERVED, BrokerHooks(clock=clock)
+        )
 
     @property
     def replicas(self) -> ReplicaManager:

@@ -4,11 +4,12 @@ from pathlib import Path
 
 from kafka_compat.config import broker_keys, topic_keys
 from kafka_compat.config.documentation import document
-from kafka_compat.config.effect import BROKER_SETTINGS, TOPIC_SETTINGS, broker_setting_has_effect
 from kafka_compat.config.keys import dynamic_only_keys
+from kafka_compat.config.listener_config import broker_setting_has_effect
+from kafka_compat.config.topic_table import SERVER_SYNONYMS
 
 PACKAGE = Path(__file__).resolve().parents[2] / "kafka_compat"
-TABLES = {"broker_table.py", "topic_table.py", "effect.py", "documentation.py", "own_settings.py"}
+TABLES = {"broker_table.py", "topic_table.py", "documentation.py", "own_settings.py"}
 
 #: Asked for by names that are put together of parts.
 COMPOSED = {
@@ -23,13 +24,16 @@ COMPOSED = {
 
 def test_every_setting_said_to_have_an_effect_is_asked_for_somewhere() -> None:
     source = "".join(path.read_text() for path in PACKAGE.rglob("*.py") if path.name not in TABLES)
-    for name in (BROKER_SETTINGS | TOPIC_SETTINGS) - COMPOSED:
+    topics = {name for name, key in topic_keys().items() if key.effect == "works"}
+    of_topics = {name for topic in topics for name in SERVER_SYNONYMS.get(topic, ())}
+    brokers = {name for name, key in (broker_keys() | dynamic_only_keys()).items() if key.effect == "works"}
+    for name in (brokers - of_topics | topics) - COMPOSED:
         assert f'"{name}"' in source, name
 
 
-def test_settings_with_an_effect_exist() -> None:
-    assert BROKER_SETTINGS.issubset({*broker_keys(), *dynamic_only_keys()})
-    assert TOPIC_SETTINGS.issubset(topic_keys())
+def test_effects_are_those_of_the_table() -> None:
+    keys = [*broker_keys().values(), *dynamic_only_keys().values(), *topic_keys().values()]
+    assert {key.effect for key in keys} == {"works", "listener", "stored", "unneeded"}
 
 
 def test_settings_of_compaction_have_an_effect_and_remote_storage_has_none() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.storage.records.kinds import CompressionType
+from kafka_compat.storage.records.records import Record, build_batch
 from tests.conformance.batches import START_MS, batch, old_message
 from tests.conformance.differential import Pair
 from tests.conformance.wire import Plain
@@ -186,11 +187,56 @@ def test_list_offsets(pair: Pair, timestamp: int) -> None:
     pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, timestamp, isolation=1), (2, 5, 7))
 
 
-@pytest.mark.parametrize("timestamp", [-1, -2])
-def test_list_offsets_of_version_0(pair: Pair, timestamp: int) -> None:
+def test_list_offsets_of_version_0(pair: Pair) -> None:
+    """Segments by their last modification, and the log end as one more."""
+    empty, single = pair.topic(), pair.topic()
+    fill(pair, single, batch(30))
+    segmented = pair.topic(configs={"segment.bytes": str(len(batch(10)) + 10)})
+    fill(pair, segmented, *(batch(10) for _ in range(4)))
+    shortened = pair.topic(configs={"segment.bytes": str(len(batch(10)) + 10)})
+    fill(pair, shortened, *(batch(10) for _ in range(4)))
+    parts = [{"partition_index": 0, "offset": 15}]
+    pair.same(ApiKey.DELETE_RECORDS, {"topics": [{"name": shortened, "partitions": parts}]})
+    emptied = pair.topic()
+    fill(pair, emptied, batch(3))
+    parts = [{"partition_index": 0, "offset": -1}]
+    pair.same(ApiKey.DELETE_RECORDS, {"topics": [{"name": emptied, "partitions": parts}]})
+    for topic in (empty, single, segmented, shortened, emptied):
+        for timestamp in (-1, -2, -3, 0, START_MS, START_MS + 7_200_000, 1 << 62):
+            for count in (-1, 0, 1, 3, 9):
+                request = offsets_request(topic, timestamp)
+                request["topics"][0]["partitions"][0]["max_num_offsets"] = count
+                pair.same(ApiKey.LIST_OFFSETS, request, (0,))
+                pair.same(ApiKey.LIST_OFFSETS, request | {"replica_id": -2}, (0,))
+    asked = offsets_request(segmented, 1 << 62)
+    (found,) = pair.same(ApiKey.LIST_OFFSETS, asked, (0,))["topics"][0]["partitions"]
+    assert found["old_style_offsets"] == [40, 30, 20, 10, 0]
+
+
+def test_the_greatest_timestamp_of_records_without_timestamps(pair: Pair) -> None:
+    def without(count: int = 2, compression: CompressionType = CompressionType.NONE) -> bytes:
+        return build_batch([Record(timestamp=-1, value=b"v") for _ in range(count)], compression=compression)
+
+    contents = {
+        "none": [without(), without()],
+        "compressed": [without(compression=CompressionType.GZIP)],
+        "before": [without(), batch(2)],
+        "behind": [batch(2), without()],
+    }
+    for batches in contents.values():
+        for size in (1 << 20, 100):
+            topic = pair.topic(configs={"segment.bytes": str(size)})
+            fill(pair, topic, *batches)
+            request = offsets_request(topic, -3)
+            pair.same(ApiKey.LIST_OFFSETS, request, pair.versions(ApiKey.LIST_OFFSETS, 7))
+            # Behind a whole segment without timestamps genuine Kafka finds no later record; ours does.
+            for timestamp in (0, START_MS) if size > 100 else ():
+                request = offsets_request(topic, timestamp)
+                pair.same(ApiKey.LIST_OFFSETS, request, pair.versions(ApiKey.LIST_OFFSETS, 1))
     topic = pair.topic()
-    fill(pair, topic, batch(3))
-    pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, timestamp), (0,))
+    fill(pair, topic, without())
+    (found,) = pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, -3), (7,))["topics"][0]["partitions"]
+    assert (found["timestamp"], found["offset"], found["leader_epoch"]) == (-1, 0, 0)
 
 
 def test_list_offsets_special_timestamps(pair: Pair) -> None:

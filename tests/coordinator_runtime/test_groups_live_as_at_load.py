@@ -23,9 +23,10 @@ from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch, Tran
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.coordinator import GroupCoordinator
 from kafka_compat.groups.group import Group
-from kafka_compat.groups.group_states import Commit, GroupSettings, JoinResult, Leaving, TopicPartition
-from kafka_compat.groups.machine import STABLE
+from kafka_compat.groups.rebalance import STABLE
 from kafka_compat.groups.records import decode_record
+from kafka_compat.groups.requests import Commit, JoinResult, Leaving, TopicPartition
+from kafka_compat.groups.settings import GroupSettings
 from tests.coordinator_runtime.replicated_log import ReplicatedLog
 from tests.groups.memory import WALL_MS, ManualScheduler, join_request, position, sync_request
 from tests.groups.transcript import subscription
@@ -66,8 +67,8 @@ def stored(machines: Iterable[Group]) -> Stored:
     for group in machines:
         offsets = group.offsets
         pending = {producer: held for producer, held in offsets.pending.items() if held}
-        if group.stored.snapshot is not None or offsets.committed or pending:
-            state[group.group_id] = (group.stored.snapshot, dict(offsets.committed), pending)
+        if group.rebalance.stored.snapshot is not None or offsets.committed or pending:
+            state[group.group_id] = (group.rebalance.stored.snapshot, dict(offsets.committed), pending)
     return state
 
 
@@ -288,7 +289,7 @@ class Groups(RuleBasedStateMachine):
         assert stored(running(self.coordinator)) == stored(running(self.successor))
         if not self.has_failed and self.log.high_watermark == self.log.end_offset:
             for group in running(self.coordinator):
-                if group.state is STABLE:
+                if group.rebalance.state is STABLE:
                     assert self.successor.describe_group(group.group_id)[1] == group.describe()
 
     def teardown(self) -> None:

@@ -13,8 +13,8 @@ from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch
 from kafka_compat.coordinator_runtime.timers import Timers
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.coordinator import GroupCoordinator
-from kafka_compat.groups.group_states import Commit, OffsetRecord
-from kafka_compat.groups.records import encode_record
+from kafka_compat.groups.records import OffsetRecord, encode_record
+from kafka_compat.groups.requests import Commit
 from tests.coordinator_runtime.replicated_log import ReplicatedLog
 from tests.coordinator_runtime.test_groups_live_as_at_load import coordinator_of
 from tests.groups.memory import ManualScheduler, ManualTimer, join_request, position

@@ -24,12 +24,12 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.transactions.coordinator import TransactionCoordinator
 from kafka_compat.transactions.marker_writer import Marker, MarkerCallback
 from kafka_compat.transactions.records import decode_record, encode_record
-from kafka_compat.transactions.transaction_states import (
+from kafka_compat.transactions.settings import TransactionSettings
+from kafka_compat.transactions.status import (
     IdentityResult,
     ProducerIdentity,
     StatusRecord,
     TopicPartition,
-    TransactionSettings,
     TransactionState,
 )
 from tests.coordinator_runtime.replicated_log import ReplicatedLog

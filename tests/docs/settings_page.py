@@ -12,12 +12,6 @@ from kafka_compat.config.authorizer import ALLOW_IF_NO_ACL, SUPER_USERS
 from kafka_compat.config.broker_config import is_of_kraft
 from kafka_compat.config.broker_table import BROKER_TABLE
 from kafka_compat.config.documentation import about
-from kafka_compat.config.effect import (
-    LISTENER_SETTINGS,
-    NOT_MISSED,
-    broker_setting_has_effect,
-    topic_setting_has_effect,
-)
 from kafka_compat.config.keys import ConfigKey, broker_keys, dynamic_only_keys, topic_keys
 from kafka_compat.config.own_settings import OWN_DEFAULTS
 from kafka_compat.config.topic_table import SERVER_SYNONYMS
@@ -146,7 +140,7 @@ def page() -> str:
             "## One listener alone\n",
             "These may be given to one listener, as `listener.name.NAME.SETTING`, in small letters",
             "(and those of a mechanism as `listener.name.NAME.MECHANISM.SETTING`):\n",
-            ", ".join(f"`{name}`" for name in sorted(LISTENER_SETTINGS)) + ".\n",
+            ", ".join(f"`{name}`" for name in sorted(_of_listeners())) + ".\n",
             "## Topics\n",
             _counts(topic_keys().values(), broker=False),
             _table(sorted(topic_keys().values()), broker=False),
@@ -158,10 +152,12 @@ def state(key: ConfigKey, *, broker: bool) -> str:
     """What the setting does here, in the words of the page's head."""
     if broker and is_of_kraft(key.name):
         return "ignored"
-    if key.name in NOT_MISSED:
-        return "not needed"
-    works = broker_setting_has_effect(key.name) if broker else topic_setting_has_effect(key.name)
-    return "**works**" if works else "stored only"
+    words = {"unneeded": "not needed", "stored": "stored only"}
+    return words.get(key.effect, "**works**")
+
+
+def _of_listeners() -> list[str]:
+    return [name for name, key in broker_keys().items() if key.effect == "listener"]
 
 
 def _counts(keys: Iterable[ConfigKey], *, broker: bool) -> str:

@@ -10,14 +10,8 @@ from itertools import count
 from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch, TransactionalProducer
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.coordinator import GroupCoordinator
-from kafka_compat.groups.group_states import (
-    GroupSettings,
-    Join,
-    JoinResult,
-    OffsetAndMetadata,
-    Sync,
-    SyncResult,
-)
+from kafka_compat.groups.requests import Join, JoinResult, OffsetAndMetadata, Sync, SyncResult
+from kafka_compat.groups.settings import GroupSettings
 from tests.groups.transcript import subscription
 
 WALL_MS = 1_700_000_000_000

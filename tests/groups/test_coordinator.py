@@ -9,8 +9,8 @@ import pytest
 
 from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.group_states import Commit, Leaving, OffsetRecord
-from kafka_compat.groups.records import encode_record
+from kafka_compat.groups.records import OffsetRecord, encode_record
+from kafka_compat.groups.requests import Commit, Leaving
 from tests.groups.memory import (
     Coordinator,
     ManualTimer,

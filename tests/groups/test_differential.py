@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kafka_compat.coordinator_runtime.shards import shard_of
+from kafka_compat.coordinator_runtime.partitioning import shard_of
 from kafka_compat.protocol import codec
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.headers import decode_response_header

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_compat.coordinator_runtime.shards import java_hash_code, shard_of
-from kafka_compat.groups.group_states import (
+from kafka_compat.coordinator_runtime.partitioning import java_hash_code, shard_of
+from kafka_compat.groups.records import (
     GroupRecord,
     GroupSnapshot,
     MemberSnapshot,
-    OffsetAndMetadata,
     OffsetRecord,
+    decode_record,
+    encode_record,
 )
-from kafka_compat.groups.records import decode_record, encode_record
+from kafka_compat.groups.requests import OffsetAndMetadata
 from kafka_compat.groups.subscription import subscribed_topics
 from kafka_compat.protocol.codec import MalformedRequest, encode_versioned
 from kafka_compat.protocol.messages.consumer_offsets import (

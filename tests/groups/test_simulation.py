@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.group import Group
-from kafka_compat.groups.group_states import Commit, JoinResult, Leaving, Sync, SyncResult
-from kafka_compat.groups.machine import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
+from kafka_compat.groups.rebalance import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE, Rebalance
+from kafka_compat.groups.requests import Commit, JoinResult, Leaving, Sync, SyncResult
 from tests.groups.memory import Coordinator, MemoryLog, join_request, position
 from tests.groups.transcript import subscription
 from tests.support.steps import result_of
@@ -187,7 +186,7 @@ class World:
         running = self.coordinator._running.get("g")
         if running is None:
             return
-        group: Group = running.machine
+        group: Rebalance = running.machine.rebalance
         roster = group.roster
         members = set(roster.members)
         assert roster.leader_id in members if members else roster.leader_id is None

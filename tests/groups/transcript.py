@@ -30,22 +30,20 @@ from kafka_compat.coordinator_runtime.loader import Loader
 from kafka_compat.coordinator_runtime.machine import Now, Output, Write
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.group import Group
-from kafka_compat.groups.group_states import (
+from kafka_compat.groups.records import GroupRecord, Record, decode_record, encode_record
+from kafka_compat.groups.requests import (
     Commit,
-    GroupRecord,
-    GroupSettings,
     Join,
     JoinResult,
     LeaveResult,
     Leaving,
     OffsetAndMetadata,
-    Record,
     Result,
     Sync,
     SyncResult,
     TopicPartition,
 )
-from kafka_compat.groups.records import decode_record, encode_record
+from kafka_compat.groups.settings import GroupSettings
 
 START_MS = 1_000_000
 
@@ -91,14 +89,14 @@ class Player:
         for line in block.splitlines():
             words = shlex.split(line, comments=True)
             if words:
-                before = self.group.state
+                before = self.group.rebalance.state
                 positional = [word for word in words[1:] if "=" not in word or "-" in word.split("=")[0]]
                 options = dict(word.split("=", 1) for word in words[1:] if word not in positional)
                 command: Callable[..., None] = getattr(self, "_" + words[0].replace("-", "_"))
                 command(*positional, **options)
                 self._advance("0")
-                if self.group.state is not before:
-                    self._say(f"{before} -> {self.group.state}")
+                if self.group.rebalance.state is not before:
+                    self._say(f"{before} -> {self.group.rebalance.state}")
         return "\n".join(self.lines) or "ok"
 
     def _say(self, text: str) -> None:
@@ -157,7 +155,7 @@ class Player:
             requires_known_member_id=version >= 4 and instance is None,
             supports_skipping_assignment=version >= 9,
         )
-        self._run(self.group.join(request, name, self._now()))
+        self._run(self.group.joining.join(request, name, self._now()))
 
     def _sync(
         self,
@@ -180,13 +178,13 @@ class Player:
                 for who, what in (part.split(":") for part in filter(None, assign.split(",")))
             },
         )
-        self._run(self.group.sync(request, name, self._now()))
+        self._run(self.group.rebalance.sync(request, name, self._now()))
 
     def _heartbeat(
         self, name: str, gen: str | None = None, id: str | None = None, instance: str | None = None
     ) -> None:
         member_id = self._client(name).member_id if id is None else id
-        error = self.group.heartbeat(self._generation(name, gen), member_id, instance, self._now())
+        error = self.group.rebalance.heartbeat(self._generation(name, gen), member_id, instance, self._now())
         self._say(f"{name} <- {error.name}")
 
     def _leave(self, *names: str, instance: str | None = None, id: str = "", reason: str = "none") -> None:
@@ -198,7 +196,7 @@ class Player:
             leaving = [Leaving(member_id=id, group_instance_id=instance, reason=reason)]
         for name in names:
             self._client(name).member_id = ""
-        self._run(self.group.leave(leaving, "leave", self._now()))
+        self._run(self.group.joining.leave(leaving, "leave", self._now()))
 
     def _commit(
         self,
@@ -249,7 +247,7 @@ class Player:
     def _advance(self, duration_ms: str) -> None:
         end_ms = self.now_ms + int(duration_ms)
         while True:
-            wake_at_ms = self.group.timers.wake_at_ms
+            wake_at_ms = self.group.wake_at_ms
             if wake_at_ms is None or START_MS + wake_at_ms > end_ms:
                 break
             self.now_ms = max(self.now_ms, START_MS + wake_at_ms)

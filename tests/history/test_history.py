@@ -17,7 +17,7 @@ from typing import IO
 
 import pytest
 
-from kafka_compat.coordinator_runtime.shards import shard_of
+from kafka_compat.coordinator_runtime.partitioning import shard_of
 from tests.history.checkers import CHECKERS, anomalies
 from tests.history.model import Operation, parse
 from tests.partitions.cluster import BROKER_IDS, CLIENT, PartitionedCluster, host_of

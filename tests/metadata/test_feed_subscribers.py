@@ -28,7 +28,7 @@ from kafka_compat.metrics.record_times import RecordTimes
 from kafka_compat.page.rates import Rates
 from kafka_compat.replication.counts import Counts
 from kafka_compat.transactions.marker_writer import Marker
-from kafka_compat.transactions.transaction_states import ProducerIdentity
+from kafka_compat.transactions.status import ProducerIdentity
 from kafka_compat.upkeep.cleaning import LogCleaner
 from tests.cluster.embedded import EmbeddedCluster, until
 

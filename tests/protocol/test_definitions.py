@@ -10,6 +10,7 @@ from tests.protocol.definitions import RELEASES, Definition, FieldAt, definition
 from tests.protocol.known_messages import message_classes
 
 OUT_OF_SCOPE = {
+    ApiKey.ENVELOPE: "KRaft controller",
     ApiKey.VOTE: "KRaft quorum",
     ApiKey.BEGIN_QUORUM_EPOCH: "KRaft quorum",
     ApiKey.END_QUORUM_EPOCH: "KRaft quorum",

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from kafka_compat.coordinator_runtime.shards import shard_of
+from kafka_compat.coordinator_runtime.partitioning import shard_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.metadata.topic_names import TRANSACTIONS_TOPIC
 from tests.cluster.embedded import EmbeddedCluster, until

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from kafka_compat.errors import ErrorCode
 from kafka_compat.transactions.coordinator import TransactionCoordinator
 from kafka_compat.transactions.marker_writer import Marker, MarkerCallback
-from kafka_compat.transactions.transaction_states import (
+from kafka_compat.transactions.settings import TransactionSettings
+from kafka_compat.transactions.status import (
     IdentityResult,
     ProducerIdentity,
     TopicPartition,
-    TransactionSettings,
     TransactionState,
 )
 from tests.groups.memory import WALL_MS, ManualScheduler, MemoryLog

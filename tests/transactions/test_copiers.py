@@ -86,7 +86,7 @@ def three_brokers(directory: Path, secured: bool) -> Iterator[Brokers]:
 
 
 def _shard() -> int:
-    from kafka_compat.coordinator_runtime.shards import shard_of
+    from kafka_compat.coordinator_runtime.partitioning import shard_of
 
     return shard_of(TRANSACTIONAL_ID, int(SETTINGS["transaction.state.log.num.partitions"]))
 

@@ -6,9 +6,8 @@ import pytest
 
 from kafka_compat.coordinator_runtime.machine import Now
 from kafka_compat.errors import ErrorCode
-from kafka_compat.transactions.machine import Transaction
 from kafka_compat.transactions.records import decode_record, encode_record
-from kafka_compat.transactions.transaction_states import (
+from kafka_compat.transactions.status import (
     EPOCH_MAX,
     IdentityResult,
     Output,
@@ -17,6 +16,7 @@ from kafka_compat.transactions.transaction_states import (
     StatusRecord,
     TransactionState,
 )
+from kafka_compat.transactions.transaction import Transaction
 
 P = ProducerIdentity
 FIRST = P(7, 0)
@@ -195,7 +195,7 @@ def test_an_id_expires_only_at_rest() -> None:
         assert run.states == []
         run.take(run.transaction.expire(1000, 1000))
         assert run.states == [None]
-        assert run.transaction.state is TransactionState.DEAD
+        assert run.transaction.status.state is TransactionState.DEAD
     for state in ("Ongoing", "PrepareCommit", "PrepareAbort"):
         run = at(TransactionState(state))
         run.take(run.transaction.expire(10**9, 1000))
@@ -206,7 +206,7 @@ def test_what_the_log_refuses_did_not_happen() -> None:
     run = at(TransactionState.ONGOING)
     refused = ErrorCode.NOT_ENOUGH_REPLICAS
     assert run.end(FIRST, store_error=refused) is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert run.transaction.state is TransactionState.ONGOING
+    assert run.transaction.status.state is TransactionState.ONGOING
     assert run.init(store_error=refused) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert run.init() is ErrorCode.CONCURRENT_TRANSACTIONS
     assert run.markers == [(P(7, 1), False)], "the epoch of the failed fence is used again"
@@ -218,7 +218,7 @@ def test_completion_is_tried_again_when_the_log_refuses() -> None:
     assert out.write is not None
     assert run.transaction.written(None, ErrorCode.NOT_ENOUGH_REPLICAS, Now(0, 0)).retry_completion
     run.complete()
-    assert run.transaction.state is TransactionState.COMPLETE_COMMIT
+    assert run.transaction.status.state is TransactionState.COMPLETE_COMMIT
 
 
 @pytest.mark.parametrize(

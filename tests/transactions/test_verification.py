@@ -9,7 +9,7 @@ import pytest
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.replication.replica_manager import ReplicaManager
-from kafka_compat.transactions.transaction_states import ProducerIdentity, TopicPartition
+from kafka_compat.transactions.status import ProducerIdentity, TopicPartition
 from kafka_compat.transactions.verification import Respond, Verification, Verifications
 
 PARTITION = ("topic", 0)

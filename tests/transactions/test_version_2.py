@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.coordinator_runtime.shards import shard_of
+from kafka_compat.coordinator_runtime.partitioning import shard_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.metadata.topic_names import TRANSACTIONS_TOPIC
 from kafka_compat.protocol.api_keys import ApiKey
@@ -24,7 +24,7 @@ from kafka_compat.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from kafka_compat.storage.records.records import Record, build_batch
-from kafka_compat.transactions.transaction_states import ProducerIdentity
+from kafka_compat.transactions.status import ProducerIdentity
 from tests.cluster.embedded import SETTLE_S, EmbeddedCluster, until
 from tests.transactions.programs import read_all
 

@@ -44,7 +44,7 @@ def given_options(args: argparse.Namespace, *, librdkafka: bool = False) -> list
     """
     if args.command_config is None:
         return list(args.kafka_option)
-    from kafka_compat.client.way import WrongSettings, read_settings
+    from kafka_compat.client.connection_settings import WrongSettings, read_settings
     from kafka_compat.pipelines.client_names import producer_properties
     from kafka_compat.pipelines.errors import NotStarted
 

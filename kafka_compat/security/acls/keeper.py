@@ -217,7 +217,7 @@ class Keeper:
             try:
                 results = await self._store.multi(operations)
             except stores.TransactionFailed as failed:
-                raise failed.cause from None
+                raise failed.take_cause() from None
             if isinstance(results[0], stores.Stat):
                 return results[0].version
         if not wanted:

@@ -214,7 +214,7 @@ class Keeper:
         try:
             results = await self._store.multi([operation, told])
         except stores.TransactionFailed as failed:
-            raise failed.cause from None
+            raise failed.take_cause() from None
         return results[0].version if isinstance(results[0], stores.Stat) else 0
 
     # --- what has expired

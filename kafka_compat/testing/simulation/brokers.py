@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from kafka_compat.broker import Broker, StartupError, cluster_broker, standalone_broker
+from kafka_compat.broker import Broker, BrokerHooks, StartupError, cluster_broker, standalone_broker
 from kafka_compat.config import BrokerConfig
 from kafka_compat.testing.simulation.filesystem import SimulatedFilesystem
 from kafka_compat.testing.simulation.nodes import Node
@@ -102,13 +102,10 @@ class SimulatedBroker:
         def new_worker(path: str) -> SimulatedWorker:
             return SimulatedWorker(self._chance)
 
+        hooks = BrokerHooks(filesystem=self._disk, new_worker=new_worker)
         if self._ensemble is not None:
-            return cluster_broker(
-                config, self._ensemble.connect, filesystem=self._disk, new_worker=new_worker
-            )
-        return standalone_broker(
-            config, filesystem=self._disk, new_tree=tree_of(self._tree), new_worker=new_worker
-        )
+            return cluster_broker(config, self._ensemble.connect, hooks)
+        return standalone_broker(config, hooks, new_tree=tree_of(self._tree))
 
     def kill(self) -> None:
         """kill -9."""

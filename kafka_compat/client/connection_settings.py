@@ -1,5 +1,4 @@
-"""How a client means to reach a cluster, by the settings that Java clients have for it; and a connection that
-went this way."""
+"""How a client connects to brokers, by the settings of Java clients: security protocol, TLS and login."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ class HandshakeFailed(Exception):
     """Of TLS: the broker's certificate is not trusted, or the broker does not trust the client's."""
 
 
-class Way(NamedTuple):
+class ConnectionSettings(NamedTuple):
     """`tls` and `mechanism` are None where it has none; without `new_client` nobody logs in at a host."""
 
     security_protocol: str
@@ -62,7 +61,7 @@ def addresses(text: str) -> list[tuple[str, int]]:
     return found
 
 
-def way_of(settings: Mapping[str, str], timeout_s: float) -> Way:
+def connection_settings(settings: Mapping[str, str], timeout_s: float) -> ConnectionSettings:
     """Raises WrongSettings."""
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
@@ -81,9 +80,9 @@ def way_of(settings: Mapping[str, str], timeout_s: float) -> Way:
         except ConfigError as error:
             raise WrongSettings(error.in_full) from error
     if not protocol.startswith("SASL"):
-        return Way(protocol, tls, None, None, timeout_s)
+        return ConnectionSettings(protocol, tls, None, None, timeout_s)
     mechanism = settings.get("sasl.mechanism", "GSSAPI")
-    return Way(protocol, tls, mechanism, _login(mechanism, settings), timeout_s)
+    return ConnectionSettings(protocol, tls, mechanism, _login(mechanism, settings), timeout_s)
 
 
 def _login(mechanism: str, settings: Mapping[str, str]) -> NewLogin | None:
@@ -103,18 +102,18 @@ def dialled(host: str) -> Any:
     return host.encode() if host.isascii() else host
 
 
-def connect(way: Way, host: str, port: int, client_id: str) -> Connection:
+def connect(using: ConnectionSettings, host: str, port: int, client_id: str) -> Connection:
     """A connection that is encrypted and logged in as need be. Raises OSError, EOFError, ValueError for what
     is no broker; HandshakeFailed; KafkaError and Untrusted when the login fails.
     """
-    opened = socket.create_connection((dialled(host), port), way.timeout_s)
+    opened = socket.create_connection((dialled(host), port), using.timeout_s)
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
-        if way.tls is not None:
-            opened = _encrypted(way.tls, opened, host)
+        if using.tls is not None:
+            opened = _encrypted(using.tls, opened, host)
         connection = Connection(opened, client_id)
-        if way.mechanism is not None:
-            _log_in(way, connection, host)
+        if using.mechanism is not None:
+            _log_in(using, connection, host)
     except BaseException:
         opened.close()
         raise
@@ -130,18 +129,18 @@ def _encrypted(tls: ssl.SSLContext, opened: socket.socket, host: str) -> socket.
         raise HandshakeFailed(f"SSL handshake failed: {error.verify_message}") from error
 
 
-def _log_in(way: Way, connection: Connection, host: str) -> None:
-    if way.new_client is None:
+def _log_in(using: ConnectionSettings, connection: Connection, host: str) -> None:
+    if using.new_client is None:
         from kafka_compat.client.logins import JAAS, MECHANISMS
 
         mechanisms = ", ".join(MECHANISMS)
-        raise WrongSettings(f"sasl.mechanism={way.mechanism}: expected one of {mechanisms}, and {JAAS}")
-    answer = connection.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism=way.mechanism)
+        raise WrongSettings(f"sasl.mechanism={using.mechanism}: expected one of {mechanisms}, and {JAAS}")
+    answer = connection.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism=using.mechanism)
     if answer.error_code:
         offered = ", ".join(answer.mechanisms)
-        text = f"Client SASL mechanism '{way.mechanism}' not enabled in the server, enabled mechanisms are "
+        text = f"Client SASL mechanism '{using.mechanism}' not enabled in the server, enabled mechanisms are "
         raise KafkaError(known_code(answer.error_code), f"{text}[{offered}]")
-    client = way.new_client(host)
+    client = using.new_client(host)
     token: bytes | None = client.first()
     while token is not None:
         answer = connection.ask(ApiKey.SASL_AUTHENTICATE, 1, auth_bytes=token)

@@ -1,5 +1,5 @@
-"""Rebalances and generations of one classic group, and the lives of its members. Pure: an event and the time
-go in, an Output comes out. How members join is in `joining.py`, the group's offsets are in `group.py`.
+"""The members and generations of one classic group. Pure: events and the time go in, responses and records go
+into the `outbox`. `joining.py` has the requests by which members join and leave, `group.py` the offsets.
 
 Rules
 - A rebalance begins (PREPARING_REBALANCE) when a member is added, leaves, expires, or changes what it
@@ -30,33 +30,22 @@ The order of events and their answers is Kafka 3.9's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
-from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProducer
-from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter, Write
+from kafka_compat.coordinator_runtime.coordinator_log import STORE_ERRORS
+from kafka_compat.coordinator_runtime.machine import Now, Outbox, Output, Waiter, Write
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.group_states import (
+from kafka_compat.groups.records import GroupRecord, GroupSnapshot
+from kafka_compat.groups.requests import (
     CONSUMER_PROTOCOL_TYPE,
     UNKNOWN_MEMBER_ID,
-    AssignmentStored,
-    EmptyGroupStored,
-    GroupRecord,
-    GroupSettings,
-    GroupSnapshot,
     GroupState,
     JoinResult,
-    Member,
-    OffsetsStored,
-    Purpose,
-    Record,
-    Result,
     Sync,
     SyncResult,
 )
-from kafka_compat.groups.roster import Roster
-from kafka_compat.groups.store_errors import GROUP_STORE_ERRORS
-from kafka_compat.groups.stored_generation import StoredMembership
+from kafka_compat.groups.roster import Member, Roster, StoredGeneration
+from kafka_compat.groups.settings import GroupSettings
 from kafka_compat.groups.subscription import subscribed_topics
 from kafka_compat.groups.timers import Timer, TimerKind, Timers
 
@@ -70,49 +59,80 @@ TRANSITIONS: Final[dict[GroupState, tuple[GroupState, ...]]] = {
     DEAD: (),
 }
 
-NEW_MEMBER_SESSION_MS: Final = 5 * 60_000
+_STORE_ERRORS: Final = STORE_ERRORS | {
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""The error that members get when the log refuses their generation."""
+
+_NEW_MEMBER_SESSION_MS: Final = 5 * 60_000
 """New members wait for others in a long JoinGroup, perhaps longer than their session timeout."""
 
 _JOIN: Final = Timer(TimerKind.JOIN)
 _SYNC: Final = Timer(TimerKind.SYNC)
 
 
-class RebalanceMachine:
-    """One group. `timers.wake_at_ms` says when `tick` is due.
+class AssignmentStored(NamedTuple):
+    """The leader's assignment for a generation."""
 
-    `state_timestamp_ms` is the wall-clock time of the last transition, -1 where an old record does not tell.
+    generation_id: int
+
+
+class StaticMemberStored(NamedTuple):
+    """A restarted static member has taken the place of its former self; `former` undoes it."""
+
+    member_id: str
+    former: Member
+    former_leader_id: str | None
+    skips_assignment: bool
+
+
+class EmptyGroupStored(NamedTuple):
+    """The group's last member is gone; nobody waits for this."""
+
+
+class Rebalance:
+    """See the rules above. `timers.wake_at_ms` says when `tick` is due.
+
+    `state_timestamp_ms` is the wall-clock time of the last transition, -1 where an old record has none.
     `subscribed_topics` is None when the group's subscription cannot be known.
     """
 
-    def __init__(
-        self, group_id: str, settings: GroupSettings, new_member_id: Callable[[str], str], now: Now
-    ) -> None:
+    def __init__(self, group_id: str, settings: GroupSettings, now: Now) -> None:
         self.group_id = group_id
         self.state = EMPTY
-        self.is_dead = False
         self.state_timestamp_ms = now.wall_ms
         self.generation_id = 0
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.subscribed_topics: frozenset[str] | None = None
-        self.stored = StoredMembership()
+        self.stored = StoredGeneration()
         self.roster = Roster()
         self.timers = Timers()
-        self._settings = settings
-        self._new_member_id = new_member_id
+        self.outbox = Outbox()
+        self.settings = settings
         self._member_added = False
         self._initial_delay_left_ms: int | None = None
         self._initial_delay_ms = 0
-        self._out = Output()
 
     # The rebalance
 
-    def _rebalance_if_settled(self, reason: str, now: Now) -> None:
-        if self.state is not PREPARING_REBALANCE:
-            self._prepare_rebalance(reason, now)
+    def add_member(self, member: Member, waiter: Waiter, reason: str, now: Now) -> None:
+        """Add a member that waits for the response to its first JoinGroup."""
+        if self.state is PREPARING_REBALANCE and self.generation_id == 0:
+            self._member_added = True
+        self.roster.add(member)
+        self.roster.awaiting_join[member.member_id] = waiter
+        self.timers.set(Timer(TimerKind.SESSION, member.member_id), now.timer_ms + _NEW_MEMBER_SESSION_MS)
+        self.prepare_unless_preparing(reason, now)
 
-    def _prepare_rebalance(self, reason: str, now: Now) -> None:
-        self._note(
+    def prepare_unless_preparing(self, reason: str, now: Now) -> None:
+        if self.state is not PREPARING_REBALANCE:
+            self.prepare(reason, now)
+
+    def prepare(self, reason: str, now: Now) -> None:
+        self.outbox.note(
             f"preparing to rebalance in state {self.state} with generation {self.generation_id}: {reason}"
         )
         if self.state is COMPLETING_REBALANCE:
@@ -121,14 +141,14 @@ class RebalanceMachine:
         timeout_ms = self.roster.rebalance_timeout_ms
         self._initial_delay_left_ms = None
         if self.state is EMPTY:
-            self._initial_delay_ms = self._settings.group_initial_rebalance_delay_ms
+            self._initial_delay_ms = self.settings.group_initial_rebalance_delay_ms
             self._initial_delay_left_ms = max(timeout_ms - self._initial_delay_ms, 0)
             timeout_ms = self._initial_delay_ms
         self._transition(PREPARING_REBALANCE, now)
         self.timers.set(_JOIN, now.timer_ms + timeout_ms)
-        self._complete_join_if_all_joined(now)
+        self.complete_join_if_all_joined(now)
 
-    def _complete_join_if_all_joined(self, now: Now) -> None:
+    def complete_join_if_all_joined(self, now: Now) -> None:
         if (
             self.state is PREPARING_REBALANCE
             and self._initial_delay_left_ms is None
@@ -140,7 +160,7 @@ class RebalanceMachine:
         if self._initial_delay_left_ms and self._member_added:
             self._member_added = False
             waited_ms, left_ms = self._initial_delay_ms, self._initial_delay_left_ms
-            self._initial_delay_ms = min(self._settings.group_initial_rebalance_delay_ms, left_ms)
+            self._initial_delay_ms = min(self.settings.group_initial_rebalance_delay_ms, left_ms)
             self._initial_delay_left_ms = max(left_ms - waited_ms, 0)
             self.timers.set(_JOIN, now.timer_ms + self._initial_delay_ms)
         else:
@@ -155,8 +175,8 @@ class RebalanceMachine:
             if not member.is_static and member.member_id not in self.roster.awaiting_join
         ]
         for member_id in late:
-            self._note(f"removing member {member_id}: it has not joined in time")
-            self._remove(member_id)
+            self.outbox.note(f"removing member {member_id}: it has not joined in time")
+            self.remove(member_id)
         if not self.roster.elect_joined_leader() and self.roster.members:
             # Only static members are left and none has come back: their sessions decide.
             self.timers.set(_JOIN, now.timer_ms + self.roster.rebalance_timeout_ms)
@@ -173,14 +193,14 @@ class RebalanceMachine:
         self.protocol_name = self.roster.select_protocol()
         self._learn_subscription()
         self._transition(COMPLETING_REBALANCE, now)
-        self._note(
+        self.outbox.note(
             f"generation {self.generation_id} has {len(members)} members, protocol {self.protocol_name}"
         )
         for member_id, member in members.items():
             waiter = self.roster.awaiting_join.pop(member_id, None)
             if waiter is not None:
-                self._answer_join(member, waiter)
-            self._restart_session(member, now)
+                self.answer_join(member, waiter)
+            self.restart_session(member, now)
             member.is_new = False
         self.roster.unsynced.update(members)
         self.timers.set(_SYNC, now.timer_ms + self.roster.rebalance_timeout_ms)
@@ -189,8 +209,8 @@ class RebalanceMachine:
         self.protocol_name = None
         self._learn_subscription()
         self._transition(EMPTY, now)
-        self._note(f"generation {self.generation_id} is empty")
-        self._write_group({}, EmptyGroupStored())
+        self.outbox.note(f"generation {self.generation_id} is empty")
+        self.store_generation({}, EmptyGroupStored())
 
     def _learn_subscription(self) -> None:
         self.subscribed_topics = None
@@ -203,8 +223,8 @@ class RebalanceMachine:
 
     def sync(self, request: Sync, waiter: Waiter, now: Now) -> Output:
         """SyncGroup: the leader brings the assignment, everyone else fetches its part."""
-        out = self._begin()
-        error = self._check_member(request.member_id, request.group_instance_id)
+        out = self.outbox.begin()
+        error = self.check_member(request.member_id, request.group_instance_id)
         if not error and request.generation_id != self.generation_id:
             error = ErrorCode.ILLEGAL_GENERATION
         if not error and (
@@ -215,33 +235,33 @@ class RebalanceMachine:
         if not error and self.state is PREPARING_REBALANCE:
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error:
-            self._respond(waiter, SyncResult(error=error))
+            self.outbox.respond(waiter, SyncResult(error=error))
             return out
         self.roster.unsynced.discard(request.member_id)
         if not self.roster.unsynced:
             self.timers.cancel(_SYNC)
         if self.state is STABLE:
             member = self.roster.members[request.member_id]
-            self._respond(waiter, self._sync_result(member))
-            self._restart_session(member, now)
+            self.outbox.respond(waiter, self._sync_result(member))
+            self.restart_session(member, now)
             return out
         replaced = self.roster.awaiting_sync.pop(request.member_id, None)
         if replaced is not None:
-            self._respond(replaced, SyncResult(error=ErrorCode.REBALANCE_IN_PROGRESS))
+            self.outbox.respond(replaced, SyncResult(error=ErrorCode.REBALANCE_IN_PROGRESS))
         self.roster.awaiting_sync[request.member_id] = waiter
         if request.member_id == self.roster.leader_id:
             assignments = {
                 member_id: request.assignments.get(member_id, b"") for member_id in self.roster.members
             }
-            self._write_group(assignments, AssignmentStored(self.generation_id))
+            self.store_generation(assignments, AssignmentStored(self.generation_id))
         return out
 
     def _propagate_assignments(self, error: ErrorCode, now: Now) -> None:
         for member_id, member in self.roster.members.items():
             waiter = self.roster.awaiting_sync.pop(member_id, None)
             if waiter is not None:
-                self._respond(waiter, SyncResult(error=error) if error else self._sync_result(member))
-                self._restart_session(member, now)
+                self.outbox.respond(waiter, SyncResult(error=error) if error else self._sync_result(member))
+                self.restart_session(member, now)
 
     def _end_sync_wait(self) -> None:
         self.roster.unsynced.clear()
@@ -253,17 +273,17 @@ class RebalanceMachine:
         self, generation_id: int, member_id: str, group_instance_id: str | None, now: Now
     ) -> ErrorCode:
         """Heartbeat: REBALANCE_IN_PROGRESS tells a member to join again."""
-        error = self._check_member(member_id, group_instance_id)
+        error = self.check_member(member_id, group_instance_id)
         if error:
             return error
         if generation_id != self.generation_id:
             return ErrorCode.ILLEGAL_GENERATION
-        self._restart_session(self.roster.members[member_id], now)
+        self.restart_session(self.roster.members[member_id], now)
         return ErrorCode.REBALANCE_IN_PROGRESS if self.state is PREPARING_REBALANCE else ErrorCode.NONE
 
     def tick(self, now: Now) -> Output:
         """Let everything happen that is due at this time."""
-        out = self._begin()
+        out = self.outbox.begin()
         for timer in self.timers.due(now.timer_ms):
             if not self.timers.take(timer, now.timer_ms):
                 continue
@@ -272,42 +292,42 @@ class RebalanceMachine:
             elif timer.kind is TimerKind.SYNC:
                 self._sync_wait_over(now)
             elif timer.kind is TimerKind.PENDING:
-                self._note(f"removing pending member {timer.member_id}: it has not come back in time")
-                self._remove(timer.member_id)
-                self._complete_join_if_all_joined(now)
+                self.outbox.note(f"removing pending member {timer.member_id}: it has not come back in time")
+                self.remove(timer.member_id)
+                self.complete_join_if_all_joined(now)
             else:
                 self._session_over(timer.member_id, now)
-        self.timers.settle()
+        self.timers.find_earliest()
         return out
 
     def _session_over(self, member_id: str, now: Now) -> None:
         waits = member_id in self.roster.awaiting_join or member_id in self.roster.awaiting_sync
         if self.roster.members[member_id].is_new or not waits:
-            self._remove_and_rebalance(member_id, f"the session of member {member_id} has expired", now)
+            self.remove_and_rebalance(member_id, f"the session of member {member_id} has expired", now)
 
     def _sync_wait_over(self, now: Now) -> None:
         late = list(self.roster.unsynced)
         for member_id in late:
-            self._remove(member_id)
-        self._prepare_rebalance(f"members {', '.join(sorted(late))} have not synced in time", now)
+            self.remove(member_id)
+        self.prepare(f"members {', '.join(sorted(late))} have not synced in time", now)
 
-    def _remove_and_rebalance(self, member_id: str, reason: str, now: Now) -> None:
-        self._remove(member_id)
+    def remove_and_rebalance(self, member_id: str, reason: str, now: Now) -> None:
+        self.remove(member_id)
         if self.state is PREPARING_REBALANCE:
-            self._note(reason)
-            self._complete_join_if_all_joined(now)
+            self.outbox.note(reason)
+            self.complete_join_if_all_joined(now)
         elif self.state is not EMPTY:
-            self._prepare_rebalance(reason, now)
+            self.prepare(reason, now)
 
-    def _remove(self, member_id: str) -> None:
-        self._answer_parked(member_id, ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID)
+    def remove(self, member_id: str) -> None:
+        self.answer_waiting(member_id, ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID)
         self.timers.cancel(Timer(TimerKind.SESSION, member_id))
         self.timers.cancel(Timer(TimerKind.PENDING, member_id))
         self.roster.remove(member_id)
 
     # What has been written
 
-    def _take_up(self, snapshot: GroupSnapshot, now: Now) -> None:
+    def restore(self, snapshot: GroupSnapshot, now: Now) -> None:
         """Go on from what the log holds: stable, every member with a full session ahead of it."""
         self.state = STABLE if snapshot.members else EMPTY
         self.state_timestamp_ms = snapshot.state_timestamp_ms
@@ -325,56 +345,40 @@ class RebalanceMachine:
                 protocols=((snapshot.protocol_name or "", stored.subscription),),
             )
             self.roster.add(member)
-            self._restart_session(member, now)
+            self.restart_session(member, now)
         self.roster.leader_id = snapshot.leader_id
         self._learn_subscription()
-        if len(self.roster) > self._settings.group_max_size:
-            self._prepare_rebalance("the loaded group has more members than group.max.size", now)
+        if len(self.roster) > self.settings.group_max_size:
+            self.prepare("the loaded group has more members than group.max.size", now)
 
-    def _store_failed(self, error: ErrorCode) -> ErrorCode:
+    def store_failed(self, error: ErrorCode) -> ErrorCode:
         """What members are told of it."""
-        error = GROUP_STORE_ERRORS.get(error, error)
-        self._note(f"storing generation {self.generation_id} failed: {error.name}")
+        error = _STORE_ERRORS.get(error, error)
+        self.outbox.note(f"storing generation {self.generation_id} failed: {error.name}")
         return error
 
-    def _assignment_written(self, purpose: AssignmentStored, error: ErrorCode, now: Now) -> None:
+    def assignment_written(self, purpose: AssignmentStored, error: ErrorCode, now: Now) -> None:
         if self.state is not COMPLETING_REBALANCE or purpose.generation_id != self.generation_id:
             return
         self._propagate_assignments(error, now)
         if error:
-            self._prepare_rebalance(f"the assignment could not be stored: {error.name}", now)
+            self.prepare(f"the assignment could not be stored: {error.name}", now)
         else:
             self._transition(STABLE, now)
 
     # Small parts
-
-    def _begin(self) -> Output:
-        self._out = Output()
-        return self._out
-
-    def _note(self, text: str) -> None:
-        self._out.notes.append(text)
-
-    def _respond(self, waiter: Waiter, result: Result) -> None:
-        self._out.responses.append((waiter, result))
-
-    def _write(
-        self, records: list[Record], purpose: Purpose, producer: TransactionalProducer | None = None
-    ) -> None:
-        assert self._out.write is None, "an event leads to one batch"
-        self._out.write = Write(records, purpose, producer, commits=isinstance(purpose, OffsetsStored))
 
     def _transition(self, state: GroupState, now: Now) -> None:
         assert state in TRANSITIONS[self.state], f"{self.group_id}: {self.state} -> {state}"
         self.state = state
         self.state_timestamp_ms = now.wall_ms
 
-    def _die(self) -> None:
+    def die(self) -> None:
+        """Nothing of the group is left."""
         self.state = DEAD
-        self.is_dead = True
         self.timers.clear()
 
-    def _check_member(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
+    def check_member(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
         if group_instance_id is not None:
             current_id = self.roster.static_ids.get(group_instance_id)
             if current_id is None:
@@ -383,25 +387,25 @@ class RebalanceMachine:
                 return ErrorCode.FENCED_INSTANCE_ID
         return ErrorCode.NONE if member_id in self.roster else ErrorCode.UNKNOWN_MEMBER_ID
 
-    def _restart_session(self, member: Member, now: Now) -> None:
+    def restart_session(self, member: Member, now: Now) -> None:
         self.timers.set(Timer(TimerKind.SESSION, member.member_id), now.timer_ms + member.session_timeout_ms)
 
-    def _answer_parked(self, member_id: str, error: ErrorCode, answered_id: str) -> None:
+    def answer_waiting(self, member_id: str, error: ErrorCode, answered_id: str) -> None:
         join = self.roster.awaiting_join.pop(member_id, None)
         if join is not None:
-            self._refuse_join(join, answered_id, error)
+            self.refuse_join(join, answered_id, error)
         sync = self.roster.awaiting_sync.pop(member_id, None)
         if sync is not None:
-            self._respond(sync, SyncResult(error=error))
+            self.outbox.respond(sync, SyncResult(error=error))
 
-    def _refuse_join(self, waiter: Waiter, member_id: str, error: ErrorCode) -> None:
-        self._respond(waiter, JoinResult(error=error, member_id=member_id))
+    def refuse_join(self, waiter: Waiter, member_id: str, error: ErrorCode) -> None:
+        self.outbox.respond(waiter, JoinResult(error=error, member_id=member_id))
 
-    def _answer_join(self, member: Member, waiter: Waiter) -> None:
+    def answer_join(self, member: Member, waiter: Waiter) -> None:
         leads = member.member_id == self.roster.leader_id
-        self._respond(waiter, self._join_result(member.member_id, members=leads))
+        self.outbox.respond(waiter, self.join_result(member.member_id, members=leads))
 
-    def _join_result(
+    def join_result(
         self,
         member_id: str,
         *,
@@ -429,7 +433,9 @@ class RebalanceMachine:
             assignment=self.stored.assignment(member),
         )
 
-    def _write_group(self, assignments: dict[str, bytes], purpose: Purpose) -> None:
+    def store_generation(
+        self, assignments: dict[str, bytes], purpose: AssignmentStored | StaticMemberStored | EmptyGroupStored
+    ) -> None:
         snapshot = GroupSnapshot(
             self.protocol_type or "",
             self.generation_id,
@@ -438,4 +444,4 @@ class RebalanceMachine:
             self.state_timestamp_ms,
             self.roster.snapshots(self.protocol_name, assignments),
         )
-        self._write([GroupRecord(self.group_id, snapshot)], purpose)
+        self.outbox.write(Write([GroupRecord(self.group_id, snapshot)], purpose))

@@ -1,4 +1,6 @@
-"""Which partition of `__consumer_offsets` holds a group: clients and other brokers compute the same."""
+"""The partition of an internal topic that holds a key: a group of `__consumer_offsets`, a transactional id of
+`__transaction_state`. Other brokers compute the same.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ from functools import lru_cache
 
 
 @lru_cache(maxsize=1024)
-def shard_of(group_id: str, shard_count: int) -> int:
+def shard_of(key: str, shard_count: int) -> int:
     """Kafka's choice: the absolute value of Java's String.hashCode, modulo the number of partitions."""
-    return _absolute(java_hash_code(group_id)) % shard_count
+    return _absolute(java_hash_code(key)) % shard_count
 
 
 def java_hash_code(text: str) -> int:

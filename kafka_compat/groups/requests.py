@@ -1,4 +1,4 @@
-"""What goes into a group's machine and what comes out of it: plain values, no behaviour."""
+"""What members and administrators ask of a group, and what it answers: plain values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProducer
-from kafka_compat.coordinator_runtime.machine import Waiter
 from kafka_compat.errors import ErrorCode
 
 TopicPartition = tuple[str, int]
@@ -27,43 +26,6 @@ class GroupState(StrEnum):
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
     DEAD = "Dead"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSettings:
-    """Broker settings that groups obey, under Kafka's names and defaults."""
-
-    group_min_session_timeout_ms: int = 6_000
-    group_max_session_timeout_ms: int = 1_800_000
-    group_max_size: int = 2_147_483_647
-    group_initial_rebalance_delay_ms: int = 3_000
-    offset_metadata_max_bytes: int = 4_096
-    offsets_commit_timeout_ms: int = 5_000
-    offsets_retention_ms: int = 7 * 24 * 3_600_000
-    offsets_retention_check_interval_ms: int = 600_000
-
-
-@dataclass(slots=True, kw_only=True)
-class Member:
-    """One member as the group knows it. `is_new` until its first rebalance has completed. Its assignment is
-    what the log holds for it.
-    """
-
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    protocols: Protocols
-    is_new: bool = False
-
-    @property
-    def is_static(self) -> bool:
-        return self.group_instance_id is not None
-
-    def metadata(self, protocol: str | None) -> bytes:
-        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
 
 # Requests
@@ -197,100 +159,3 @@ class GroupOverview(NamedTuple):
     group_id: str
     protocol_type: str
     state: GroupState
-
-
-# Records of __consumer_offsets
-
-
-class MemberSnapshot(NamedTuple):
-    """A member as it is stored: only the metadata of the chosen protocol survives a restart, as in Kafka."""
-
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    subscription: bytes
-    assignment: bytes
-
-
-class GroupSnapshot(NamedTuple):
-    protocol_type: str
-    generation_id: int
-    protocol_name: str | None
-    leader_id: str | None
-    state_timestamp_ms: int
-    members: tuple[MemberSnapshot, ...]
-
-
-class GroupRecord(NamedTuple):
-    """A group's membership after a rebalance; None deletes the group."""
-
-    group_id: str
-    value: GroupSnapshot | None
-
-    @property
-    def machine_key(self) -> str:
-        return self.group_id
-
-
-class OffsetRecord(NamedTuple):
-    """One committed offset; None deletes it."""
-
-    group_id: str
-    topic: str
-    partition: int
-    value: OffsetAndMetadata | None
-
-    @property
-    def machine_key(self) -> str:
-        return self.group_id
-
-
-Record = GroupRecord | OffsetRecord
-
-
-# What is told to the machine when its records are committed
-
-
-class AssignmentStored(NamedTuple):
-    """The leader's assignment for a generation."""
-
-    generation_id: int
-
-
-class StaticMemberStored(NamedTuple):
-    """A restarted static member has taken the place of its former self; `former` undoes it."""
-
-    member_id: str
-    former: Member
-    former_leader_id: str | None
-    skips_assignment: bool
-
-
-class EmptyGroupStored(NamedTuple):
-    """The group's last member is gone; nobody waits for this."""
-
-
-class OffsetsStored(NamedTuple):
-    """`errors` is the answer of a commit, but for the `partitions` that were written."""
-
-    waiter: Waiter
-    partitions: tuple[TopicPartition, ...]
-    errors: PartitionErrors
-    producer: TransactionalProducer | None
-
-
-class TombstonesStored(NamedTuple):
-    """Offsets were deleted, and with `whole_group` the group as well.
-
-    `answer` goes to `waiter` when this succeeded; there is no waiter when offsets expired.
-    """
-
-    whole_group: bool
-    waiter: Waiter | None
-    answer: PartitionErrors | ErrorCode
-
-
-Purpose = AssignmentStored | StaticMemberStored | EmptyGroupStored | OffsetsStored | TombstonesStored

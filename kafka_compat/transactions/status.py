@@ -1,4 +1,4 @@
-"""What goes into a transaction's machine and what comes out of it: plain values, no behaviour."""
+"""The status of a transactional id, and what its machine responds and asks for: plain values."""
 
 from __future__ import annotations
 
@@ -30,18 +30,6 @@ class TransactionState(StrEnum):
     COMPLETE_ABORT = "CompleteAbort"
     DEAD = "Dead"
     PREPARE_EPOCH_FENCE = "PrepareEpochFence"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionSettings:
-    """Broker settings that transactions obey, under Kafka's names and defaults."""
-
-    transaction_max_timeout_ms: int = 900_000
-    transactional_id_expiration_ms: int = 604_800_000
-    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
-    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
-    transaction_version: int = 0
-    """The level of the feature transaction.version."""
 
 
 class ProducerIdentity(NamedTuple):

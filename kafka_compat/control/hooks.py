@@ -1,10 +1,11 @@
-"""What brokers have that can be controlled: made before them, handed in to them, and asked over HTTP."""
+"""What the control API replaces in the brokers of one process: clock, timers, disks and requests."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.control.fault_rules import FaultRules
 from kafka_compat.control.faulty_disks import FaultyFilesystem
 from kafka_compat.control.pulse import Pulse
@@ -12,26 +13,28 @@ from kafka_compat.control.recording import Recording
 from kafka_compat.control.time_travel import TimeTravel
 from kafka_compat.network.stages import Fault, Served, StagedContext, Stages
 
+if TYPE_CHECKING:
+    from kafka_compat.telemetry.pushed import PushedMetrics
 
-class ControlSide:
-    """Of the brokers of one process."""
+
+class ControlHooks:
+    """The replacements, and what the control API changes them by. Created on the brokers' event loop."""
 
     def __init__(self) -> None:
-        """On their event loop."""
         self.pulse = Pulse()
         self.faults = FaultRules()
         self.travel = TimeTravel(asyncio.get_running_loop(), self.pulse.beat)
         self.recording = Recording(self.travel.clock.now_ms)
 
-    @property
-    def handed_in(self) -> dict[str, Any]:
-        """What brokers are to be made with."""
-        return {
-            "clock": self.travel.clock,
-            "scheduler": self.travel.scheduler,
-            "filesystem": FaultyFilesystem(self.faults.disks),
-            "stages": Stages(account=self._served, faults=self._came),
-        }
+    def for_broker(self, pushed: PushedMetrics | None) -> BrokerHooks:
+        """The replacements as a broker takes them; `pushed` receives the metrics that clients push."""
+        return BrokerHooks(
+            clock=self.travel.clock,
+            scheduler=self.travel.scheduler,
+            filesystem=FaultyFilesystem(self.faults.disks),
+            stages=Stages(account=self._served, faults=self._came),
+            pushed=pushed,
+        )
 
     def _came(self, ctx: StagedContext[Any], request: Any) -> Fault | None:
         self.recording.came(ctx, request)

@@ -1,4 +1,4 @@
-"""What the brokers of one process serve and push over HTTP, beside what they serve to clients."""
+"""The HTTP services of the brokers of one process: metrics, health, control API, page, and pushed metrics."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
 
 if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
+    from kafka_compat.broker import Broker, BrokerHooks
     from kafka_compat.cluster.session import ConnectStore
-    from kafka_compat.control.side import ControlSide
+    from kafka_compat.control.hooks import ControlHooks
     from kafka_compat.coordination.store.embedded import EmbeddedSession
     from kafka_compat.decoding.registry import Registry
     from kafka_compat.http.listener import HttpListener
@@ -35,7 +35,7 @@ _REGISTRY_USER = "kafka.compat.schema.registry.basic.auth.user.info"
 _OTLP = ("kafka.compat.otlp.endpoint", "kafka.compat.otlp.headers")
 
 
-def http_side(config: BrokerConfig) -> HttpSide | None:
+def http_services(config: BrokerConfig) -> HttpServices | None:
     """None where the settings name no listener, and nobody to push to. StartupError. On the event loop of the
     brokers.
     """
@@ -45,14 +45,14 @@ def http_side(config: BrokerConfig) -> HttpSide | None:
 
         principal = page_principal(config)
         served = Served(HttpListener(config), config, principal, page_registry(config))
-        return HttpSide(_pushed(config), served, exporter)
+        return HttpServices(_pushed(config), served, exporter)
     for setting in (_CONTROL, _PAGE):
         if config.bool(setting):
             raise StartupError(
                 f"{setting}=true needs a listener to be asked at: set {LISTENER}=http://127.0.0.1:8080 "
                 "(port 0: any that is free)"
             )
-    return None if exporter is None else HttpSide(_pushed(config), None, exporter)
+    return None if exporter is None else HttpServices(_pushed(config), None, exporter)
 
 
 def _exporter(config: BrokerConfig) -> OtlpExporter | None:
@@ -68,9 +68,9 @@ def _exporter(config: BrokerConfig) -> OtlpExporter | None:
     return OtlpExporter(otlp_settings(config))
 
 
-def handed_in_by(side: HttpSide | None) -> dict[str, Any]:
-    """What brokers are to be made with, beside their settings, where there may be no side."""
-    return {} if side is None else side.handed_in
+def hooks_of(services: HttpServices | None) -> BrokerHooks | None:
+    """What brokers are created with, where there may be no HTTP services."""
+    return None if services is None else services.hooks
 
 
 def page_principal(config: BrokerConfig) -> Principal | None:
@@ -105,7 +105,7 @@ def _pushed(config: BrokerConfig) -> PushedMetrics | None:
     return PushedMetrics(config.int("kafka.compat.client.metrics.series.max"))
 
 
-class HttpSide:
+class HttpServices:
     """All of it."""
 
     def __init__(
@@ -125,10 +125,13 @@ class HttpSide:
         return None if self._served is None else self._served.url
 
     @property
-    def handed_in(self) -> dict[str, Any]:
-        """What brokers are to be made with, beside their settings."""
-        handed_in = {} if self._served is None else self._served.handed_in
-        return handed_in if self._pushed is None else {**handed_in, "pushed": self._pushed}
+    def hooks(self) -> BrokerHooks:
+        """What brokers are created with, besides their settings."""
+        from kafka_compat.broker import BrokerHooks
+
+        if self._served is None or self._served.control is None:
+            return BrokerHooks(pushed=self._pushed)
+        return self._served.control.for_broker(self._pushed)
 
     def store(self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]]) -> ConnectStore:
         """The way of a broker to the store that it shares with others of this process."""
@@ -169,12 +172,12 @@ class Served:
         self._listener = listener
         self._principal = principal
         self._page_may_write = config.bool(_WRITE)
-        self._control: ControlSide | None = None
+        self.control: ControlHooks | None = None
         self._watching: asyncio.Future[None] | None = None
         if config.bool(_CONTROL):
-            from kafka_compat.control.side import ControlSide
+            from kafka_compat.control.hooks import ControlHooks
 
-            self._control = ControlSide()
+            self.control = ControlHooks()
         self._serving: asyncio.Future[None] | None = None
 
     @property
@@ -182,16 +185,11 @@ class Served:
         """Where it listens."""
         return self._listener.url
 
-    @property
-    def handed_in(self) -> dict[str, Any]:
-        """See HttpSide."""
-        return {} if self._control is None else self._control.handed_in
-
     def store(self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]]) -> ConnectStore:
-        """See HttpSide."""
-        if self._control is None:
+        """See HttpServices."""
+        if self.control is None:
             return connect
-        return self._control.faults.links.through(config, connect, self._control.travel.scheduler)
+        return self.control.faults.links.through(config, connect, self.control.travel.scheduler)
 
     def serve(self, brokers: Sequence[Broker[Any]], scraper: Scraper) -> None:
         """Answer, as soon as what answers is imported."""
@@ -199,10 +197,10 @@ class Served:
         from kafka_compat.metrics.routes import metrics_routes
 
         routes = [*Health(brokers).routes(), *metrics_routes(scraper)]
-        if self._control is not None:
+        if self.control is not None:
             from kafka_compat.control.api import ControlApi
 
-            routes += ControlApi(brokers, self._control).routes()
+            routes += ControlApi(brokers, self.control).routes()
         if self._principal is not None:
             from kafka_compat.page.site import Site
 

@@ -1,0 +1,32 @@
+"""What a broker can be given instead of the machine's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafka_compat.clock import Clock
+    from kafka_compat.coordinator_runtime.scheduler import Scheduler
+    from kafka_compat.network.stages import Stages
+    from kafka_compat.storage.directories.directory_worker import Worker
+    from kafka_compat.storage.filesystem import Filesystem
+    from kafka_compat.telemetry.pushed import PushedMetrics
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class BrokerHooks:
+    """Replacements for parts of a broker; None stands for the machine's own, or for nothing."""
+
+    clock: Clock | None = None
+    filesystem: Filesystem | None = None
+    """Of the logs."""
+    scheduler: Scheduler | None = None
+    """Of the coordinators' timers."""
+    stages: Stages | None = None
+    """What requests pass through besides their handlers."""
+    new_worker: Callable[[str], Worker] | None = None
+    """Creates the worker of the log directory at a path."""
+    pushed: PushedMetrics | None = None
+    """Receives the metrics that clients push. None: the broker does not serve the APIs of KIP-714."""

@@ -1,0 +1,104 @@
+"""Memory, descriptors, threads and files stay level while topics, transactions, groups and connections come
+and go. Every day for less than a minute on one broker; with `--campaign` for 30 minutes, on three brokers
+too.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.cluster.availability import ThreeBrokers
+from tests.memory.churn import SHORT_EXPIRIES, Churn, Held, churning, held_by
+from tests.support import campaign
+from tests.support.servers import KafkaCompatBroker
+
+WARM_UP_S = campaign.rounds(15, 10 * 60)
+CHURN_S = campaign.rounds(15, 20 * 60)
+REST_S = campaign.rounds(8, 60)
+"""Longer than whatever the broker remembers for a while."""
+PACE_S = campaign.rounds(0, 1) * 0.45
+"""Of each of the four workers: a campaign has some 530 rounds a minute, so that it can run beside others."""
+SAMPLED_S = 60
+MEMORY_GROWTH_MAX = 0.02
+EVERYDAY_EXPIRIES = {
+    "transactional.id.expiration.ms": "2000",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "1000",
+    "producer.id.expiration.ms": "2000",
+    "producer.id.expiration.check.interval.ms": "1000",
+}
+
+
+class Measured(NamedTuple):
+    """Of one broker, at one time."""
+
+    working_bytes: float
+    """Memory while rounds went on: the median of the last minute."""
+    resting: Held
+    """A while after the last round."""
+
+
+def measure(brokers: Sequence[KafkaCompatBroker], churn: Churn, seconds: int) -> list[Measured]:
+    """Let rounds go on for that long, and then rest."""
+    samples: deque[list[Held]] = deque(maxlen=SAMPLED_S)
+    begun = churn.rounds
+    for second in range(1, seconds + 1):
+        churn.wait(1)
+        samples.append([held_by(broker) for broker in brokers])
+        if second % 60 == 0 or second == seconds:
+            print(f"{second} s, {churn.rounds - begun} rounds:", *samples[-1], sep="\n    ", flush=True)
+    churn.pause()
+    churn.wait(REST_S)
+    found = []
+    for number, broker in enumerate(brokers):
+        working = statistics.median(sample[number].memory_bytes for sample in samples)
+        found.append(Measured(working, held_by(broker)))
+        print(f"broker {number + 1}: {working / 2**20:.2f} MiB, at rest {found[-1].resting}", flush=True)
+    churn.resume()
+    return found
+
+
+def check(brokers: Sequence[KafkaCompatBroker], churn: Churn) -> None:
+    with churning(churn):
+        before = measure(brokers, churn, WARM_UP_S)
+        after = measure(brokers, churn, CHURN_S)
+    for early, late in zip(before, after, strict=True):
+        assert late.working_bytes <= early.working_bytes * (1 + MEMORY_GROWTH_MAX)
+        assert late.resting.memory_bytes <= early.resting.memory_bytes * (1 + MEMORY_GROWTH_MAX)
+        assert late.resting.descriptors <= early.resting.descriptors
+        assert late.resting.threads <= early.resting.threads
+        assert late.resting.files <= early.resting.files
+
+
+def settings() -> Mapping[str, str]:
+    return SHORT_EXPIRIES if campaign.enabled() else SHORT_EXPIRIES | EVERYDAY_EXPIRIES
+
+
+@pytest.fixture
+def one_broker(tmp_path: Path) -> Iterator[KafkaCompatBroker]:
+    broker = KafkaCompatBroker(tmp_path, settings())
+    broker.start()
+    yield broker
+    broker.stop()
+
+
+@pytest.mark.timeout(3600)
+def test_one_broker(one_broker: KafkaCompatBroker) -> None:
+    check([one_broker], Churn(one_broker.address, pace_s=PACE_S))
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
+def test_three_brokers(tmp_path: Path) -> None:
+    cluster = ThreeBrokers(tmp_path, settings=dict(settings()))
+    cluster.start()
+    try:
+        brokers = [broker for broker in cluster.brokers.values() if isinstance(broker, KafkaCompatBroker)]
+        check(brokers, Churn(cluster.addresses, replication_factor=3, pace_s=PACE_S))
+    finally:
+        cluster.stop()
