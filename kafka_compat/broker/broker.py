@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     import socket
 
     from kafka_compat.broker.entrances import Entrances
-    from kafka_compat.cluster.stores import OpenedStore
+    from kafka_compat.cluster.opened_store import OpenedStore
     from kafka_compat.metadata.feed import Subscriber
     from kafka_compat.network.request_counts import RequestCounts
     from kafka_compat.replication.partition import Partition

@@ -5,7 +5,7 @@ The calls come in this order: `open_store`, `create`, `follow_settings`, `recove
 broker serves, `join`; and back: `shut_down_controlled`, `leave`, `close`. A start that fails goes straight to
 `leave` and `close`, from wherever it is. After `close` all of it may begin again.
 
-Whether a broker is standalone is said by its store alone (`stores`). What only a broker with others needs is
+Whether a broker is standalone is said by its store alone. What only a broker with others needs is
 in `peering`, which a standalone broker does not load; the controller's part is loaded with the first request
 for it.
 """
@@ -37,9 +37,11 @@ if TYPE_CHECKING:
     from kafka_compat.clock import Clock
     from kafka_compat.cluster.broker_context import BrokerContext
     from kafka_compat.cluster.controller_orders import ControllerOrders
+    from kafka_compat.cluster.opened_store import OpenedStore
+    from kafka_compat.cluster.own_store import OwnStore
     from kafka_compat.cluster.peering import Peering
     from kafka_compat.cluster.remote_partitions import RemotePartitions
-    from kafka_compat.cluster.stores import OpenedStore, Store
+    from kafka_compat.cluster.shared_store import SharedStore
     from kafka_compat.config import BrokerConfig, TopicToCreate
     from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
     from kafka_compat.coordination.store.metadata_store import MetadataStore
@@ -64,7 +66,7 @@ class Membership:
     topic_settings: TopicSettings
     producer_ids: ProducerIds
 
-    def __init__(self, source: Store) -> None:
+    def __init__(self, source: OwnStore | SharedStore) -> None:
         self._source = source
         self._context: BrokerContext
         self._tasks: Tasks | None = None

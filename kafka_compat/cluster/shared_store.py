@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from kafka_compat.clock import Clock
+from kafka_compat.cluster.opened_store import OpenedStore
 from kafka_compat.cluster.session import ConnectStore, CurrentSession
-from kafka_compat.cluster.stores import OpenedStore
 from kafka_compat.config import BrokerConfig, ConfigError
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode

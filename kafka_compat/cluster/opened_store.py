@@ -1,17 +1,11 @@
-"""What a membership needs of its metadata store. `OwnStore` (standalone) and `SharedStore` (cluster) are all
-that depends on whether a broker is standalone.
-"""
+"""What the opening of a metadata store tells a broker."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from kafka_compat.cluster.own_store import OwnStore
-    from kafka_compat.cluster.shared_store import SharedStore
     from kafka_compat.coordination.store.metadata_store import MetadataStore
-
-    Store: TypeAlias = OwnStore | SharedStore
 
 
 class OpenedStore(NamedTuple):
