@@ -11,8 +11,9 @@ import asyncio
 import gc
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Generic, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias
 
 from kafka_compat.broker import access, counting, data_folders, limits
 from kafka_compat.broker.addresses import Addresses
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from kafka_compat.network.request_counts import RequestCounts
     from kafka_compat.replication.partition import Partition
     from kafka_compat.upkeep.cleaning import LogCleaner
+
+    Sockets: TypeAlias = list[tuple[Listener, socket.socket]]
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +139,7 @@ class Broker(Generic[M_co]):
             await self._abandon()
             raise
 
-    async def _start(self, sockets: list[tuple[Listener, socket.socket]] | None) -> _Running:
+    async def _start(self, sockets: Sockets | None) -> _Running:
         """`sockets`: to listen with, of an earlier start."""
         config, membership = self.config, self.membership
         rates = Lazy(partial(limits.connection_rates, config))
@@ -383,15 +386,15 @@ class Broker(Generic[M_co]):
         stop_log.done(f"logs on disk: {count}")
         stop_log.over()
 
-    async def start_anew(self, change: Callable[[], None]) -> None:
-        """Forget all that this broker holds as a kill does, `change` its data folders, and start on what is
-        there then. Clients are disconnected, and those that come meanwhile wait. Raises StartupError, upon
-        which the broker cannot go on.
+    async def suspend(self) -> Sockets:
+        """Forget all that this broker holds, as a kill does, but for its listening sockets, which `resume`
+        wants: clients are disconnected, and those that connect meanwhile wait. Raises StartupError where the
+        broker does not serve.
         """
         running, self._running = self._running, None
         if running is None:
             raise StartupError("the broker does not serve")
-        sockets = running.server.hand_over()
+        sockets = running.server.give_up_sockets()
         await self.membership.leave()
         await self._stop_serving(running)
         running.context.log_dirs.abandon()
@@ -399,10 +402,22 @@ class Broker(Generic[M_co]):
         self._leaderships = Leaderships()
         self._started_anew += 1
         if self._started_anew % _STARTS_PER_COLLECTION == 0:
-            # What a broker was made of is in cycles, and was frozen: this start collects it.
+            # The parts of a broker are in cycles, and were frozen: the next start collects them.
             gc.unfreeze()
+        return sockets
+
+    def drop_waiting(self, sockets: Sockets) -> None:
+        """Disconnect the clients that have connected since `suspend`."""
+        for _, listening in sockets:
+            with suppress(BlockingIOError):
+                while True:
+                    listening.accept()[0].close()
+
+    async def resume(self, sockets: Sockets) -> None:
+        """Start on what the log directories hold now. Raises StartupError, upon which the broker cannot go
+        on.
+        """
         try:
-            change()
             self._running = await self._start(sockets)
         except BaseException:
             await self._abandon()

@@ -26,7 +26,7 @@ class LocalCluster:
         """Raises StartupError."""
         hooks = hooks_of(http)
         configs = broker_configs(config, count)
-        self._tree = Tree(config)
+        self.tree = Tree(config, [each.log_dirs for each in configs])
         self.brokers = [
             cluster_broker(each, self._connect if http is None else http.store(each, self._connect), hooks)
             for each in configs
@@ -34,7 +34,7 @@ class LocalCluster:
         self._wanted_topics = config.create_topics
 
     async def _connect(self) -> EmbeddedSession:
-        return self._tree.store.connect()
+        return self.tree.store.connect()
 
     async def start(self) -> None:
         """Start all brokers. Raises StartupError, with none left running, when one cannot start."""
@@ -58,7 +58,7 @@ class LocalCluster:
     async def stop(self) -> None:
         """Stop all brokers. Nobody is left to take over what one of them leads, so none asks for it."""
         await asyncio.gather(*(broker.stop(controlled=False) for broker in self.brokers))
-        await self._tree.close()
+        await self.tree.close()
 
 
 async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool = False) -> int:
@@ -94,7 +94,7 @@ async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool
         return refuse(str(error), config)
     tell_ready(cluster.brokers, http.url if http else None, as_json=as_json)
     if http is not None:
-        http.serve(cluster.brokers)
+        http.serve(cluster.brokers, cluster.tree)
     await stop.wait()
     if http is not None:
         await http.close()

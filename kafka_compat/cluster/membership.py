@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -322,13 +322,12 @@ class Membership:
 
     # --- snapshots
 
-    async def saved(self, save: Callable[[Mapping[str, bytes]], None]) -> None:
-        """Call `save` with the files of the first log directory that hold the metadata, while topics are
-        neither created nor deleted.
+    def snapshot(self) -> Mapping[str, bytes]:
+        """The files of the first log directory that hold the metadata of a standalone broker, as they are
+        now.
         """
         assert not self._source.is_shared
-        async with self.topics.lock:
-            save(self._source.snapshot())
+        return self._source.snapshot()
 
     # --- stop
 

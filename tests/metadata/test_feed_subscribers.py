@@ -252,7 +252,7 @@ async def test_a_subscriber_of_a_broker_stays_when_the_broker_starts_from_scratc
     created: list[str] = []
     broker.subscribe(lambda delta: created.extend(each.name for each in delta.created))
     await broker.services.topics.create("before")
-    await broker.start_anew(lambda: None)
+    await broker.resume(await broker.suspend())
     created.clear()
     await broker.services.topics.create("after")
     assert created == ["after"]
