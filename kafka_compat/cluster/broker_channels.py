@@ -10,38 +10,31 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
+from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint
 from kafka_compat.long_work import LongWork
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
+    from kafka_compat.cluster.broker_client import BrokerClient
     from kafka_compat.security.broker_security import BrokerSecurity
 
 log = logging.getLogger(__name__)
 
 
-class Requester(Protocol):
-    """What sends requests to one broker."""
-
-    async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
-        """The response. Raises ConnectionError, upon which the request is sent again."""
-
-    async def close(self) -> None:
-        """Send nothing more."""
-
-
 class ControllerRequest(NamedTuple):
-    """A request and what is to be done with its answer. `make` makes it when its turn has come: one of all
-    partitions takes its time."""
+    """A request, and what is to be done with its response.
 
-    api_key: ApiKey
-    version: int
-    make: Callable[[], Any]
+    `send` sends it over the connection to its broker, which is None for the controller's own, and returns the
+    response; on ConnectionError it is called again. It is called when the turn of the request has come: to
+    make one of all partitions takes its time.
+    """
+
+    name: str
+    send: Callable[[BrokerClient | None], Awaitable[Any]]
     answered: Callable[[Any], None] | None = None
 
 
@@ -55,15 +48,13 @@ class BrokerChannels:
         request_timeout_ms: int,
         long_work: LongWork,
         local_id: int,
-        local: Requester,
         security: Callable[[], BrokerSecurity],
         answered: Callable[[int, float], None] = lambda broker_id, took_ms: None,
     ) -> None:
-        """`local` sends to this broker itself. `answered` is called with each response: of which broker, and
-        how long it took.
+        """`local_id` is the broker of this process. `answered` is called with each response: of which broker,
+        and how long it took.
         """
         self._local_id = local_id
-        self._local = local
         self._answered = answered
         self._client_id = client_id
         self._listener = listener
@@ -87,18 +78,14 @@ class BrokerChannels:
                 del self._channels[broker_id]
                 self._endings.spawn(f"closing the channel to broker {broker_id}", channel.close)
         for broker_id, broker in alive.items():
-            requester = self._requester(broker) if broker_id not in self._channels else None
-            if requester is not None:
+            endpoint = broker.endpoint(self._listener)
+            if broker_id not in self._channels and (endpoint is not None or broker_id == self._local_id):
+                client = None if endpoint is None or broker_id == self._local_id else self._client(endpoint)
                 self._channels[broker_id] = _Channel(
-                    broker, requester, self._tasks, self._long_work, self._answered
+                    broker, client, self._tasks, self._long_work, self._answered
                 )
 
-    def _requester(self, broker: BrokerInfo) -> Requester | None:
-        if broker.broker_id == self._local_id:
-            return self._local
-        endpoint = broker.endpoint(self._listener)
-        if endpoint is None:
-            return None
+    def _client(self, endpoint: Endpoint) -> BrokerClient:
         from kafka_compat.cluster.broker_client import BrokerClient
 
         return BrokerClient(
@@ -138,7 +125,7 @@ class _Channel:
     def __init__(
         self,
         broker: BrokerInfo,
-        requester: Requester,
+        client: BrokerClient | None,
         tasks: Tasks,
         long_work: LongWork,
         answered: Callable[[int, float], None],
@@ -146,7 +133,7 @@ class _Channel:
         self.broker = broker
         self.queue: asyncio.Queue[ControllerRequest] = asyncio.Queue()
         self._answered = answered
-        self._requester = requester
+        self._client = client
         self._long_work = long_work
         self._sending = tasks.spawn(
             f"the controller's requests to broker {broker.broker_id}", self._send_all, OnFailure.RESTART
@@ -163,22 +150,22 @@ class _Channel:
                     item.answered(response)
             except Exception:
                 # The requests behind it are about something else.
-                log.exception("%s to broker %d failed", item.api_key.name, self.broker.broker_id)
+                log.exception("%s to broker %d failed", item.name, self.broker.broker_id)
             finally:
                 self.queue.task_done()
 
     async def _send(self, item: ControllerRequest) -> Any:
         await self._long_work.begin()
-        request = item.make()
         while True:
             try:
-                return await self._requester.send(item.api_key, item.version, request)
+                return await item.send(self._client)
             except ConnectionError as error:
-                log.info("%s to broker %d: %s", item.api_key.name, self.broker.broker_id, error)
+                log.info("%s to broker %d: %s", item.name, self.broker.broker_id, error)
             except MalformedRequest as error:
-                log.error("%s to broker %d: its answer: %s", item.api_key.name, self.broker.broker_id, error)
+                log.error("%s to broker %d: its response: %s", item.name, self.broker.broker_id, error)
                 return None
 
     async def close(self) -> None:
         await self._sending.stop()
-        await self._requester.close()
+        if self._client is not None:
+            await self._client.close()

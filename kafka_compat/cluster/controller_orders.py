@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kafka_compat.cluster.first_metadata import FirstMetadata
-from kafka_compat.cluster.metadata_updates import apply_update
-from kafka_compat.cluster.replica_states import Key, ReplicaStates, states_of
+from kafka_compat.cluster.metadata_updates import MetadataUpdate, apply_update
+from kafka_compat.cluster.replica_states import Key, LeaderState, ReplicaStates, StopState
 from kafka_compat.cluster.topic_settings import TopicSettings
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import LongWork
 from kafka_compat.metadata.cache import MetadataCache
-from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.messages.leader_and_isr import (
-    LeaderAndIsrPartitionError,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-    LeaderAndIsrTopicError,
-)
-from kafka_compat.protocol.messages.stop_replica import (
-    StopReplicaPartitionError,
-    StopReplicaRequest,
-    StopReplicaResponse,
-)
-from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 
 Address = tuple[str, int]
 
 UNKNOWN_EPOCH = -1
-_VERSION_BY_TOPIC = 5
-"""Of LeaderAndIsr: responses name topics by id."""
 
 
 class Fence:
@@ -54,9 +38,7 @@ class Fence:
 
 
 class ControllerOrders:
-    """Obeys them, from a connection or from the controller of this process. No request comes before the
-    broker has registered: it would not know its own epoch.
-    """
+    """Obeys them. No request comes before the broker has registered: it would not know its own epoch."""
 
     def __init__(
         self,
@@ -77,78 +59,36 @@ class ControllerOrders:
         self._long_work = long_work
         self._first_metadata = first_metadata
 
-    async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
-        """Obey a request of the controller of this process; the response."""
-        match api_key:
-            case ApiKey.LEADER_AND_ISR:
-                return await self.leader_and_isr(request, version)
-            case ApiKey.STOP_REPLICA:
-                return await self.stop_replica(request)
-            case ApiKey.UPDATE_METADATA:
-                return self.update_metadata(request)
-        raise ValueError(f"no request of a controller: {api_key}")
-
-    async def close(self) -> None:
-        """Nothing: there is no connection."""
-
-    async def leader_and_isr(self, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
-        """Lead and follow what the controller says."""
-        await self._settings.learn(dict.fromkeys(topic for topic, _, _ in states_of(request)))
-        refused = self._fence.refusal(request.controller_epoch, request.broker_epoch)
+    async def lead_and_follow(
+        self,
+        controller_epoch: int,
+        broker_epoch: int,
+        states: Sequence[LeaderState],
+        leader_addresses: Mapping[int, Address],
+    ) -> ErrorCode | dict[Key, ErrorCode]:
+        """LeaderAndIsr: the outcome of each partition, or why the request is refused."""
+        await self._settings.learn(dict.fromkeys(state.topic for state in states))
+        refused = self._fence.refusal(controller_epoch, broker_epoch)
         if not refused:
-            await self._states.prepare(request)
+            await self._states.prepare(states)
             # Another controller may have spoken meanwhile.
-            refused = self._fence.refusal(request.controller_epoch, request.broker_epoch)
+            refused = self._fence.refusal(controller_epoch, broker_epoch)
         if refused:
-            outcomes = {(topic, state.partition_index): refused for topic, _, state in states_of(request)}
-            return _leader_and_isr_response(request, version, refused, outcomes)
-        for leader in request.live_leaders:
-            self._leader_addresses[leader.broker_id] = (leader.host_name, leader.port)
-        outcomes = await self._long_work.finish(self._states.apply(request))
-        return _leader_and_isr_response(request, version, ErrorCode.NONE, outcomes)
+            return refused
+        self._leader_addresses.update(leader_addresses)
+        return await self._long_work.finish(self._states.apply(states))
 
-    async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """Hold partitions no longer, and delete those that the controller says."""
-        refused = self._fence.refusal(request.controller_epoch, request.broker_epoch)
-        if refused:
-            return StopReplicaResponse(error_code=refused)
-        outcomes = await self._states.stop(request, await self._long_work.begin())
-        return StopReplicaResponse(
-            partition_errors=[
-                StopReplicaPartitionError(topic_name=topic, partition_index=index, error_code=code)
-                for (topic, index), code in outcomes.items()
-            ]
-        )
+    async def stop(
+        self, controller_epoch: int, broker_epoch: int, stops: Iterable[StopState]
+    ) -> ErrorCode | dict[Key, ErrorCode]:
+        """StopReplica: the outcome of each partition, or why the request is refused."""
+        refused = self._fence.refusal(controller_epoch, broker_epoch)
+        return refused or await self._states.stop(stops, await self._long_work.begin())
 
-    def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
-        """Know the cluster as the controller does."""
-        refused = self._fence.refusal(request.controller_epoch, request.broker_epoch)
+    def update_metadata(self, controller_epoch: int, broker_epoch: int, update: MetadataUpdate) -> ErrorCode:
+        """UpdateMetadata: NONE, or why the request is refused."""
+        refused = self._fence.refusal(controller_epoch, broker_epoch)
         if not refused:
-            apply_update(self._metadata, request)
+            apply_update(self._metadata, update)
             self._first_metadata.update(bool(self._metadata.topics))
-        return UpdateMetadataResponse(error_code=refused)
-
-
-def _leader_and_isr_response(
-    request: LeaderAndIsrRequest, version: int, error: ErrorCode, outcomes: dict[Key, ErrorCode]
-) -> LeaderAndIsrResponse:
-    if version < _VERSION_BY_TOPIC:
-        errors = [
-            LeaderAndIsrPartitionError(topic_name=topic, partition_index=index, error_code=code)
-            for (topic, index), code in outcomes.items()
-        ]
-        return LeaderAndIsrResponse(error_code=error, partition_errors=errors)
-    topics = [
-        LeaderAndIsrTopicError(
-            topic_id=topic.topic_id,
-            partition_errors=[
-                LeaderAndIsrPartitionError(
-                    partition_index=state.partition_index,
-                    error_code=outcomes[topic.topic_name, state.partition_index],
-                )
-                for state in topic.partition_states
-            ],
-        )
-        for topic in request.topic_states
-    ]
-    return LeaderAndIsrResponse(error_code=error, topics=topics)
+        return refused

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from kafka_compat.cluster.broker_channels import Requester
+    from kafka_compat.cluster.local_orders import LocalOrders
     from kafka_compat.config import BrokerConfig
     from kafka_compat.coordination.controller.outcomes import ControllerSettings
     from kafka_compat.security.broker_security import BrokerSecurity
@@ -22,14 +22,14 @@ class ControllerTermSettings(NamedTuple):
     request_timeout_ms: int
     rebalance_interval_s: int | None
     """leader.imbalance.check.interval.seconds; None without auto.leader.rebalance.enable."""
-    local: Requester
-    """Sends to this broker itself."""
+    local: Callable[[], LocalOrders]
+    """The controller's requests to its own broker."""
     security: Callable[[], BrokerSecurity]
     """How it dials other brokers."""
 
 
 def term_settings(
-    config: BrokerConfig, local: Requester, security: Callable[[], BrokerSecurity]
+    config: BrokerConfig, local: Callable[[], LocalOrders], security: Callable[[], BrokerSecurity]
 ) -> ControllerTermSettings:
     """The settings as they are when a term begins."""
     from kafka_compat.coordination.controller.outcomes import ControllerSettings

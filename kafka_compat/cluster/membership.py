@@ -17,7 +17,7 @@ import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_compat.cluster.controller_service import ControllerService
 from kafka_compat.cluster.controller_settings import term_settings
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kafka_compat.clock import Clock
     from kafka_compat.cluster.broker_context import BrokerContext
     from kafka_compat.cluster.controller_orders import ControllerOrders
+    from kafka_compat.cluster.local_orders import LocalOrders
     from kafka_compat.cluster.opened_store import OpenedStore
     from kafka_compat.cluster.own_store import OwnStore
     from kafka_compat.cluster.peering import Peering
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
     from kafka_compat.coordination.store.metadata_store import MetadataStore
     from kafka_compat.metadata.feed import MetadataDelta
-    from kafka_compat.protocol.api_keys import ApiKey
     from kafka_compat.storage.directories.log_dirs import LoadReport
     from kafka_compat.transactions.marker_writer import MarkerWriter
     from kafka_compat.transactions.verification import Coordinators
@@ -113,7 +113,7 @@ class Membership:
         config, metadata = context.config, context.metadata
         self.service = ControllerService(
             metadata.local_id,
-            lambda: term_settings(config, _Local(self), context.broker_security),
+            lambda: term_settings(config, self._local_orders.get, context.broker_security),
             context.clock.now_ms,
             tasks,
             context.long_work,
@@ -149,6 +149,7 @@ class Membership:
             self.producer_ids = ProducerIds(peering.allocate_producer_ids)
         self._first_metadata = FirstMetadata()
         self._orders = Lazy(self._make_orders)
+        self._local_orders = Lazy(self._make_local_orders)
         metadata.feed.subscribe(self._on_metadata)
 
     def _make_orders(self) -> ControllerOrders:
@@ -171,6 +172,12 @@ class Membership:
             context.long_work,
             self._first_metadata,
         )
+
+    def _make_local_orders(self) -> LocalOrders:
+        from kafka_compat.cluster.local_orders import LocalOrders
+
+        context = self._context
+        return LocalOrders(self.orders, context.metadata.local_id, context.config.inter_broker_listener)
 
     def marker_writer(self, local: MarkerWriter) -> MarkerWriter:
         """What ends transactions in all partitions; `local` does in those that this broker leads."""
@@ -354,16 +361,3 @@ class Membership:
         if peering is not None:
             await peering.close()
         await self._source.close()
-
-
-class _Local:
-    """The way of the controller of this process to its own broker."""
-
-    def __init__(self, membership: Membership) -> None:
-        self._membership = membership
-
-    async def send(self, api_key: ApiKey, version: int, request: Any) -> Any:
-        return await self._membership.orders.send(api_key, version, request)
-
-    async def close(self) -> None:
-        """Nothing: there is no connection."""

@@ -6,10 +6,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.cluster.replica_states import Key, states_of
+from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from kafka_compat.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
@@ -21,4 +28,35 @@ async def leader_and_isr(
     ctx: RequestContext[ClusterServices], request: LeaderAndIsrRequest
 ) -> LeaderAndIsrResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
-    return await ctx.services.membership.orders.leader_and_isr(request, ctx.api_version)
+    states = states_of(request)
+    addresses = {leader.broker_id: (leader.host_name, leader.port) for leader in request.live_leaders}
+    outcomes = await ctx.services.membership.orders.lead_and_follow(
+        request.controller_epoch, request.broker_epoch, states, addresses
+    )
+    error = ErrorCode.NONE
+    if isinstance(outcomes, ErrorCode):
+        error = outcomes
+        outcomes = {(state.topic, state.partition): error for state in states}
+    if ctx.api_version < 5:
+        errors = [
+            LeaderAndIsrPartitionError(topic_name=topic, partition_index=index, error_code=code)
+            for (topic, index), code in outcomes.items()
+        ]
+        return LeaderAndIsrResponse(error_code=error, partition_errors=errors)
+    return LeaderAndIsrResponse(error_code=error, topics=_by_topic(request, outcomes))
+
+
+def _by_topic(request: LeaderAndIsrRequest, outcomes: dict[Key, ErrorCode]) -> list[LeaderAndIsrTopicError]:
+    return [
+        LeaderAndIsrTopicError(
+            topic_id=topic.topic_id,
+            partition_errors=[
+                LeaderAndIsrPartitionError(
+                    partition_index=state.partition_index,
+                    error_code=outcomes[topic.topic_name, state.partition_index],
+                )
+                for state in topic.partition_states
+            ],
+        )
+        for topic in request.topic_states
+    ]

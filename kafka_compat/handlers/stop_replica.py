@@ -6,10 +6,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.cluster.replica_states import stops_of
+from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from kafka_compat.protocol.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
@@ -21,4 +27,14 @@ async def stop_replica(
     ctx: RequestContext[ClusterServices], request: StopReplicaRequest
 ) -> StopReplicaResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
-    return await ctx.services.membership.orders.stop_replica(request)
+    outcomes = await ctx.services.membership.orders.stop(
+        request.controller_epoch, request.broker_epoch, stops_of(request)
+    )
+    if isinstance(outcomes, ErrorCode):
+        return StopReplicaResponse(error_code=outcomes)
+    return StopReplicaResponse(
+        partition_errors=[
+            StopReplicaPartitionError(topic_name=topic, partition_index=index, error_code=code)
+            for (topic, index), code in outcomes.items()
+        ]
+    )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.cluster.metadata_updates import update_of
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
@@ -21,4 +22,7 @@ def update_metadata(
     ctx: RequestContext[ClusterServices], request: UpdateMetadataRequest
 ) -> UpdateMetadataResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
-    return ctx.services.membership.orders.update_metadata(request)
+    error = ctx.services.membership.orders.update_metadata(
+        request.controller_epoch, request.broker_epoch, update_of(request)
+    )
+    return UpdateMetadataResponse(error_code=error)
