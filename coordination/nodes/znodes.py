@@ -125,8 +125,7 @@ def delete_topic_path(topic: str) -> str:
 
 
 def unfinished_fork_path(topic: str) -> str:
-    """The node that says that a topic is being forked from another one, and is to be deleted after a crash.
-    """
+    """The node of a topic that is being forked from another one: it is deleted after a crash."""
     return f"{UNFINISHED_FORKS}/{topic}"
 
 

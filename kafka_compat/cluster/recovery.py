@@ -87,7 +87,7 @@ class Recovery:
         change.publish()
         keys = [(topic.name, each.partition) for topic in topics for each in topic.partitions]
         await self._take_offline(key for key in keys if self._replicas.get(*key) is None)
-        topic_log.leads_from_now_on(
+        topic_log.became_leader(
             self._metadata.local_id, [key for key in keys if self._replicas.get(*key) is not None]
         )
 

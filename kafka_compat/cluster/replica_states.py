@@ -95,8 +95,8 @@ class ReplicaStates:
                 log.exception("LeaderAndIsr of %s-%d failed", *key)
                 outcomes[key] = ErrorCode.UNKNOWN_SERVER_ERROR
             yield None
-        topic_log.leads_from_now_on(self._local_id, begun)
-        topic_log.leads_no_more(self._local_id, ended)
+        topic_log.became_leader(self._local_id, begun)
+        topic_log.lost_leadership(self._local_id, ended)
         return outcomes
 
     def _apply(self, state: LeaderState, begun: list[Key], ended: list[Key]) -> ErrorCode:
@@ -188,7 +188,7 @@ class ReplicaStates:
             except Exception:
                 log.exception("StopReplica of %s-%d failed", topic, index)
                 outcomes[key] = ErrorCode.KAFKA_STORAGE_ERROR
-        topic_log.leads_no_more(self._local_id, ended)
+        topic_log.lost_leadership(self._local_id, ended)
         for key, error in (await self._replicas.delete_all(deleted, turn)).items():
             log.error("StopReplica of %s-%d: %s", *key, error)
             outcomes[key] = ErrorCode.KAFKA_STORAGE_ERROR

@@ -203,7 +203,7 @@ class Topics:
                 charge(len(replicas))
             with store_failures_told(ErrorCode.NOT_CONTROLLER):
                 await self._write(TopicState(name, new_topic_id(), replicas), configs)
-            topic_log.made(name, replicas)
+            topic_log.created(name, replicas)
         await self._until(lambda: self._all_led(name, len(replicas)), timeout_ms)
         created = self._metadata.topics[name]
         await self._check_resources(created)
@@ -313,7 +313,7 @@ class Topics:
             except BadVersion:
                 problem = f"The topic '{name}' was changed at the same time."
                 raise KafkaError(ErrorCode.INVALID_REQUEST, problem) from None
-            topic_log.extended(name, len(present), added)
+            topic_log.grown(name, len(present), added)
         await self._until(lambda: self._all_led(name, count), timeout_ms)
 
     async def delete(self, name: str, timeout_ms: int = CHANGE_TIMEOUT_MS) -> None:

@@ -163,7 +163,7 @@ class _Fork:
             data = znodes.encode_partition_state(state)
             operations.append(Create(znodes.partition_state_path(name, index), data))
         await store.multi(operations)
-        topic_log.made(name, self._replicas)
+        topic_log.created(name, self._replicas)
 
     async def _state(self, index: int) -> PartitionState:
         path = znodes.partition_state_path(self._source.name, index)
