@@ -14,6 +14,7 @@ from kafka_compat.cli.http_services import HttpServices, hooks_of, http_services
 from kafka_compat.cli.local_brokers import Tree, broker_configs
 from kafka_compat.cli.log_output import refuse
 from kafka_compat.config import BrokerConfig
+from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.store.embedded import EmbeddedSession
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,12 @@ class LocalCluster:
 
     async def start(self) -> None:
         """Start all brokers. Raises StartupError, with none left running, when one cannot start."""
+        session = await self._connect()
+        if await session.exists(znodes.UNFINISHED_FORKS) is not None:
+            from kafka_compat.control.topic_fork import delete_unfinished_forks
+
+            await delete_unfinished_forks(session)
+        await session.close()
         outcomes = await asyncio.gather(*(broker.start() for broker in self.brokers), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):

@@ -325,8 +325,15 @@ class ControllerNodes:
                 operations.append(SetData(path, data, write.expected_partition_epoch))
         try:
             results = await self._guarded(epoch_znode_version, operations)
-        except (ConnectionLost, NodeExists, NoNode, BadVersion):
-            return {write.partition: await self._write_state(write, epoch_znode_version) for write in writes}
+        except (ConnectionLost, NodeExists, NoNode, BadVersion) as error:
+            # One whose answer was lost may have written all of them.
+            lost = isinstance(error, ConnectionLost)
+            if lost:
+                await asyncio.sleep(RETRY_S)
+            return {
+                write.partition: await self._write_state(write, epoch_znode_version, lost=lost)
+                for write in writes
+            }
         epochs = iter([result.version for result in results if isinstance(result, Stat)])
         found: dict[TopicPartition, tuple[bool, PartitionState | None]] = {}
         for write in writes:
@@ -335,9 +342,9 @@ class ControllerNodes:
         return found
 
     async def _write_state(
-        self, write: StateWrite, epoch_znode_version: int
+        self, write: StateWrite, epoch_znode_version: int, *, lost: bool
     ) -> tuple[bool, PartitionState | None]:
-        """Whether the state was written, and what is there now.
+        """Whether the state was written, and what is there now. `lost`: an earlier try was not answered.
 
         What somebody broke is written over: only the controller writes states, and it knows what was there.
         """
@@ -345,7 +352,6 @@ class ControllerNodes:
         path = znodes.partition_state_path(*write.partition)
         expected = write.expected_partition_epoch
         operation: Operation = Create(path, data) if expected == CREATE else SetData(path, data, expected)
-        lost = False
         while True:
             try:
                 results = await self._guarded(epoch_znode_version, [operation])

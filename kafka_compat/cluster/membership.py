@@ -312,12 +312,14 @@ class Membership:
         """A disk failed: let clients and the controller know that this broker no longer leads these
         partitions.
         """
-        if self._tasks is not None:
-            self._tasks.spawn(
-                "reporting a failed disk", partial(self._report_offline, lost), OnFailure.RESTART
-            )
+        if self._tasks is None:
+            return
+        if self._peering is None:
+            # The controller will say the same: nobody else can lead.
+            self.topics.forget_leaders(lost)
+        self._tasks.spawn("reporting a failed disk", self._report_offline, OnFailure.RESTART)
 
-    async def _report_offline(self, lost: Sequence[tuple[str, int]]) -> None:
+    async def _report_offline(self) -> None:
         try:
             await self.topics.report_offline()
         except MetadataStoreError as error:
@@ -325,7 +327,6 @@ class Membership:
                 raise
             # The journal may lie on the disk that failed. The next start finds out by itself.
             log.error("Cannot store which partitions are offline: %s", error)
-            self.topics.forget_leaders(lost)
 
     # --- snapshots
 

@@ -15,7 +15,8 @@ Rules
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from uuid import UUID
 
@@ -23,8 +24,15 @@ from kafka_compat.cluster.broker_context import BrokerContext
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import PartitionState, TopicState
-from kafka_compat.coordination.nodes.malformed_nodes import NO_VERSION, MalformedNode, MalformedNodes
-from kafka_compat.coordination.store.metadata_store import MetadataStoreError, NoNode, Operation, SetData
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
+from kafka_compat.coordination.store.metadata_store import (
+    Create,
+    MetadataStoreError,
+    NoNode,
+    Operation,
+    SetData,
+    Stat,
+)
 from kafka_compat.metadata import topic_log, topic_rules
 from kafka_compat.metadata.cache import NO_LEADER, PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.producer_ids import skip_used_ids
@@ -117,8 +125,7 @@ class Recovery:
             changes: list[Operation] = []
             try:
                 found.append(await self._read_topic(topic, changes))
-            except MalformedNode as error:
-                self._malformed.tell(error, NO_VERSION, "the topic is left as it is")
+            except MalformedNode:
                 left_alone.add(topic)
                 continue
             operations += changes
@@ -130,10 +137,12 @@ class Recovery:
 
     async def _read_topic(self, name: str, operations: list[Operation]) -> TopicMetadata:
         """A topic as it was, led by this broker in the next epoch; `operations` get what that changes."""
-        data, _ = await self._store.get(znodes.topic_path(name))
-        state = znodes.decode_topic(name, data)
+        data, stat = await self._store.get(znodes.topic_path(name))
+        with self._logging_malformed(stat):
+            state = znodes.decode_topic(name, data)
         local = self._metadata.local_id
         partitions = []
+        created: dict[int, PartitionState] = {}
         for index, replicas in sorted(state.replicas.items()):
             path = znodes.partition_state_path(name, index)
             # The log may know a newer epoch: another broker led it while our tree was not in use.
@@ -142,13 +151,14 @@ class Recovery:
             try:
                 data, stat = await self._store.get(path)
             except NoNode:
-                # The broker was killed while it made the topic.
-                operations += partition_nodes(name, {index: replicas}, {index: epoch + 1})
+                # The broker was killed while the topic was created.
+                created[index] = PartitionState(local, epoch + 1, (local,), FIRST_CONTROLLER_EPOCH)
                 partitions.append(PartitionMetadata(index, local, epoch + 1, replicas, (local,), 0))
                 continue
             old = self._known_states.get(data or b"")
             if old is None:
-                old = znodes.decode_partition_state(name, index, data, stat.version)
+                with self._logging_malformed(stat):
+                    old = znodes.decode_partition_state(name, index, data, stat.version)
                 self._known_states[data or b""] = old
             if (
                 held is not None
@@ -167,8 +177,29 @@ class Recovery:
             partitions.append(
                 PartitionMetadata(index, local, led.leader_epoch, replicas, led.isr, stat.version + 1)
             )
+        operations += await self._creation_of(name, created)
         topic_id = state.topic_id or UUID(int=0)
         return TopicMetadata(name, topic_id, tuple(partitions))
+
+    async def _creation_of(self, name: str, states: Mapping[int, PartitionState]) -> list[Operation]:
+        operations: list[Operation] = []
+        if states and await self._store.exists(znodes.partitions_path(name)) is None:
+            operations.append(Create(znodes.partitions_path(name)))
+        for index, state in states.items():
+            if await self._store.exists(znodes.partition_path(name, index)) is None:
+                operations.append(Create(znodes.partition_path(name, index)))
+            path = znodes.partition_state_path(name, index)
+            operations.append(Create(path, znodes.encode_partition_state(state)))
+        return operations
+
+    @contextmanager
+    def _logging_malformed(self, stat: Stat) -> Iterator[None]:
+        """Log a malformed node: once, though the controller will find it, too."""
+        try:
+            yield
+        except MalformedNode as error:
+            self._malformed.tell(error, stat.version, "the topic is left as it is")
+            raise
 
     async def _lead(self, topic: TopicMetadata) -> None:
         """Lead a topic's partitions; clients learn of them when all are led."""
@@ -227,9 +258,10 @@ class Recovery:
         found: dict[str, dict[int, UUID | None]] = {}
         for (topic, partition), held in self._log_dirs.logs.items():
             found.setdefault(topic, {})[partition] = held.topic_id
-        for topic, partitions in sorted(found.items()):
-            if await self._store.exists(znodes.topic_path(topic)) is not None:
-                continue
+        known = await self._children(znodes.TOPICS)
+        unknown = sorted(found.keys() - set(known))
+        for topic in unknown:
+            partitions = found[topic]
             adopted = _AdoptedTopic(self._config, self._log_dirs, topic, partitions, self._metadata.local_id)
             self._overrides.put(topic, adopted.overrides)
             self._log_dirs.update_config(topic)
@@ -241,7 +273,7 @@ class Recovery:
                 "".join(f", {name}={value}" for name, value in adopted.overrides.items()),
             )
         retention_ms = self._config.duration_ms("log.retention.ms")
-        if found and retention_ms >= 0:
+        if unknown and retention_ms >= 0:
             log.warning(
                 "adopted topics lose records older than %.1f days (log.retention.ms): to keep them, "
                 "stop and start with --override log.retention.ms=-1, or set retention.ms of the topics",

@@ -21,6 +21,7 @@ from kafka_compat.long_work import Steps, Turn
 from kafka_compat.metadata import topic_log
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.storage.errors import OutOfResources
 
 if TYPE_CHECKING:
     from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrRequest
@@ -112,6 +113,10 @@ class ReplicaStates:
         was_leader = held is not None and held.is_leader
         held = self._lead(state) if state.leader == self._local_id else self._follow(state)
         if held is None:
+            refusal = self._replicas.refusal(topic, index)
+            if isinstance(refusal, OutOfResources) and len(state.replicas) == 1:
+                # For now: the log directory is not offline, and the topic may be deleted meanwhile.
+                return ErrorCode.UNKNOWN_SERVER_ERROR
             return ErrorCode.KAFKA_STORAGE_ERROR
         if state.is_reassigned:
             self._replicas.reassigning.add((topic, index))

@@ -216,6 +216,7 @@ class Topics:
             if isinstance(refusal, OutOfResources):
                 await self._store.put(znodes.delete_topic_path(topic.name), None)
                 await self._until(lambda: self._metadata.topic_name(topic.topic_id) is None)
+                await self._removed(topic.name)
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot create '{topic.name}': {refusal}")
 
     async def _malformed_node(self, name: str) -> MalformedNode | None:

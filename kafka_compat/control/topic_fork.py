@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import PartitionState, TopicState
-from kafka_compat.coordination.store.metadata_store import Create
+from kafka_compat.coordination.store.metadata_store import Create, MetadataStore, NoNode
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata import topic_log, topic_rules
 from kafka_compat.metadata.cache import TopicMetadata
@@ -85,6 +85,18 @@ async def fork_topic(
         await controller.store.delete_tree(znodes.unfinished_fork_path(name))
     fork.flush()
     return created
+
+
+async def delete_unfinished_forks(store: MetadataStore) -> None:
+    """Have the controller delete the topics of forks that a crash cut short."""
+    try:
+        names = await store.children(znodes.UNFINISHED_FORKS)
+    except NoNode:
+        return
+    for name in names:
+        if await store.exists(znodes.topic_path(name)) is not None:
+            await store.put(znodes.delete_topic_path(name), None)
+        await store.delete_tree(znodes.unfinished_fork_path(name))
 
 
 class _Fork:

@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -126,6 +127,39 @@ def test_a_reset_forgets_everything_on_all_brokers(broker: KafkaCluster) -> None
     broker.create_topic("t", 3, replication_factor=3)
     assert held(broker, "t") == []
     assert committed(broker, "g", "t") == -1001
+
+
+@pytest.mark.timeout(600)
+def test_after_a_kill_a_fork_is_whole_or_not_there() -> None:
+    chance = random.Random(16)
+    with KafkaCluster(3) as cluster:
+        cluster.create_topic("t", 4, replication_factor=3, config={"segment.bytes": 16384})
+        fill(cluster, "t", 100)
+        commit_position(cluster, "g", "t", 3)
+        before = held(cluster, "t")
+        for number in range(rounds(3, 60)):
+            name = f"fork-{number}"
+            forking = threading.Thread(target=_fork, args=(cluster, name))
+            forking.start()
+            time.sleep(chance.uniform(0, 0.2))
+            cluster.kill()
+            forking.join()
+            cluster.start()
+            # What is not whole is deleted.
+            until(partial(_is_whole_or_missing, cluster, name))
+            if name in cluster.topics():
+                cluster.control.await_records(name, 100)
+                assert held(cluster, name) == before
+            assert held(cluster, "t") == before
+
+
+def _is_whole_or_missing(cluster: KafkaCluster, name: str) -> bool:
+    return name not in cluster.topics() or committed(cluster, "g", name) == 3
+
+
+def _fork(cluster: KafkaCluster, name: str) -> None:
+    with contextlib.suppress(OSError, ControlFailed):
+        cluster.control.fork("t", name, groups="all")
 
 
 @pytest.mark.timeout(600)
