@@ -2,12 +2,14 @@
 
 Text has one line for each message, and a traceback below it; whatever clients put into names cannot make a
 line of its own. With kafka.compat.log.format=json each line is an object (json_log.py), also those on
-standard output.
+standard output. A stream that cannot be written to, or cannot show a character, never ends a broker.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import sys
 
 from kafka_compat.config import BrokerConfig
@@ -63,9 +65,21 @@ def tell(config: BrokerConfig, text: str, broker_id: int | None = None) -> None:
         from kafka_compat.cli import json_log
 
         text = json_log.line(text, broker_id)
-    # In one piece: others may write to the same place.
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    write(text)
+
+
+def write(text: str) -> None:
+    """Write a line to standard output. The first failure is logged; what comes later is dropped."""
+    try:
+        # In one piece: others may write to the same place.
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except OSError as error:
+        log.warning("Standard output cannot be written to and is closed: %s", error.strerror or error)
+        # Where the buffered text goes, too: else Python would try it again at the end, and fail.
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)
 
 
 def refuse(message: str, config: BrokerConfig | None = None) -> int:
@@ -73,5 +87,6 @@ def refuse(message: str, config: BrokerConfig | None = None) -> int:
     if config is not None and is_json(config):
         log.critical("%s", message)
     else:
-        print(f"kafka-compat serve: {message}", file=sys.stderr)
+        with contextlib.suppress(OSError):
+            print(f"kafka-compat serve: {message}", file=sys.stderr)
     return 2

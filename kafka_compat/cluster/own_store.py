@@ -18,6 +18,7 @@ from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.errors import StartupError
 from kafka_compat.metadata.topic_nodes import new_topic_id
+from kafka_compat.storage.directories.directory_claim import why_unusable
 
 NewTree = Callable[[str, Callable[[], int]], EmbeddedMetadataStore]
 """Opens the tree at a path; its changes have the times of a function in milliseconds."""
@@ -41,7 +42,12 @@ class OwnStore:
         path = os.path.join(directory, JOURNAL_NAME)
         try:
             tree = self._tree = self._new_tree(path, clock.now_ms)
-        except (OSError, CorruptJournal) as error:
+        except OSError as error:
+            reason = why_unusable(directory, error)
+            raise StartupError(
+                f"cannot use {directory}, the first of log.dirs, for the metadata journal: {reason}"
+            ) from error
+        except CorruptJournal as error:
             raise StartupError(f"cannot read the metadata journal {path}: {error}") from error
         store = self._store = tree.connect()
         self.is_new = await store.exists(znodes.CLUSTER_ID) is None

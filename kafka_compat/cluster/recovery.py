@@ -147,7 +147,7 @@ class Recovery:
             path = znodes.partition_state_path(name, index)
             # The log may know a newer epoch: another broker led it while our tree was not in use.
             held = self._log_dirs.logs.get((name, index))
-            epoch = held.latest_leader_epoch if held is not None else -1
+            epoch = held.leader_epochs.latest_epoch if held is not None else -1
             try:
                 data, stat = await self._store.get(path)
             except NoNode:
@@ -316,7 +316,8 @@ class _AdoptedTopic:
         replicas: dict[int, tuple[int, ...]] = {index: (local_id,) for index in range(max(partitions) + 1)}
         self.state = TopicState(topic, topic_id, replicas)
         self.epochs = {
-            index: max(log_dirs.logs[topic, index].latest_leader_epoch, FIRST_EPOCH) for index in partitions
+            index: max(log_dirs.logs[topic, index].leader_epochs.latest_epoch, FIRST_EPOCH)
+            for index in partitions
         }
         self.overrides = topic_rules.internal_configs(config, topic)
         if not self.overrides and any(name == topic for name, _ in log_dirs.clean_offsets):

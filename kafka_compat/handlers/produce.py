@@ -146,7 +146,7 @@ def _may_be_long(ctx: RequestContext[ProduceServices], request: ProduceRequest) 
                     topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
                 )
                 partition = None if name is None else ctx.services.replicas.get(name, data.index)
-                if partition is not None and partition.log.compresses_anew(records):
+                if partition is not None and partition.log.must_recompress(records):
                     return True
     return False
 

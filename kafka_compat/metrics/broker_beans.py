@@ -14,7 +14,7 @@ from kafka_compat.replication.delayed_produce import DelayedProduce
 
 if TYPE_CHECKING:
     from kafka_compat.broker.services import BrokerServices
-    from kafka_compat.metrics.sight import Counted, Sight
+    from kafka_compat.metrics.cluster_view import ClusterView, RunningBroker
     from kafka_compat.metrics.zookeeper_sessions import ZooKeeperSessions
     from kafka_compat.network.server import Server
     from kafka_compat.replication.partition import Partition
@@ -27,24 +27,24 @@ PROCESSOR: Final[Tags] = {"networkProcessor": "0"}
 """There is one loop."""
 
 
-def broker(counted: Counted, beans: Beans) -> Steps[None]:
+def broker(running: RunningBroker, beans: Beans) -> Steps[None]:
     """Of one broker."""
-    yield from _replicas(counted, beans)
-    yield from _connections(counted.server, beans)
-    _network(counted.server, beans)
-    _disks(counted.services, beans)
-    for fetcher, count in counted.partitions.expired_fetches.items():
+    yield from _replicas(running, beans)
+    yield from _connections(running.server, beans)
+    _network(running.server, beans)
+    _disks(running.services, beans)
+    for fetcher, count in running.partitions.expired_fetches.items():
         bean = Bean("server", "DelayedFetchMetrics", "ExpiresPerSec")
         beans.counter(bean, count, {"fetcherType": fetcher})
-    sessions = counted.services.fetch_sessions
+    sessions = running.services.fetch_sessions
     beans.gauge(_fetch_sessions("NumIncrementalFetchSessions"), len(sessions))
     beans.gauge(_fetch_sessions("NumIncrementalFetchPartitionsCached"), sessions.partition_count)
     beans.counter(_fetch_sessions("IncrementalFetchSessionEvictionsPerSec"), sessions.evictions)
     beans.gauge(Bean("server", "KafkaServer", "BrokerState"), _RUNNING)
 
 
-def _replicas(counted: Counted, beans: Beans) -> Steps[None]:
-    services = counted.services
+def _replicas(running: RunningBroker, beans: Beans) -> Steps[None]:
+    services = running.services
     metadata = services.metadata
     seen: Counter[str] = Counter()
     producers = 0
@@ -71,9 +71,9 @@ def _replicas(counted: Counted, beans: Beans) -> Steps[None]:
         beans.gauge(_replica_manager(name), seen[name])
     beans.gauge(_replica_manager("OfflineReplicaCount"), services.replicas.offline_count)
     beans.gauge(_replica_manager("ProducerIdCount"), producers)
-    beans.counter(_replica_manager("IsrShrinksPerSec"), counted.partitions.isr_shrinks)
-    beans.counter(_replica_manager("IsrExpandsPerSec"), counted.partitions.isr_expands)
-    beans.counter(_replica_manager("FailedIsrUpdatesPerSec"), counted.partitions.isr_refusals)
+    beans.counter(_replica_manager("IsrShrinksPerSec"), running.partitions.isr_shrinks)
+    beans.counter(_replica_manager("IsrExpandsPerSec"), running.partitions.isr_expands)
+    beans.counter(_replica_manager("FailedIsrUpdatesPerSec"), running.partitions.isr_refusals)
 
 
 def _led(held: Partition, replicas: int, seen: Counter[str]) -> None:
@@ -137,21 +137,21 @@ def _disks(services: BrokerServices[Any], beans: Beans) -> None:
         beans.gauge(Bean("log", "LogManager", "LogDirectoryOffline"), int(path in offline), tags)
 
 
-def flushes(sight: Sight, beans: Beans) -> None:
+def flushes(view: ClusterView, beans: Beans) -> None:
     """How long it took to make logs durable."""
-    disks = list(sight.disks())
+    disks = list(view.disks())
     ordered = sorted(took_ms for disk in disks for took_ms in list(disk.flush_times_ms))
     bean = Bean("log", "LogFlushStats", "LogFlushRateAndTimeMs")
     beans.distribution(bean, sum(disk.flushes for disk in disks), ordered)
 
 
-def zookeeper(sight: Sight, sessions: ZooKeeperSessions, beans: Beans) -> None:
+def zookeeper(view: ClusterView, sessions: ZooKeeperSessions, beans: Beans) -> None:
     """Of the sessions with a ZooKeeper; nothing where there is none."""
     if not sessions.are_any:
         return
     for name, count in sessions.counts.items():
         beans.counter(Bean("server", "SessionExpireListener", f"ZooKeeper{name}PerSec"), count)
-    stores = list(sight.zookeepers())
+    stores = list(view.zookeepers())
     ordered = sorted(took_ms for store in stores for took_ms in store.request_times_ms)
     bean = Bean("server", "ZooKeeperClientMetrics", "ZooKeeperRequestLatencyMs")
     beans.distribution(bean, sessions.requests + sum(store.requests for store in stores), ordered)

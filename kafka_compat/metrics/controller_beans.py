@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from kafka_compat.broker.services import BrokerServices
     from kafka_compat.cluster.controller_service import ControllerService
     from kafka_compat.cluster.controller_times import Durations
-    from kafka_compat.metrics.sight import Sight
+    from kafka_compat.metrics.cluster_view import ClusterView
 
 _WITH_ZOOKEEPER: Final = 4
 """The state of a cluster's metadata that are kept in ZooKeeper, and not on their way out of it."""
 
 
-def controller(sight: Sight, beans: Beans) -> Steps[None]:
+def controller(view: ClusterView, beans: Beans) -> Steps[None]:
     """Of the brokers of this process."""
-    for each in sight.services:
+    for each in view.services:
         yield from _known(each, beans)
-    beans.gauge(Bean("server", "MetadataLoader", "CurrentControllerId"), sight.metadata.controller_id)
-    if any(each.config.str("zookeeper.connect") for each in sight.services):
+    beans.gauge(Bean("server", "MetadataLoader", "CurrentControllerId"), view.metadata.controller_id)
+    if any(each.config.str("zookeeper.connect") for each in view.services):
         beans.gauge(_controller("ZkMigrationState"), _WITH_ZOOKEEPER)
-    candidates = [each for each in sight.services if not each.membership.is_standalone]
+    candidates = [each for each in view.services if not each.membership.is_standalone]
     if candidates:
         # One that is alone has nothing to control.
         _terms(candidates, beans)

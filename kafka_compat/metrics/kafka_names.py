@@ -20,8 +20,8 @@ from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import Dialect
 
 if TYPE_CHECKING:
+    from kafka_compat.metrics.cluster_view import ClusterView, RunningBroker
     from kafka_compat.metrics.loop_watch import LoopWatch
-    from kafka_compat.metrics.sight import Counted, Sight
     from kafka_compat.metrics.zookeeper_sessions import ZooKeeperSessions
 
 
@@ -32,47 +32,49 @@ class Watches(NamedTuple):
     sessions: ZooKeeperSessions
 
 
-def by_kafkas_names(sight: Sight, watches: Watches, dialect: Dialect, *, by_partition: bool) -> Steps[Beans]:
+def by_kafkas_names(
+    view: ClusterView, watches: Watches, dialect: Dialect, *, by_partition: bool
+) -> Steps[Beans]:
     """See the module; without what single partitions have. `by_partition=False`: of few APIs,
     and without clients with quotas.
     """
     beans, watch = Beans(dialect), watches.loop
-    yield from request_beans.topics(sight.counted, beans)
-    yield from request_beans.requests(sight.counted, beans, all_apis=by_partition)
-    for counted in sight.counted:
-        yield from broker_beans.broker(counted, beans)
-    yield from controller_beans.controller(sight, beans)
+    yield from request_beans.topics(view.brokers, beans)
+    yield from request_beans.requests(view.brokers, beans, all_apis=by_partition)
+    for each in view.brokers:
+        yield from broker_beans.broker(each, beans)
+    yield from controller_beans.controller(view, beans)
     if by_partition:
-        yield from quota_beans.quotas(sight.counted, beans)
-    cleaner_beans.cleaner(sight.counted, beans)
-    yield from fetcher_beans.fetchers(sight.counted, beans)
-    fetcher_beans.throttled(sight.counted, beans)
-    fetcher_beans.moves(sight.counted, beans)
-    yield from coordinator_beans.groups(sight, beans)
-    coordinator_beans.loading(sight, beans)
-    broker_beans.flushes(sight, beans)
-    broker_beans.zookeeper(sight, watches.sessions, beans)
+        yield from quota_beans.quotas(view.brokers, beans)
+    cleaner_beans.cleaner(view.brokers, beans)
+    yield from fetcher_beans.fetchers(view.brokers, beans)
+    fetcher_beans.throttled(view.brokers, beans)
+    fetcher_beans.moves(view.brokers, beans)
+    yield from coordinator_beans.groups(view, beans)
+    coordinator_beans.loading(view, beans)
+    broker_beans.flushes(view, beans)
+    broker_beans.zookeeper(view, watches.sessions, beans)
     broker_beans.idleness(beans, watch.idle(), watch.idle_s)
-    for (listener, attribute), rate in zip(connection_kinds(sight.counted), watch.rates(), strict=True):
+    for (listener, attribute), rate in zip(connection_kinds(view.brokers), watch.rates(), strict=True):
         beans.socket(f"{attribute}_rate", rate, {"listener": listener, **broker_beans.PROCESSOR})
     own_beans.loop(watch, beans)
-    own_beans.requests(sight.counted, beans)
+    own_beans.requests(view.brokers, beans)
     yield from own_beans.process(beans)
     return beans
 
 
-def connection_kinds(counted: Iterable[Counted]) -> list[tuple[str, str]]:
+def connection_kinds(brokers: Iterable[RunningBroker]) -> list[tuple[str, str]]:
     """What `connection_counts` counts: listeners, and what becomes of their connections."""
-    listeners = sorted({listener for each in counted for listener in each.server.bound})
+    listeners = sorted({listener for each in brokers for listener in each.server.bound})
     attributes = ("connection_creation", "connection_close")
     return [(listener, attribute) for listener in listeners for attribute in attributes]
 
 
-def connection_counts(counted: list[Counted]) -> list[int]:
+def connection_counts(brokers: list[RunningBroker]) -> list[int]:
     """How many connections came, and went, by listener."""
     counts = []
-    for listener in sorted({listener for each in counted for listener in each.server.bound}):
-        came = sum(each.server.accepted.get(listener, 0) for each in counted)
-        here = sum(one.listener_name == listener for each in counted for one in each.server.connections)
+    for listener in sorted({listener for each in brokers for listener in each.server.bound}):
+        came = sum(each.server.accepted.get(listener, 0) for each in brokers)
+        here = sum(one.listener_name == listener for each in brokers for one in each.server.connections)
         counts += [came, came - here]
     return counts

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.long_work import Steps
 from kafka_compat.metrics.beans import Beans
-from kafka_compat.metrics.dialects import COUNTER, GAUGE, Bean
+from kafka_compat.metrics.dialects import Bean
+from kafka_compat.metrics.family import COUNTER, GAUGE
 
 if TYPE_CHECKING:
+    from kafka_compat.metrics.cluster_view import RunningBroker
     from kafka_compat.metrics.loop_watch import LoopWatch
-    from kafka_compat.metrics.sight import Counted
 
 _PROC: Final = Path("/proc/self")
 _BOOTED: Final = Path("/proc/stat")
@@ -37,12 +38,12 @@ def loop(watch: LoopWatch, beans: Beans) -> None:
     )
 
 
-def requests(counted: Sequence[Counted], beans: Beans) -> None:
+def requests(brokers: Sequence[RunningBroker], beans: Beans) -> None:
     """What waits here, and how records leave."""
-    parked = sum(len(one.parked) for each in counted for one in each.server.connections)
+    parked = sum(len(one.parked) for each in brokers for one in each.server.connections)
     beans.own("kafka_compat_parked_requests", GAUGE, "Requests that wait for records or replicas", parked)
-    copied = sum(each.partitions.fetched_copied_bytes for each in counted)
-    by_kernel = sum(each.partitions.fetched_sendfile_bytes for each in counted)
+    copied = sum(each.partitions.fetched_copied_bytes for each in brokers)
+    by_kernel = sum(each.partitions.fetched_sendfile_bytes for each in brokers)
     for way, value in (("copied", copied), ("sendfile", by_kernel)):
         beans.own(
             "kafka_compat_fetched_bytes_total",

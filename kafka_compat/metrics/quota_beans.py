@@ -11,7 +11,7 @@ from kafka_compat.metrics.beans import Beans
 from kafka_compat.quotas.counted_enforcement import CHANGES, FETCH, PRODUCE, TIME, CountedEnforcement, Used
 
 if TYPE_CHECKING:
-    from kafka_compat.metrics.sight import Counted
+    from kafka_compat.metrics.cluster_view import RunningBroker
     from kafka_compat.quotas.precedence import Owner
 
 _RATES: Final[Mapping[str, str]] = {
@@ -22,12 +22,12 @@ _RATES: Final[Mapping[str, str]] = {
 }
 
 
-def quotas(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
+def quotas(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
     """Of all who have a quota and came. Several brokers add up what was used; of their throttle times the
-    longest is told.
+    longest is reported.
     """
     throttled: dict[tuple[str, Owner], float] = {}
-    for each in counted:
+    for each in brokers:
         enforcement = each.services.quotas
         if not isinstance(enforcement, CountedEnforcement):
             continue
@@ -37,8 +37,8 @@ def quotas(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
                 key = used.resource, used.owner
                 throttled[key] = _longer(throttled.get(key, math.nan), used.throttle_ms)
             yield None
-    for told in batched(list(throttled.items()), 100):
-        for (resource, owner), throttle_ms in told:
+    for longest in batched(list(throttled.items()), 100):
+        for (resource, owner), throttle_ms in longest:
             beans.quota(resource, "throttle-time", throttle_ms, _client(owner))
         yield None
 

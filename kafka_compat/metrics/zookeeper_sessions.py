@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka_compat.coordination.store.metadata_store import SessionState
-from kafka_compat.metrics.sight import zookeeper_of
+from kafka_compat.metrics.cluster_view import zookeeper_of
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker

@@ -33,7 +33,7 @@ class Schedule:
     """See the rules above."""
 
     def __init__(self, where: str, interval_s: float) -> None:
-        """`where` is told in the log."""
+        """`where` stands in the log."""
         self._where = where
         self._interval_s = interval_s
         self._failures = 0

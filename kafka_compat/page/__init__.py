@@ -35,7 +35,7 @@ address of whoever looks. `await visit.ask(key, request)` has a broker serve a r
 protocol, by the very handler that serves clients, which asks the authorizer: that is the way to change
 anything, and the first choice to see something. `ask(..., broker_id=…)` asks another broker: where that
 is in another process (`visit.is_here` tells), it comes from this broker and with its rights, so
-`visit.rights` are to be asked before. Whoever reads the brokers' state by `visit.sight` asks
+`visit.rights` are to be asked before. Whoever reads the brokers' state by `visit.cluster` asks
 `visit.rights.may_see_topic(name)`, or `may(operation, type, name)`, for all that is shown, and leaves out
 what may not be seen; or `visit.rights.require(…)`, which raises the refusal.
 """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.http.routes import Answer, BadCall, Call, File, Page, Redirect, Route
 from kafka_compat.lazy import Lazy
-from kafka_compat.metrics.sight import NobodyRuns, Sight
+from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
 from kafka_compat.network.strangers import Strangers
 from kafka_compat.page.forms import FIELD, Forms
 from kafka_compat.page.observed import Observed
@@ -149,11 +149,11 @@ class Site:
 
     def _visit(self, call: Call) -> Visit:
         try:
-            sight = Sight(self._brokers)
-        except NobodyRuns:
+            cluster = ClusterView(self._brokers)
+        except NoBrokerRuns:
             raise BadCall("the broker stops, or starts anew", _UNAVAILABLE) from None
-        rights = Rights(sight.services[0].authorizer, self._principal, call.host)
-        return Visit(sight, rights, self._observed, call.query, call.body, may_write=self._may_write)
+        rights = Rights(cluster.services[0].authorizer, self._principal, call.host)
+        return Visit(cluster, rights, self._observed, call.query, call.body, may_write=self._may_write)
 
     def _acting_visit(self, call: Call) -> Visit:
         if not self._may_write:

@@ -135,6 +135,11 @@ class Partition(Listened):
         self._isr_changed()
 
     @property
+    def known_high_watermark(self) -> int | None:
+        """The high watermark; None at a leader that was just elected and has not heard of its followers."""
+        return None if self.epoch_start_offset > self.high_watermark else self.high_watermark
+
+    @property
     def last_stable_offset(self) -> int:
         """The end of what read_committed consumers may see: no open transaction starts below it."""
         return self.log.last_stable_offset(self.high_watermark)

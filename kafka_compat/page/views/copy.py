@@ -39,9 +39,9 @@ async def see(visit: Visit) -> Data:
     return {
         "name": topic.name,
         "is_internal": topic.is_internal,
-        "is_fork": can_fork(visit.sight.services, topic),
+        "is_fork": can_fork(visit.cluster.services, topic),
         "copies": [
-            each.told()
+            each.as_data()
             for each in visit.observed.copies.all
             if visit.rights.may_see_topic(each.source) and visit.rights.may_see_topic(each.target)
         ],
@@ -60,7 +60,7 @@ async def act(visit: Visit) -> Done:
         visit.rights.require(Operation.CREATE, ResourceType.TOPIC, target)
     if topic.is_internal:
         raise BadCall(f"{topic.name} is the brokers' own: it is not copied")
-    if can_fork(visit.sight.services, topic):
+    if can_fork(visit.cluster.services, topic):
         groups = await _fork(visit, topic.name, target, with_groups=with_groups)
         return Done(
             {"name": topic.name, "target": target, "state": "done", "groups": groups},
@@ -70,7 +70,7 @@ async def act(visit: Visit) -> Done:
         raise BadCall("groups: positions are copied only where this process has all replicas of the topic")
     await _make(visit, topic, target)
     copy = visit.observed.copies.begin(topic.name, target, partial(copy_records, look=visit.anew))
-    return Done({"name": topic.name, **copy.told()}, path_of("/copy", name=topic.name))
+    return Done({"name": topic.name, **copy.as_data()}, path_of("/copy", name=topic.name))
 
 
 async def _fork(visit: Visit, source: str, target: str, *, with_groups: bool) -> list[str]:
@@ -80,16 +80,16 @@ async def _fork(visit: Visit, source: str, target: str, *, with_groups: bool) ->
     async def then() -> None:
         wanted = [
             group_id
-            for coordinator in visit.sight.coordinators()
+            for coordinator in visit.cluster.coordinators()
             for group_id in coordinator.group_ids()
             if visit.rights.may(Operation.READ, ResourceType.GROUP, group_id)
         ]
-        groups.extend(await copy_positions(visit.sight.services, source, target, wanted))
+        groups.extend(await copy_positions(visit.cluster.services, source, target, wanted))
 
     async def nothing() -> None: ...
 
     try:
-        await fork_topic(visit.sight.services, source, target, then if with_groups else nothing)
+        await fork_topic(visit.cluster.services, source, target, then if with_groups else nothing)
     except KafkaError as error:
         raise BadCall(f"{error.code.name} {error.message or ''}".strip(), _CONFLICT) from None
     return sorted(groups)
@@ -119,7 +119,7 @@ async def _make(visit: Visit, topic: TopicMetadata, target: str) -> None:
         ApiKey.CREATE_TOPICS,
         CreateTopicsRequest(topics=[wanted], timeout_ms=_TIMEOUT_MS),
         version=_CREATE_VERSION,
-        broker_id=visit.sight.metadata.controller_id,
+        broker_id=visit.cluster.metadata.controller_id,
     )
     (result,) = answer.topics
     if result.error_code:

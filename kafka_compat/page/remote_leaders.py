@@ -13,64 +13,64 @@ from kafka_compat.protocol.codec import MalformedRequest
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.remote_partitions import Bounds, RemotePartitions, TopicPartition
-    from kafka_compat.metrics.sight import Sight
+    from kafka_compat.metrics.cluster_view import ClusterView
 
 log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 3.0
 _FRESH_S: Final = 3.0
-"""For how long an answer is good enough for the next visit."""
+"""For how long a report is good enough for the next visit."""
 _LOG_DIRS_VERSION: Final = 2
 _AT_ONCE: Final = 500
 
 
-class Far(NamedTuple):
-    """What leaders in other processes tell. `untold` says who told nothing, and why."""
+class RemoteReport(NamedTuple):
+    """What leaders in other processes reported. `missing` names the brokers that did not respond."""
 
     sizes: dict[TopicPartition, int]
     """Of the leader's log, in bytes."""
     bounds: dict[TopicPartition, Bounds]
-    untold: list[str]
+    missing: list[str]
 
 
-_NOTHING: Final = Far({}, {}, [])
+_NOTHING: Final = RemoteReport({}, {}, [])
 
 
-class FarSight:
-    """Asks them, for all who look at the same time once."""
+class RemoteLeaders:
+    """Asks them; once for visits at the same time."""
 
     def __init__(self) -> None:
         self._asking = asyncio.Lock()
-        self._known: tuple[float, Far] | None = None
+        self._known: tuple[float, RemoteReport] | None = None
 
-    async def look(self, sight: Sight) -> Far:
-        """What they tell now."""
-        remote = sight.remote_partitions()
+    async def look(self, cluster: ClusterView) -> RemoteReport:
+        """What they report now."""
+        remote = cluster.remote_partitions()
         if remote is None:
             return _NOTHING
         async with self._asking:
             now_s = asyncio.get_running_loop().time()
             if self._known is None or now_s - self._known[0] > _FRESH_S:
-                found = await _look(sight, remote)
+                found = await _look(cluster, remote)
                 self._known = asyncio.get_running_loop().time(), found
             return self._known[1]
 
 
-async def _look(sight: Sight, remote: RemotePartitions) -> Far:
-    led = await sight.long_work.finish(_led_elsewhere(sight))
-    found = Far({}, {}, [])
+async def _look(cluster: ClusterView, remote: RemotePartitions) -> RemoteReport:
+    led = await cluster.long_work.finish(_led_by_others(cluster))
+    found = RemoteReport({}, {}, [])
     await asyncio.gather(*(_ask(remote, leader, epochs, found) for leader, epochs in led.items()))
     return found
 
 
-def _led_elsewhere(sight: Sight) -> Steps[dict[int, dict[TopicPartition, int]]]:
+def _led_by_others(cluster: ClusterView) -> Steps[dict[int, dict[TopicPartition, int]]]:
     """Leader -> partition -> epoch."""
-    here = {services.broker_id for services in sight.services}
+    here = {services.broker_id for services in cluster.services}
     found: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
-    known = ((topic, each) for topic in list(sight.metadata.topics.values()) for each in topic.partitions)
+    known = ((topic, each) for topic in list(cluster.metadata.topics.values()) for each in topic.partitions)
     for some in batched(known):
         for topic, partition in some:
-            leader = sight.metadata.reachable_leader(partition)
+            leader = cluster.metadata.reachable_leader(partition)
             if leader is not None and leader not in here:
                 found[leader][topic.name, partition.partition] = partition.leader_epoch
         yield None
@@ -78,7 +78,7 @@ def _led_elsewhere(sight: Sight) -> Steps[dict[int, dict[TopicPartition, int]]]:
 
 
 async def _ask(
-    remote: RemotePartitions, leader_id: int, epochs: dict[TopicPartition, int], found: Far
+    remote: RemotePartitions, leader_id: int, epochs: dict[TopicPartition, int], found: RemoteReport
 ) -> None:
     from kafka_compat.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 
@@ -90,8 +90,8 @@ async def _ask(
                 leader_id, ApiKey.DESCRIBE_LOG_DIRS, _LOG_DIRS_VERSION, DescribeLogDirsRequest(topics=None)
             )
     except (ConnectionError, TimeoutError, MalformedRequest) as problem:
-        log.info("broker %d does not tell of its partitions: %r", leader_id, problem)
-        found.untold.append(f"broker {leader_id} does not tell of the partitions that it leads")
+        log.info("Broker %d did not report its partitions: %r", leader_id, problem)
+        found.missing.append(f"broker {leader_id} did not report the partitions that it leads")
         return
     for directory in answer.results:
         for topic in directory.topics:

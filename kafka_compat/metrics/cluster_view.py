@@ -1,4 +1,4 @@
-"""What the brokers of this process know of their cluster now."""
+"""The cluster as the brokers of this process know it, at the time of a scrape or a visit."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from kafka_compat.upkeep.cleaning import LogCleaner
 
 
-class NobodyRuns(Exception):
-    """No broker of this process serves now."""
+class NoBrokerRuns(Exception):
+    """All brokers of this process are stopping or restarting."""
 
 
-class Counted(NamedTuple):
+class RunningBroker(NamedTuple):
     """A broker of this process, with what it has counted."""
 
     services: BrokerServices[Any]
@@ -40,10 +40,10 @@ class Counted(NamedTuple):
         return self.services.served
 
 
-def counted(brokers: Sequence[Broker[Any]]) -> list[Counted]:
+def running_brokers(brokers: Sequence[Broker[Any]]) -> list[RunningBroker]:
     """Those that run and count."""
     return [
-        Counted(each.services, each.server, each.requests, each.services.counts, each.cleaner)
+        RunningBroker(each.services, each.server, each.requests, each.services.counts, each.cleaner)
         for each in brokers
         if each.is_running and each.requests is not None and each.services.counts is not None
     ]
@@ -59,17 +59,17 @@ def zookeeper_of(services: BrokerServices[Any]) -> ZooKeeperMetadataStore | None
     return session if isinstance(session, ZooKeeperMetadataStore) else None
 
 
-class Sight:
-    """Of one scrape."""
+class ClusterView:
+    """Made for one scrape or visit."""
 
     def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
-        """Raises NobodyRuns."""
+        """Raises NoBrokerRuns."""
         self.services: list[BrokerServices[Any]] = [each.services for each in brokers if each.is_running]
         if not self.services:
-            raise NobodyRuns
-        self.counted = counted(brokers)
+            raise NoBrokerRuns
+        self.brokers = running_brokers(brokers)
         first = self.services[0]
-        # Whoever is the controller knows it first.
+        # The controller is the first to know of changes.
         known = next((each for each in self.services if each.metadata.controller_id == each.broker_id), first)
         self.metadata = known.metadata
         self.long_work = first.long_work
@@ -78,37 +78,37 @@ class Sight:
         self._listener = first.config.listeners[0].name
 
     def address(self, broker: BrokerMetadata) -> tuple[str, int] | None:
-        """Where a broker is for clients, by its listener of the name that is this broker's first."""
+        """Host and port of a broker for clients, at its listener of the same name as this broker's first."""
         return broker.endpoints.get(self._listener) or next(iter(broker.endpoints.values()), None)
 
     def remote_partitions(self) -> RemotePartitions | None:
-        """What leaders in other processes tell of their partitions; None for a broker that is alone."""
+        """To ask leaders in other processes; None for a standalone broker."""
         found: RemotePartitions | None = self.services[0].membership.remote_partitions()
         return found
 
     def disks(self) -> Iterator[Disk]:
-        """The log directories of this process that are not offline, and where others were."""
+        """The disks with log directories of this process."""
         for services in self.services:
             yield from services.log_dirs.disks
 
     def zookeepers(self) -> Iterator[ZooKeeperMetadataStore]:
-        """The sessions of this process with a ZooKeeper."""
+        """The ZooKeeper sessions of this process."""
         for services in self.services:
             found = zookeeper_of(services)
             if found is not None:
                 yield found
 
     def coordinators(self) -> Iterator[GroupCoordinator]:
-        """Those of groups, of this process."""
+        """The group coordinators of this process."""
         for services in self.services:
             groups = services.coordinators.groups.made
             if groups is not None:
                 yield groups
 
     def led(self, topic: str, known: PartitionMetadata) -> Partition | None:
-        """A partition at its leader; None where that is no broker of this process."""
+        """A partition at its leader; None unless a broker of this process leads it."""
         here = (services.replicas.get(topic, known.partition) for services in self.services)
-        # A broker that was cut off may not have heard yet that another one leads by now.
+        # A broker that was cut off may not know yet that another one became leader.
         leading = [
             held
             for held in here
@@ -117,19 +117,10 @@ class Sight:
         return max(leading, key=lambda held: held.leader_epoch, default=None)
 
     def held(self, topic: str, known: PartitionMetadata) -> Partition | None:
-        """A partition as a broker of this process holds it, its leader first; None where none does."""
+        """A replica of a partition in this process, preferably the leader's; None where there is none."""
         found = None
         for services in self.services:
             held = services.replicas.get(topic, known.partition)
             if held is not None and (found is None or (held.is_leader and not found.is_leader)):
                 found = held
         return found
-
-
-def newest_offset(led: Partition | None) -> int | None:
-    """Up to where consumers may read; None where nobody here knows, as a leader that has just been elected
-    and has not heard of its followers.
-    """
-    if led is None or led.epoch_start_offset > led.high_watermark:
-        return None
-    return led.high_watermark

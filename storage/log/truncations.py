@@ -1,8 +1,8 @@
 """The second half of a truncation: files follow memory.
 
-A log that is truncated ends at the cut at once, in memory. Its files follow in the worker of its directory,
-after the checkpoints have gone back: a recovery must not take for durable what lies behind the cut. Until all
-cuts of a log are on disk nothing is appended, flushed, rolled or retired in it; reads go on below the cut.
+A log that is truncated ends at the new offset at once, in memory. Its files follow in the worker of its
+directory, after the checkpoints have gone back: a recovery must not take for durable what lies behind it.
+Until all truncations of a log are on disk nothing is appended, flushed, rolled or retired in it; reads go on.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from kafka_compat.storage.log.log_folder import LogFolder
 from kafka_compat.storage.segments.segment import Segment
 
 
-class Cut:
-    """One truncation of one log. `run` may be called again after it was refused."""
+class Truncation:
+    """The files of one truncation of one log. `run` may be called again after it was refused."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Cut:
         """`removed`, oldest first, left the log. `kept` is the last one then, truncated in memory, so that
         the log ends at `end_offset`; or `created` is, whose file is yet to be made.
         """
-        self.pending: Cuts | None = None
+        self.pending: Truncations | None = None
         self._folder = folder
         self._disk = disk
         self._removed = removed
@@ -51,8 +51,8 @@ class Cut:
                 folder.remove_snapshots_behind(-1)
                 self._created.create()
                 if self._created.deleted:
-                    # A later cut has dropped it already.
-                    self._created.let_go()
+                    # A later truncation has dropped it already.
+                    self._created.abandon()
             folder.sync_directory()
             if self._kept is not None and not self._kept.deleted:
                 # Synced at once: else a crash could bring back old batches behind new ones written in their
@@ -68,47 +68,47 @@ class Cut:
             self.pending.done()
 
 
-TakeCut = Callable[[object, Cut], None]
+TakeTruncation = Callable[[object, Truncation], None]
 
 
-class Cuts:
-    """Those of one log that are not on disk yet."""
+class Truncations:
+    """The truncations of one log that are not on disk yet."""
 
     __slots__ = ("_take", "_waiters", "count")
 
     def __init__(self) -> None:
         self.count = 0
-        self._take: TakeCut | None = None
+        self._take: TakeTruncation | None = None
         self._waiters: tuple[Callable[[], None], ...] = ()
 
-    def follow(self, take: TakeCut) -> None:
-        """Have `take` called with the log and each cut: it brings the cut to the worker, and calls its `done`
-        later. Without it cuts run at once.
+    def follow(self, take: TakeTruncation) -> None:
+        """Have `take` called with the log and each truncation: it brings that to the worker, and calls its
+        `done` later. Without it they run at once.
         """
         self._take = take
 
-    def add(self, log: object, cut: Cut) -> None:
-        """Have a cut of `log` done. Raises LogDirFailure, RefusedForNow only without `follow`.
+    def add(self, log: object, truncation: Truncation) -> None:
+        """Have a truncation of `log` done. Raises LogDirFailure, RefusedForNow only without `follow`.
 
-        `log` is passed rather than kept: a log and its cuts must not refer to each other, or only the garbage
-        collector would free a deleted log.
+        `log` is passed rather than kept: a log and its truncations must not refer to each other, or only the
+        garbage collector would free a deleted log.
         """
         if self._take is None:
-            cut.run()
+            truncation.run()
             return
         self.count += 1
-        cut.pending = self
-        self.take(log, cut)
+        truncation.pending = self
+        self.take(log, truncation)
 
-    def take(self, log: object, cut: Cut) -> None:
+    def take(self, log: object, truncation: Truncation) -> None:
         """Bring one that is pending to where it is done."""
         assert self._take is not None
-        self._take(log, cut)
+        self._take(log, truncation)
 
     def done(self) -> None:
         """One more is on disk."""
         if not self.count:
-            return  # told before, by `all_done`
+            return  # counted before, by `all_done`
         self.count -= 1
         if not self.count:
             waiters, self._waiters = self._waiters, ()

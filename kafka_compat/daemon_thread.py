@@ -1,4 +1,4 @@
-"""Waiting for somebody else, an issuer of tokens or a KDC, beside the event loop: they may never answer."""
+"""Calls that may never return, to an HTTP server or a KDC, in a thread beside the event loop."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def in_thread(function: Callable[[], T]) -> T:
-    """What the function returns or raises. The thread keeps no process from ending."""
+async def in_daemon_thread(function: Callable[[], T]) -> T:
+    """What the function returns or raises. The thread does not keep the process from ending."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
