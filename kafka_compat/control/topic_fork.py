@@ -8,7 +8,7 @@ what a crash left of it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,14 +30,6 @@ if TYPE_CHECKING:
     from kafka_compat.broker.services import BrokerServices
 
     Services = BrokerServices[Any]
-
-
-def can_fork(brokers: Iterable[Services], topic: TopicMetadata) -> bool:
-    """Whether these brokers of one process hold all replicas, and one of them is the controller."""
-    services = {each.broker_id: each for each in brokers}
-    return any(each.controller.is_active for each in services.values()) and all(
-        replica in services for partition in topic.partitions for replica in partition.replicas
-    )
 
 
 async def fork_topic(

@@ -1,4 +1,4 @@
-"""A copy of a topic: a fork where this process has all replicas, else record by record in the background."""
+"""A copy of a topic: a fork on a standalone broker, else record by record in the background."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.control.forks import copy_positions
-from kafka_compat.control.topic_fork import can_fork, fork_topic
+from kafka_compat.control.topic_fork import fork_topic
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.http.routes import BadCall
 from kafka_compat.page import fields
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BODY: Final = {
     "name": "string: the topic that is copied",
     "target": "string: the name of the copy",
-    "groups": "boolean: groups get the same positions there (where this process has all replicas)",
+    "groups": "boolean: groups get the same positions there (on a standalone broker)",
 }
 _CREATE_VERSION: Final = 7
 _TIMEOUT_MS: Final = 30_000
@@ -39,7 +39,7 @@ async def see(visit: Visit) -> Data:
     return {
         "name": topic.name,
         "is_internal": topic.is_internal,
-        "is_fork": can_fork(visit.cluster.services, topic),
+        "is_fork": _is_standalone(visit),
         "copies": [
             each.as_data()
             for each in visit.observed.copies.all
@@ -60,17 +60,21 @@ async def act(visit: Visit) -> Done:
         visit.rights.require(Operation.CREATE, ResourceType.TOPIC, target)
     if topic.is_internal:
         raise BadCall(f"{topic.name} is the brokers' own: it is not copied")
-    if can_fork(visit.cluster.services, topic):
+    if _is_standalone(visit):
         groups = await _fork(visit, topic.name, target, with_groups=with_groups)
         return Done(
             {"name": topic.name, "target": target, "state": "done", "groups": groups},
             path_of("/topic", name=target),
         )
     if with_groups:
-        raise BadCall("groups: positions are copied only where this process has all replicas of the topic")
+        raise BadCall("groups: positions are copied with a topic by a standalone broker, not in a cluster")
     await _make(visit, topic, target)
     copy = visit.observed.copies.begin(topic.name, target, partial(copy_records, look=visit.anew))
     return Done({"name": topic.name, **copy.as_data()}, path_of("/copy", name=topic.name))
+
+
+def _is_standalone(visit: Visit) -> bool:
+    return bool(visit.cluster.services[0].membership.is_standalone)
 
 
 async def _fork(visit: Visit, source: str, target: str, *, with_groups: bool) -> list[str]:
