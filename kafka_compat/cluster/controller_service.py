@@ -26,8 +26,6 @@ from kafka_compat.cluster.controller_election import (
     read_controller_epoch,
     run_for_controller,
 )
-from kafka_compat.cluster.controller_settings import ControllerTermSettings
-from kafka_compat.cluster.controller_times import ControllerTimes
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import NO_VERSION, MalformedNode, MalformedNodes
 from kafka_compat.coordination.store.metadata_store import (
@@ -37,11 +35,14 @@ from kafka_compat.coordination.store.metadata_store import (
     NoNode,
     SessionExpired,
 )
+from kafka_compat.lazy import Lazy
 from kafka_compat.long_work import LongWork
 from kafka_compat.tasks import Background, OnFailure, Tasks
 
 if TYPE_CHECKING:
+    from kafka_compat.cluster.controller_settings import ControllerTermSettings
     from kafka_compat.cluster.controller_term import ControllerTerm
+    from kafka_compat.cluster.controller_times import ControllerTimes
     from kafka_compat.coordination.controller import events, replies
 
 log = logging.getLogger(__name__)
@@ -76,13 +77,17 @@ class ControllerService:
         self._held: tuple[MetadataStore, ControllerEpoch] | None = None
         """See rule 5."""
         self._beginning = asyncio.Lock()
-        self.times = ControllerTimes()
-        """What it was at in all its terms, and how long it took."""
+        self._times: Lazy[ControllerTimes] = Lazy(_new_times)
         self.controller_id = NOBODY
         """The broker that /controller names; NOBODY while there is none."""
         self.controller_changed = asyncio.Event()
         """Set whenever `controller_id` becomes another; those who wait clear it first."""
         self.on_controller_changed: list[Callable[[], None]] = []
+
+    @property
+    def times(self) -> ControllerTimes:
+        """What it was at in all its terms, and how long it took."""
+        return self._times.get()
 
     @property
     def is_active(self) -> bool:
@@ -275,6 +280,12 @@ class ControllerService:
             self.controller_changed.set()
             for listener in self.on_controller_changed:
                 listener()
+
+
+def _new_times() -> ControllerTimes:
+    from kafka_compat.cluster.controller_times import ControllerTimes
+
+    return ControllerTimes()
 
 
 def _term_class() -> type[ControllerTerm]:

@@ -20,7 +20,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kafka_compat.cluster.controller_service import ControllerService
-from kafka_compat.cluster.controller_settings import term_settings
 from kafka_compat.cluster.first_metadata import FirstMetadata
 from kafka_compat.cluster.topic_settings import TopicSettings
 from kafka_compat.cluster.topics import Topics
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from kafka_compat.clock import Clock
     from kafka_compat.cluster.broker_context import BrokerContext
     from kafka_compat.cluster.controller_orders import ControllerOrders
+    from kafka_compat.cluster.controller_settings import ControllerTermSettings
     from kafka_compat.cluster.local_orders import LocalOrders
     from kafka_compat.cluster.opened_store import OpenedStore
     from kafka_compat.cluster.own_store import OwnStore
@@ -113,7 +113,7 @@ class Membership:
         config, metadata = context.config, context.metadata
         self.service = ControllerService(
             metadata.local_id,
-            lambda: term_settings(config, self._local_orders.get, context.broker_security),
+            self._term_settings,
             context.clock.now_ms,
             tasks,
             context.long_work,
@@ -151,6 +151,11 @@ class Membership:
         self._orders = Lazy(self._make_orders)
         self._local_orders = Lazy(self._make_local_orders)
         metadata.feed.subscribe(self._on_metadata)
+
+    def _term_settings(self) -> ControllerTermSettings:
+        from kafka_compat.cluster.controller_settings import term_settings
+
+        return term_settings(self._context.config, self._local_orders.get, self._context.broker_security)
 
     def _make_orders(self) -> ControllerOrders:
         from kafka_compat.cluster.controller_orders import ControllerOrders, Fence
