@@ -13,26 +13,34 @@ T = TypeVar("T")
 
 async def in_daemon_thread(function: Callable[[], T]) -> T:
     """What the function returns or raises. The thread does not keep the process from ending."""
+    return await _begin(function)
+
+
+def _begin(function: Callable[[], T]) -> asyncio.Future[T]:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
+    threading.Thread(target=_run, args=(function, loop, future), name="waiting", daemon=True).start()
+    return future
 
-    def done(result: T | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(result)  # type: ignore[arg-type]
-        else:
-            future.set_exception(error)
 
-    def run() -> None:
-        result, error = None, None
+def _run(function: Callable[[], T], loop: asyncio.AbstractEventLoop, future: asyncio.Future[T]) -> None:
+    # The loop may have ended meanwhile.
+    with contextlib.suppress(RuntimeError):
         try:
             result = function()
-        except Exception as failure:
-            error = failure
-        # The loop may have ended meanwhile.
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(done, result, error)
+        except Exception as error:
+            loop.call_soon_threadsafe(_fail, future, error)
+        else:
+            loop.call_soon_threadsafe(_succeed, future, result)
+    # The traceback of an error leads to this frame: only the garbage collector would free both.
+    del future
 
-    threading.Thread(target=run, name="waiting", daemon=True).start()
-    return await future
+
+def _succeed(future: asyncio.Future[T], result: T) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: asyncio.Future[T], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

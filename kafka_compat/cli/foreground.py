@@ -81,6 +81,9 @@ async def serve(
     except TimeoutError:
         log.error("The broker did not stop within %s s; the next start will check its logs", STOP_TIMEOUT_S)
         return 1
+    except Exception:
+        log.exception("The broker did not stop cleanly; the next start will check its logs")
+        return 1
     return 1 if failed else 0
 
 

@@ -31,6 +31,8 @@ _AGAIN: Final = PASSING | {
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
 }
 
 

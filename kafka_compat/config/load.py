@@ -190,6 +190,8 @@ def load(
             raise ConfigFileError(f"--override {override}: expected name=value, for example num.partitions=3")
         static[name.strip()] = value
         origin[name.strip()] = "--override"
+    for name, value in static.items():
+        _check_text(f"{origin[name]}: {name}", value)
     try:
         config = BrokerConfig(static)
         config.ambiguous = tuple(ambiguous[name] for name in ambiguous if origin[name] in ambiguous[name])
@@ -200,7 +202,18 @@ def load(
         raise ConfigFileError((f"{where}: " if where else "") + error.in_full) from error
     except ValueError as error:
         raise ConfigFileError(str(error)) from error
+    for path in config.log_dirs:
+        _check_text("log.dirs", path)
     return config
+
+
+def _check_text(what: str, value: str) -> None:
+    """Refuse what is not UTF-8, of an argument or a path: no response to a client could hold it."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        shown = value.encode("utf-8", "backslashreplace").decode()
+        raise ConfigFileError(f"{what}={shown} is not UTF-8 (expected text, as Kafka does)") from None
 
 
 def _forget_advertised(static: dict[str, str], over: Mapping[str, object]) -> None:

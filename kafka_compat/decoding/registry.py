@@ -1,4 +1,4 @@
-"""A schema registry, asked as Confluent's is: whoever shows values waits for it `PATIENCE_S` at most.
+"""Client of a schema registry with Confluent's API, which is waited for `PATIENCE_S` at most.
 
 What it says of an id holds for good, and is remembered. Where it says nothing of use, the reason stands in
 the schema's place; it is asked again of that id, or at all where it could not be reached, after

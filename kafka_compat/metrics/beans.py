@@ -1,4 +1,4 @@
-"""What the MBeans of a broker of Kafka would tell, on its way to families of samples.
+"""Samples of Kafka's MBeans, collected into families.
 
 Where several brokers are in one process, what they count is added up, as dashboards do with the brokers of a
 cluster.
@@ -13,7 +13,7 @@ from kafka_compat.metrics.dialects import NO_TAGS, Bean, Dialect, Series, Tags
 from kafka_compat.metrics.family import NO_LABELS, Family, Labels, Sample
 
 QUANTILES: Final = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
-"""Those that Kafka's distributions tell."""
+"""Those of Kafka's distributions."""
 
 
 _QUOTAS: Final = {
@@ -23,11 +23,11 @@ _QUOTAS: Final = {
     "tokens": "ControllerMutation",
     "throttle-time": "Produce|Fetch|Request|ControllerMutation",
 }
-"""Which MBeans have an attribute of clients with quotas."""
+"""The MBeans that have an attribute of clients with quotas."""
 
 
 class Beans:
-    """Of one scrape."""
+    """Those of one scrape."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect

@@ -1,4 +1,4 @@
-"""What Kafka tells of compaction: kafka.log:type=LogCleaner and type=LogCleanerManager.
+"""Kafka's metrics of compaction: kafka.log:type=LogCleaner and type=LogCleanerManager.
 
 The figures of a look or a cleaning are those of the last one. Of several brokers in one process the greatest
 is reported, as Kafka does with the threads of one.

@@ -1,4 +1,4 @@
-"""What clients push of their own metrics (KIP-714), at /metrics beside the broker's.
+"""Metrics that clients push (KIP-714), as families beside the broker's.
 
 Each sample has the client's id and that of its instance; `kafka_client_info` tells the rest of it once.
 """

@@ -1,7 +1,7 @@
-"""What Kafka tells of its controller: kafka.controller:type=KafkaController, ControllerStats,
+"""Kafka's metrics of the controller: kafka.controller:type=KafkaController, ControllerStats,
 ControllerEventManager and ControllerChannelManager.
 
-What the controller alone knows is 0 elsewhere, as with Kafka's. Times are those of all terms of a broker.
+Brokers that are not the controller report 0, as in Kafka. Times are those of all terms of a broker.
 """
 
 from __future__ import annotations

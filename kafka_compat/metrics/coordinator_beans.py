@@ -1,4 +1,4 @@
-"""What Kafka tells of the coordinators of groups and of transactions."""
+"""Kafka's metrics of the group and transaction coordinators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the JMX exporter's rules name what Kafka's brokers tell. Pure.
+"""Names of Kafka's metrics, by the rules of the JMX exporter. Pure.
 
 Kafka has MBeans; what Prometheus sees of them is up to the rules that somebody gave the exporter. Two sets of
 rules circulate, and dashboards and alerts are made for the one or the other:

@@ -1,4 +1,4 @@
-"""What Kafka tells of followers, kafka.server:type=ReplicaFetcherManager, FetcherStats and FetcherLagMetrics,
+"""Kafka's metrics of followers, kafka.server:type=ReplicaFetcherManager, FetcherStats and FetcherLagMetrics,
 and of logs that move between directories, type=ReplicaAlterLogDirsManager.
 """
 

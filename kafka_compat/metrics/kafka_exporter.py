@@ -3,18 +3,18 @@
 As in kafka_exporter, a group shows each partition of a topic in which it has committed any: with -1 where it
 has not committed. What is unknown is left out, and so are the sums that it belongs to.
 
-Rows are collected in one pass, so that lags fit the offsets beside them; families are made of them one after
+Rows are collected in one pass, so that lags fit the offsets beside them; their families are made one after
 another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.lag import longest, total_records
 from kafka_compat.long_work import Steps
-from kafka_compat.metrics.family import GAUGE, NO_LABELS, Family, Labels
+from kafka_compat.metrics.family import GAUGE, NO_LABELS, Family, Labels, Sample
 
 if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import GroupProgress
@@ -28,150 +28,56 @@ _AT_ONCE = 50
 NOT_COMMITTED: Final = -1
 
 
-class _Topic(NamedTuple):
-    labels: Labels
-    partitions: int
-    current_offset_sum: int | None
-    oldest_offset_sum: int | None
-    under_replicated: int
-    leaderless: int
+class _Table:
+    """Rows of samples: the labels of a thing, and its value in each family of `columns`, which has their
+    helps by the ends of their names. None: no sample.
+    """
+
+    def __init__(self, prefix: str, columns: Mapping[str, str]) -> None:
+        self._prefix = prefix
+        self._columns = columns
+        self._rows: list[tuple[Any, ...]] = []
+
+    def add(self, labels: Labels, *values: float | None) -> None:
+        self._rows.append((labels, *values))
+
+    def families(self) -> Iterator[Family]:
+        for column, (name, about) in enumerate(self._columns.items(), 1):
+            yield Family(self._prefix + name, GAUGE, about, self._samples(column))
+
+    def _samples(self, column: int) -> Iterator[Sample]:
+        return ((row[0], row[column]) for row in self._rows if row[column] is not None)
 
 
-class _Partition(NamedTuple):
-    labels: Labels
-    leader: int | None
-    current_offset: int | None
-    oldest_offset: int | None
-    replicas: int
-    in_sync: int
-    leader_is_preferred: int
-
-
-class _Group(NamedTuple):
-    labels: Labels
-    members: int
-    lag_ms: int | None
-
-
-class _GroupTopic(NamedTuple):
-    labels: Labels
-    committed_sum: int
-    lag_sum: int | None
-
-
-class _GroupPartition(NamedTuple):
-    labels: Labels
-    committed: int
-    lag: int | None
-    lag_ms: int | None
-
-
-Column = tuple[str, str, Callable[[Any], float | None]]
-"""Name and help of a family, and its value in a row; None: no sample."""
-
-_PARTITION_COLUMNS: Final[Sequence[Column]] = (
-    (
-        "kafka_topic_partition_current_offset",
-        "Current Offset of a Broker at Topic/Partition",
-        lambda row: row.current_offset,
-    ),
-    (
-        "kafka_topic_partition_oldest_offset",
-        "Oldest Offset of a Broker at Topic/Partition",
-        lambda row: row.oldest_offset,
-    ),
-    (
-        "kafka_topic_partition_in_sync_replica",
-        "Number of In-Sync Replicas for this Topic/Partition",
-        lambda row: row.in_sync,
-    ),
-    (
-        "kafka_topic_partition_leader",
-        "Leader Broker ID of this Topic/Partition",
-        lambda row: row.leader,
-    ),
-    (
-        "kafka_topic_partition_leader_is_preferred",
-        "1 if Topic/Partition is using the Preferred Broker",
-        lambda row: row.leader_is_preferred,
-    ),
-    (
-        "kafka_topic_partition_replicas",
-        "Number of Replicas for this Topic/Partition",
-        lambda row: row.replicas,
-    ),
-    (
-        "kafka_topic_partition_under_replicated_partition",
-        "1 if Topic/Partition is under Replicated",
-        lambda row: int(row.in_sync < row.replicas),
-    ),
-)
-_TOPIC_COLUMNS: Final[Sequence[Column]] = (
-    ("kafka_topic_partitions", "Number of partitions for this Topic", lambda row: row.partitions),
-    (
-        "kafka_topic_current_offset_sum",
-        "Current Offsets of all partitions of this Topic",
-        lambda row: row.current_offset_sum,
-    ),
-    (
-        "kafka_topic_oldest_offset_sum",
-        "Oldest Offsets of all partitions of this Topic",
-        lambda row: row.oldest_offset_sum,
-    ),
-    (
-        "kafka_topic_under_replicated_partitions",
-        "Number of partitions that lack In-Sync Replicas",
-        lambda row: row.under_replicated,
-    ),
-    (
-        "kafka_topic_leaderless_partitions",
-        "Number of partitions without a leader",
-        lambda row: row.leaderless,
-    ),
-)
-_GROUP_COLUMNS: Final[Sequence[Column]] = (
-    ("kafka_consumergroup_members", "Amount of members in a consumer group", lambda row: row.members),
-    (
-        "kafka_consumergroup_lag_seconds_max",
-        "Age of the oldest record that a ConsumerGroup has not committed",
-        lambda row: _seconds(row.lag_ms),
-    ),
-)
-_GROUP_TOPIC_COLUMNS: Final[Sequence[Column]] = (
-    (
-        "kafka_consumergroup_current_offset_sum",
-        "Current Offset of a ConsumerGroup at Topic for all partitions",
-        lambda row: row.committed_sum,
-    ),
-    (
-        "kafka_consumergroup_lag_sum",
-        "Current Approximate Lag of a ConsumerGroup at Topic for all partitions",
-        lambda row: row.lag_sum,
-    ),
-)
-_GROUP_PARTITION_COLUMNS: Final[Sequence[Column]] = (
-    (
-        "kafka_consumergroup_current_offset",
-        "Current Offset of a ConsumerGroup at Topic/Partition",
-        lambda row: row.committed,
-    ),
-    (
-        "kafka_consumergroup_lag",
-        "Current Approximate Lag of a ConsumerGroup at Topic/Partition",
-        lambda row: row.lag,
-    ),
-    (
-        "kafka_consumergroup_lag_seconds",
-        "Age of the first record that a ConsumerGroup has not committed at Topic/Partition",
-        lambda row: _seconds(row.lag_ms),
-    ),
-)
-PARTITION_FAMILIES: Final = len(_PARTITION_COLUMNS)
-"""How many families have a sample for each partition."""
-
-
-def _seconds(value_ms: int | None) -> float | None:
-    return None if value_ms is None else value_ms / 1000
+_TOPICS: Final = {
+    "partitions": "Number of partitions for this Topic",
+    "current_offset_sum": "Current Offsets of all partitions of this Topic",
+    "oldest_offset_sum": "Oldest Offsets of all partitions of this Topic",
+    "under_replicated_partitions": "Number of partitions that lack In-Sync Replicas",
+    "leaderless_partitions": "Number of partitions without a leader",
+}
+_PARTITIONS: Final = {
+    "current_offset": "Current Offset of a Broker at Topic/Partition",
+    "oldest_offset": "Oldest Offset of a Broker at Topic/Partition",
+    "in_sync_replica": "Number of In-Sync Replicas for this Topic/Partition",
+    "leader": "Leader Broker ID of this Topic/Partition",
+    "leader_is_preferred": "1 if Topic/Partition is using the Preferred Broker",
+    "replicas": "Number of Replicas for this Topic/Partition",
+    "under_replicated_partition": "1 if Topic/Partition is under Replicated",
+}
+_GROUPS: Final = {
+    "members": "Amount of members in a consumer group",
+    "lag_seconds_max": "Age of the oldest record that a ConsumerGroup has not committed",
+}
+_GROUP_TOPICS: Final = {
+    "current_offset_sum": "Current Offset of a ConsumerGroup at Topic for all partitions",
+    "lag_sum": "Current Approximate Lag of a ConsumerGroup at Topic for all partitions",
+}
+_GROUP_PARTITIONS: Final = {
+    "current_offset": "Current Offset of a ConsumerGroup at Topic/Partition",
+    "lag": "Current Approximate Lag of a ConsumerGroup at Topic/Partition",
+    "lag_seconds": "Age of the first record that a ConsumerGroup has not committed at Topic/Partition",
+}
 
 
 class KafkaExporter:
@@ -182,11 +88,11 @@ class KafkaExporter:
         self._view = view
         self._lags = lags
         self._by_partition = by_partition
-        self._topics: list[_Topic] = []
-        self._partitions: list[_Partition] = []
-        self._groups: list[_Group] = []
-        self._group_topics: list[_GroupTopic] = []
-        self._group_partitions: list[_GroupPartition] = []
+        self._topics = _Table("kafka_topic_", _TOPICS)
+        self._partitions = _Table("kafka_topic_partition_", _PARTITIONS)
+        self._groups = _Table("kafka_consumergroup_", _GROUPS)
+        self._group_topics = _Table("kafka_consumergroup_", _GROUP_TOPICS)
+        self._group_partitions = _Table("kafka_consumergroup_", _GROUP_PARTITIONS)
 
     def collect(self) -> Steps[Iterator[Family]]:
         """Collect all rows; the families, with samples that are made when they are asked for."""
@@ -204,15 +110,13 @@ class KafkaExporter:
         count = [(NO_LABELS, len(brokers))]
         yield Family("kafka_brokers", GAUGE, "Number of Brokers in the Kafka Cluster.", count)
         yield Family("kafka_broker_info", GAUGE, "Information about the Kafka Broker.", self._addresses())
-        for columns, rows, is_wanted in (
-            (_TOPIC_COLUMNS, self._topics, True),
-            (_PARTITION_COLUMNS, self._partitions, self._by_partition),
-            (_GROUP_COLUMNS, self._groups, True),
-            (_GROUP_TOPIC_COLUMNS, self._group_topics, True),
-            (_GROUP_PARTITION_COLUMNS, self._group_partitions, self._by_partition),
-        ):
-            for name, about, value in columns if is_wanted else ():
-                yield Family(name, GAUGE, about, _samples(rows, value))
+        yield from self._topics.families()
+        if self._by_partition:
+            yield from self._partitions.families()
+        yield from self._groups.families()
+        yield from self._group_topics.families()
+        if self._by_partition:
+            yield from self._group_partitions.families()
 
     def _addresses(self) -> Iterator[tuple[Labels, float]]:
         for broker in list(self._view.metadata.brokers.values()):
@@ -242,19 +146,10 @@ class KafkaExporter:
             if self._by_partition:
                 labels = Labels((("partition", str(known.partition)), of_topic))
                 is_preferred = int(leader is not None and leader == known.replicas[0])
-                self._partitions.append(
-                    _Partition(labels, leader, current, oldest, replicas, in_sync, is_preferred)
-                )
-        self._topics.append(
-            _Topic(
-                Labels((of_topic,)),
-                len(topic.partitions),
-                current_sum,
-                oldest_sum,
-                under_replicated,
-                leaderless,
-            )
-        )
+                lacks = int(in_sync < replicas)
+                self._partitions.add(labels, current, oldest, in_sync, leader, is_preferred, replicas, lacks)
+        sums = current_sum, oldest_sum
+        self._topics.add(Labels((of_topic,)), len(topic.partitions), *sums, under_replicated, leaderless)
 
     def _add_group(self, group_id: str, progress: GroupProgress) -> Steps[None]:
         found_ms: list[int | None] = []
@@ -264,7 +159,7 @@ class KafkaExporter:
             if topic is not None:
                 found_ms.append((yield from self._add_group_topic(group_id, progress, topic)))
         labels = Labels((("consumergroup", group_id),))
-        self._groups.append(_Group(labels, progress.members, longest(found_ms)))
+        self._groups.add(labels, progress.members, _seconds(longest(found_ms)))
 
     def _add_group_topic(
         self, group_id: str, progress: GroupProgress, topic: TopicMetadata
@@ -291,13 +186,10 @@ class KafkaExporter:
             committed_sum += committed
             if self._by_partition:
                 labels = Labels((group, ("partition", str(known.partition)), of_topic))
-                self._group_partitions.append(_GroupPartition(labels, committed, lag, lag_ms))
-        self._group_topics.append(_GroupTopic(Labels((group, of_topic)), committed_sum, total_records(lags)))
+                self._group_partitions.add(labels, committed, lag, _seconds(lag_ms))
+        self._group_topics.add(Labels((group, of_topic)), committed_sum, total_records(lags))
         return longest(lags_ms)
 
 
-def _samples(rows: Iterable[Any], value: Callable[[Any], float | None]) -> Iterator[tuple[Labels, float]]:
-    for row in rows:
-        found = value(row)
-        if found is not None:
-            yield row.labels, found
+def _seconds(value_ms: int | None) -> float | None:
+    return None if value_ms is None else value_ms / 1000

@@ -1,4 +1,4 @@
-"""How the event loop of a process gets on: how idle its thread is, and where it stood still.
+"""The event loop of this process: how idle its thread is, and its stalls.
 
 It is looked at by a timer, each INTERVAL_S: what is late by more than STALL_S is a stall. Each second it
 notes what was counted, for the rates of the last minute.

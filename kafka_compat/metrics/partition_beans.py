@@ -1,7 +1,7 @@
-"""What Kafka tells of single partitions: kafka.cluster:type=Partition and kafka.log:type=Log.
+"""Kafka's metrics of single partitions: kafka.cluster:type=Partition and kafka.log:type=Log.
 
-It is most of what there is to say, and is said family after family: a piece that was sent is not kept until
-the last one is made.
+These are most of all samples. Families are made one after another, so that none is kept until the last one
+is made.
 """
 
 from __future__ import annotations

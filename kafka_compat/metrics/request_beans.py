@@ -1,15 +1,15 @@
-"""What Kafka tells of requests, and of what topics took in and gave out."""
+"""Kafka's metrics of requests, and of the traffic of topics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from kafka_compat.api.request_counts import CONSUMER, FOLLOWER, Times
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import Steps
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import NO_TAGS, Bean, Tags
-from kafka_compat.network.request_counts import CONSUMER, FOLLOWER, Times
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.json_form import api_name
 
@@ -27,7 +27,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "RequestBytes": "size",
 }
 _NEVER_WAITS: Final = "ResponseQueueTimeMs"
-"""An answer is handed to its socket by whoever made it."""
+"""Responses do not queue: they go to their socket when they are complete."""
 
 
 def _requests(name: str) -> Bean:

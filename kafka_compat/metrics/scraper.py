@@ -8,14 +8,24 @@ import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kafka_compat.long_work import Steps
+from kafka_compat.metrics import (
+    broker_beans,
+    cleaner_beans,
+    controller_beans,
+    coordinator_beans,
+    fetcher_beans,
+    own_beans,
+    quota_beans,
+    request_beans,
+)
+from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.client_telemetry import client_telemetry
-from kafka_compat.metrics.cluster_view import ClusterView, running_brokers
+from kafka_compat.metrics.cluster_view import ClusterView, RunningBroker, running_brokers
 from kafka_compat.metrics.dialects import DIALECTS, SETTING
 from kafka_compat.metrics.family import Family
-from kafka_compat.metrics.fetcher_beans import fetching, lags
 from kafka_compat.metrics.group_lag import GroupLags
 from kafka_compat.metrics.kafka_exporter import KafkaExporter
-from kafka_compat.metrics.kafka_names import Watches, by_kafkas_names, connection_counts
 from kafka_compat.metrics.loop_watch import LoopWatch
 from kafka_compat.metrics.partition_beans import held_partitions, partition_families
 from kafka_compat.metrics.prometheus_text import lines, next_piece
@@ -39,7 +49,9 @@ class Scraper:
         self._dialect = DIALECTS[brokers[0].config.str(SETTING) or ""]
         self._times = RecordTimes()
         self._scraping = asyncio.Lock()
-        self._watch = LoopWatch(lambda: connection_counts(running_brokers(self._brokers)), self._second)
+        self._watch = LoopWatch(
+            lambda: list(_connections(running_brokers(self._brokers)).values()), self._second
+        )
         self._sessions = ZooKeeperSessions(brokers)
         self._watch.start()
         for broker in brokers:
@@ -59,7 +71,7 @@ class Scraper:
         for each in running:
             each.requests.pace(second_s)
         now_s = time.monotonic()
-        for one in fetching(running):
+        for one in fetcher_beans.fetching(running):
             one.fetcher.pace(now_s)
 
     def look(self) -> ClusterView:
@@ -86,16 +98,43 @@ class Scraper:
         yield first
         # Its rows are as large as what follows.
         del first
-        finish, watches = view.long_work.finish, Watches(self._watch, self._sessions)
-        beans = await finish(by_kafkas_names(view, watches, self._dialect, by_partition=by_partition))
-        yield beans.families()
+        finish = view.long_work.finish
+        yield (await finish(self._beans(view, by_partition=by_partition))).families()
         if by_partition:
             held = await finish(held_partitions(view))
             yield partition_families(self._dialect, held)
-            yield await finish(lags(view.brokers, self._dialect))
+            yield await finish(fetcher_beans.lags(view.brokers, self._dialect))
         if self._pushed is not None:
             reported = client_telemetry(self._pushed, view.monotonic_ms(), by_client=by_partition)
             yield await finish(reported)
+
+    def _beans(self, view: ClusterView, *, by_partition: bool) -> Steps[Beans]:
+        """Kafka's MBeans, but for those of single partitions. `by_partition=False`: of few APIs, and without
+        clients with quotas.
+        """
+        beans, watch, brokers = Beans(self._dialect), self._watch, view.brokers
+        yield from request_beans.topics(brokers, beans)
+        yield from request_beans.requests(brokers, beans, all_apis=by_partition)
+        for each in brokers:
+            yield from broker_beans.broker(each, beans)
+        yield from controller_beans.controller(view, beans)
+        if by_partition:
+            yield from quota_beans.quotas(brokers, beans)
+        cleaner_beans.cleaner(brokers, beans)
+        yield from fetcher_beans.fetchers(brokers, beans)
+        fetcher_beans.throttled(brokers, beans)
+        fetcher_beans.moves(brokers, beans)
+        yield from coordinator_beans.groups(view, beans)
+        coordinator_beans.loading(view, beans)
+        broker_beans.flushes(view, beans)
+        broker_beans.zookeeper(view, self._sessions, beans)
+        broker_beans.idleness(beans, watch.idle(), watch.idle_s)
+        for (listener, attribute), rate in zip(_connections(brokers), watch.rates(), strict=True):
+            beans.socket(f"{attribute}_rate", rate, {"listener": listener, **broker_beans.PROCESSOR})
+        own_beans.loop(watch, beans)
+        own_beans.requests(brokers, beans)
+        yield from own_beans.process(beans)
+        return beans
 
     async def text(self, view: ClusterView, *, by_partition: bool = True) -> AsyncGenerator[bytes, None]:
         """One scrape as Prometheus's text, in pieces of whole lines."""
@@ -110,3 +149,14 @@ async def _pieces(
             text = lines(some)
             while piece := await view.long_work.finish(next_piece(text)):
                 yield piece
+
+
+def _connections(brokers: Sequence[RunningBroker]) -> dict[tuple[str, str], int]:
+    """How many connections were opened and closed, by listener."""
+    counts = {}
+    for listener in sorted({listener for each in brokers for listener in each.server.bound}):
+        opened = sum(each.server.accepted.get(listener, 0) for each in brokers)
+        open_now = sum(one.listener_name == listener for each in brokers for one in each.server.connections)
+        counts[listener, "connection_creation"] = opened
+        counts[listener, "connection_close"] = opened - open_now
+    return counts

@@ -1,4 +1,4 @@
-"""What became of the sessions with a ZooKeeper, counted from when a broker serves HTTP on.
+"""Changes of the ZooKeeper sessions, counted since the broker serves HTTP.
 
 A session that has expired is followed by another one, of which is heard by looking: each second.
 """

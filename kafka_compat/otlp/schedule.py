@@ -1,4 +1,4 @@
-"""When metrics are pushed, and what the log tells of it. Pure.
+"""The schedule of pushes, and what the log says of failures. Pure.
 
 Rules
 1. A push begins an interval after the one before it began, or at once where that took longer.

@@ -1,4 +1,4 @@
-"""Where metrics are pushed to, by the settings kafka.compat.otlp.… ."""
+"""The settings kafka.compat.otlp.*: where metrics are pushed to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page at the HTTP listener: what operators see of the brokers of this process and their cluster.
+"""The web page of the brokers of this process and their cluster, at the HTTP listener.
 
 Rendered here, by Jinja2, without JavaScript and without anything from elsewhere (docs/page.md,
 docs/design/decisions/0017-page.md). Imported where `kafka.compat.http.page.enable` is true, and Jinja2 in a
@@ -16,8 +16,8 @@ How to add a view
 3. Tell of it in `views/__init__.py`: a `View` with its path, as `/topics`. The page is then at
    `/ui/topics`, and the same data at `/ui/topics.json`. Names of topics and groups are parameters
    (`?name=`), never parts of the path, since they may hold anything; in templates a link is
-   `link("/topic", name=it.name)`. `menu` is the entry of the menu that it belongs to; `tabs.py` has the
-   entries under a topic and a group.
+   `link("/topic", name=it.name)`. `below` is the entry of the menu that it belongs to;
+   `rendering.py` has the menu, and the tabs of a topic and a group. Its template has the name of its path.
 4. What is wrong with a request is a `BadCall` with a text that says what would be right, and a status.
 
 How to change something

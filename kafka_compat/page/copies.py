@@ -1,4 +1,4 @@
-"""Copies of topics that this process makes, and how far they are."""
+"""Copies of topics that this process makes, and their progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups as lists show them: those that brokers of this process coordinate, and those of others."""
+"""Rows of the list of groups: those that this process coordinates, and those of other brokers."""
 
 from __future__ import annotations
 

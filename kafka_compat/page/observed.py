@@ -1,4 +1,4 @@
-"""What the page remembers of the brokers between two visits."""
+"""What the page keeps in memory between visits."""
 
 from __future__ import annotations
 

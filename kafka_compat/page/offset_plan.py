@@ -1,4 +1,4 @@
-"""Where a group shall go on: what somebody asks for, as offsets. Pure.
+"""The new offsets of a group, as kafka-consumer-groups --reset-offsets would choose them. Pure.
 
 As Kafka's kafka-consumer-groups has it: offsets outside of what is there become the nearest end; where there
 is no record of a time or later, it is the end.

@@ -1,4 +1,4 @@
-"""Batches to the leaders of their partitions, as clients send them."""
+"""Produce batches to the leaders of their partitions, as clients do."""
 
 from __future__ import annotations
 

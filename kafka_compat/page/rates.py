@@ -1,4 +1,4 @@
-"""How many records come per second, by the ends of the logs at two moments. No I/O."""
+"""Records written per second, from the ends of logs at two moments. No I/O."""
 
 from __future__ import annotations
 

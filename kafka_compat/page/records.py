@@ -1,4 +1,4 @@
-"""Records as pages show them: read where they are, and decoded."""
+"""Records for the page: read at their leaders, and decoded."""
 
 from __future__ import annotations
 

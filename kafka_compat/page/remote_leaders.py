@@ -1,4 +1,4 @@
-"""Partitions that other processes lead: how large they are and where they end, asked of their leaders."""
+"""Sizes and offsets of partitions that other processes lead, queried from their leaders."""
 
 from __future__ import annotations
 

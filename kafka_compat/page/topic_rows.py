@@ -1,4 +1,4 @@
-"""Topics as lists show them."""
+"""Rows of the list of topics."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ class Partition(Listened):
         )
         self._advance()
         if self._append_listeners:
-            self._append_listeners.tell_soon()
+            self._append_listeners.tell_soon(self)
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
@@ -440,7 +440,7 @@ class Partition(Listened):
         if self._commit_waiters:
             self._commit_waiters.release(high_watermark, self._commit_code())
         if self._listeners:
-            self._listeners.tell_soon()
+            self._listeners.tell_soon(self)
 
     def _commit_code(self) -> ErrorCode:
         if self._under_min_isr and len(self.in_sync.maximal) < self.min_insync_replicas:

@@ -1,6 +1,4 @@
-"""Where the partitions of a topic are read: here, where a broker of this process leads them, else at their
-leaders, as consumers read them.
-"""
+"""Read partitions of a topic: here where this process leads them, else at their leaders, as consumers do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A snapshot for programs: all of it, in names and units that stay."""
+"""A snapshot as JSON, with stable names and units."""
 
 from __future__ import annotations
 

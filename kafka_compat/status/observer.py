@@ -1,4 +1,4 @@
-"""Asks a cluster for what a snapshot holds: each broker once, and a broker that does not answer no more."""
+"""Take a snapshot of a cluster: each broker is queried once, and a broker that does not respond no more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws a snapshot: one screen, which says what is wrong first, and of each kind of thing the worst rows."""
+"""Draw a snapshot on one screen: problems first, then the worst rows of each kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found in a cluster at a moment. Nothing here asks, judges or draws.
+"""The state of a cluster at one moment. Values only.
 
 None: unknown, as the broker does not respond, is too old, or may not tell this user.
 """

@@ -1,4 +1,4 @@
-"""What a client pushes, from bytes to samples as Prometheus names them (KIP-714). Pure; for another thread.
+"""Decode the payload of a push into samples with Prometheus's names (KIP-714). Pure; for another thread.
 
 The bytes are OTLP's MetricsData, read by the official classes of the package opentelemetry-proto. A name is
 that of Prometheus's translation UnderscoreEscapingWithoutSuffixes, with `_total` for what only grows, so that

@@ -1,4 +1,4 @@
-"""What clients have pushed, as /metrics shows it: the receiver that the brokers of one process share. Pure.
+"""The metrics that clients have pushed, shared by the brokers of one process. Pure.
 
 Rules
 1. A client tells a gauge as it is: each push takes the place of the one before. What only grows it tells as

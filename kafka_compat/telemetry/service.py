@@ -1,6 +1,4 @@
-"""The receiving end of one broker: subscriptions as the metadata store has them, the client instances that
-this broker knows, and what they push, which it hands on to what /metrics shows.
-"""
+"""Client telemetry of one broker: its subscriptions, its client instances, and the receiver of pushes."""
 
 from __future__ import annotations
 

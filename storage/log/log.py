@@ -475,13 +475,20 @@ class Log:
         except (OSError, CorruptRecord) as error:
             raise self.unreadable(error) from error
 
-    def unreadable(self, error: OSError | CorruptRecord) -> StorageError:
-        """The exception to raise: a missing or shortened file is no failure of the whole log directory."""
+    def unreadable(self, error: OSError | StorageError, offset: int = -1) -> StorageError:
+        """The exception to raise for a failed read, at `offset` where that is known: a missing or shortened
+        file is no failure of the whole log directory.
+        """
         if self.closed:
             return LogDirFailure(f"{self.name} is not in {self.directory} any more")
         if isinstance(error, OSError) and not (isinstance(error, FileNotFoundError) and self.folder.exists()):
             return self.disk.fail(error, f"read of {self.name}")
         damage = str(error)
+        if offset >= 0:
+            try:
+                self.segments.all[self.segments.number_of(offset)].check_whole()
+            except (OSError, CorruptRecord) as found:
+                damage = str(found)
         if damage != self._reported_damage:
             self._reported_damage = damage
             logger.error(

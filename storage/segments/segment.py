@@ -32,6 +32,9 @@ _NO_OFFSETS: Final = array("q")
 _NO_POSITIONS: Final = array("I")
 """The tail of a segment to which nothing was appended since it was opened; never changed."""
 
+SENDFILE_BYTES_MIN: Final = 32 * 1024
+"""Smaller slices are read into the response, which costs less than a system call for each."""
+
 RESERVE_FROM_BYTES: Final = 1024 * 1024
 RESERVE_STEP_BYTES: Final = 32 * 1024 * 1024
 
@@ -41,20 +44,32 @@ class FileSlice:
     or not.
     """
 
-    __slots__ = ("file", "position", "size_bytes")
+    __slots__ = ("_data", "file", "position", "size_bytes")
 
     def __init__(self, file: File, position: int, size_bytes: int) -> None:
         self.file = file
         self.position = position
         self.size_bytes = size_bytes
+        self._data = b""
 
     @property
     def fd(self) -> int:
         """The descriptor to sendfile from."""
         return self.file.fileno()
 
+    def load(self) -> None:
+        """Read the bytes now, for `read`, when they are few. Raises what `read` raises."""
+        if self.size_bytes < SENDFILE_BYTES_MIN:
+            self._data = self.read()
+
+    def unload(self) -> None:
+        """Give the memory of `load` back."""
+        self._data = b""
+
     def read(self) -> bytes:
         """The bytes, by one pread. Raises CorruptRecord when the file ends before them."""
+        if self._data:
+            return self._data
         data = self.file.pread(self.size_bytes, self.position)
         if len(data) < self.size_bytes:
             raise CorruptRecord(

@@ -255,7 +255,9 @@ def workload(address: str, *, replicas: int = 1) -> None:
         )
     produce(address, "compacted", [_THEN_MS] * 3, keys=["a", "b", "a"])
     for codec in ("gzip", "zstd", "snappy"):
-        produce(address, "moved", [_THEN_MS] * 10, partition=1, **{"compression.type": codec})
+        produce(
+            address, "moved", [_THEN_MS] * 10, partition=1, **{"compression.type": codec, "linger.ms": "500"}
+        )
     for end in ("commit", "abort"):
         transaction(address, "moved", [_THEN_MS, _THEN_MS + 1], end=end)
     commit(address, 'say "hé"\\now\nthere', {("flights", 1): 3, ("flights", 4): 80, ("moved", 0): 1})

@@ -1,4 +1,4 @@
-"""A copy of a topic: a fork on a standalone broker, else record by record in the background."""
+"""Copy a topic: a fork on a standalone broker, else record by record in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One group: its members, what they read, and how far it has come."""
+"""One group: its members, their partitions, and its lag."""
 
 from __future__ import annotations
 

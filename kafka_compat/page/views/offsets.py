@@ -1,4 +1,4 @@
-"""The offsets of a group: what a change would do first, then the change."""
+"""Change the offsets of a group: a plan first, then the commit."""
 
 from __future__ import annotations
 

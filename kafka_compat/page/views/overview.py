@@ -1,4 +1,4 @@
-"""Is the cluster well, and why not; what happens now."""
+"""The health of the cluster, its problems, and its activity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A record for a topic."""
+"""Produce a record to a topic."""
 
 from __future__ import annotations
 

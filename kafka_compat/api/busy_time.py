@@ -62,7 +62,8 @@ def _steps(
             return end.value
         finally:
             ctx.rest()
-        value = thrown = None
+            # Where `inner` raises it again, its traceback leads to this frame.
+            value = thrown = None
         try:
             value = yield out
         except BaseException as error:
