@@ -28,7 +28,7 @@ from kafka_compat.coordination.store.metadata_store import MetadataStoreError, N
 from kafka_compat.errors import StartupError
 from kafka_compat.lazy import Lazy
 from kafka_compat.replication.follower import FollowerSettings
-from kafka_compat.replication.replica_fetcher import ReplicaFetcher, ReplicaFetchers
+from kafka_compat.replication.replica_fetcher import ReplicaFetchers
 from kafka_compat.replication.replication_quota import FOLLOWER_RATE, LEADER_RATE, ReplicationQuotas
 from kafka_compat.tasks import OnFailure, Tasks
 
@@ -121,7 +121,6 @@ class Peering:
             context.clock,
             fetchers_per_leader=config.int("num.replica.fetchers"),
             quota=self.quotas.follower,
-            new_fetcher=None if context.counts is None else _counted_fetcher(),
         )
         replicas.fetching = self._fetchers
 
@@ -222,9 +221,3 @@ class Peering:
         if self._remote_partitions.made is not None:
             await self._remote_partitions.made.close()
         await self._fetchers.close()
-
-
-def _counted_fetcher() -> type[ReplicaFetcher]:
-    from kafka_compat.replication.counted_fetcher import CountedFetcher
-
-    return CountedFetcher
