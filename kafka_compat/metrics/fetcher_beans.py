@@ -113,7 +113,7 @@ def lags(brokers: Sequence[RunningBroker], dialect: Dialect) -> Steps[list[Famil
             for held in some:
                 if isinstance(held, CountedPartition):
                     tags = {client: one.client_id, "topic": held.topic, "partition": str(held.partition)}
-                    labels = Labels(tags)
+                    labels = Labels.of(tags)
                     found[labels] = max(held.lag, found.get(labels, 0))
             yield None
     return [Family(*series, bean.help, found.items())] if found else []
