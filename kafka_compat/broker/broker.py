@@ -14,7 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
-from kafka_compat.broker import access, counting, data_folders, limits
+from kafka_compat.api.calls import Calls
+from kafka_compat.api.slow_requests import SlowRequests
+from kafka_compat.broker import access, data_folders, limits
 from kafka_compat.broker.addresses import Addresses
 from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
@@ -36,8 +38,8 @@ from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metadata.topic_overrides import TopicOverrides
 from kafka_compat.network.dispatch import Dispatcher
 from kafka_compat.network.server import Server
-from kafka_compat.network.slow_requests import SlowRequests
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.replication.counts import Counts
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.leaderships import Leaderships
@@ -45,6 +47,7 @@ from kafka_compat.security.broker_security import NONE
 from kafka_compat.storage.directories.directory_worker import ThreadWorker
 from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.tasks import OnFailure, Tasks
+from kafka_compat.upkeep import garbage
 from kafka_compat.upkeep.maintenance import Maintenance
 
 if TYPE_CHECKING:
@@ -52,15 +55,11 @@ if TYPE_CHECKING:
 
     from kafka_compat.broker.entrances import Entrances
     from kafka_compat.metadata.feed import Subscriber
-    from kafka_compat.network.request_counts import RequestCounts
     from kafka_compat.replication.partition import Partition
     from kafka_compat.upkeep.cleaning import LogCleaner
 
 log = logging.getLogger(__name__)
 
-# Few objects of a broker form cycles, and a collection in the middle of a request frees next to nothing.
-# Those of new objects are short; older ones, maybe of one long request, are left to Maintenance.
-GC_THRESHOLDS = (5_000, 1_000_000, 1_000_000)
 _STARTS_PER_COLLECTION = 8
 """To look through all that the process holds takes half as long as a start."""
 
@@ -70,6 +69,8 @@ class Broker(Generic[M_co]):
 
     services: BrokerServices[M_co]
     """What its handlers use; there is from the middle of `start` on."""
+    calls: Calls
+    """The way to its APIs, for clients and for others in this process; from then on, too."""
 
     def __init__(
         self,
@@ -96,8 +97,6 @@ class Broker(Generic[M_co]):
         self._running: _Running | None = None
         self._started_anew = 0
         self._subscribers: list[Subscriber] = []
-        self.requests: RequestCounts | None = None
-        """What its requests come to; None where nobody can ask."""
         self._server: Server | None = None
         self._log_dirs: LogDirs | None = None
 
@@ -169,10 +168,15 @@ class Broker(Generic[M_co]):
             self._served,
             self._hooks.pushed,
         )
-        self.requests = counting.request_counts(config)
-        dispatcher = Dispatcher(services, self._hooks.stages, self.requests)
-        quotas = QuotasInForce(foundation, services, dispatcher, rates)
-        slow_requests = SlowRequests(config, dispatcher)
+        calls = self.calls = Calls(
+            services,
+            middleware=self._hooks.middleware,
+            accounts=self._hooks.accounts,
+            is_watched=_is_watched(config),
+        )
+        dispatcher = Dispatcher(calls)
+        quotas = QuotasInForce(foundation, services, calls, rates)
+        slow_requests = SlowRequests(config, calls)
 
         # What is loaded stays, and hardly any of it is in a cycle: the collector would only walk it again and
         # again, which takes longer than the loading where there are very many partitions.
@@ -192,9 +196,9 @@ class Broker(Generic[M_co]):
         finally:
             gc.enable()
         gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
+        gc.set_threshold(*garbage.THRESHOLDS)
         await membership.register(self._registration(addresses))
-        await server.start(counting.dispatch(dispatcher, self.requests), dispatcher.refusal)
+        await server.start(dispatcher.dispatch, dispatcher.refusal)
         limits.limit_connections(config, server, rates)
 
         def settings_changed(delta: MetadataDelta) -> None:
@@ -276,7 +280,8 @@ class Broker(Generic[M_co]):
     ) -> Foundation:
         loop = asyncio.get_running_loop()
         metadata = MetadataCache(opened.cluster_id, self.config.broker_id)
-        for subscriber in self._subscribers:
+        counts = Counts()
+        for subscriber in (*self._subscribers, counts.on_metadata):
             metadata.feed.subscribe(subscriber)
         return Foundation(
             config=self.config,
@@ -293,7 +298,7 @@ class Broker(Generic[M_co]):
             end_broker=self._end,
             entity_changes=EntityChanges(self._tasks),
             broker_security=(lambda: NONE) if entrances is None else entrances.broker_security,
-            counts=counting.partition_counts(self.config, metadata.feed),
+            counts=counts,
         )
 
     async def _read_settings(self, foundation: Foundation, made: Made) -> None:
@@ -450,3 +455,8 @@ class _Running(NamedTuple):
     dispatcher: Dispatcher
     foundation: Foundation
     maintenance: Maintenance
+
+
+def _is_watched(config: BrokerConfig) -> bool:
+    """Whether the broker's metrics can be read: then it takes the times of requests."""
+    return bool(config.str("kafka.compat.http.listener") or config.str("kafka.compat.otlp.endpoint"))

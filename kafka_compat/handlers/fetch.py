@@ -12,11 +12,14 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
+from kafka_compat.deferred import Deferred
 from kafka_compat.errors import KafkaError
 from kafka_compat.long_work import gathered
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
+from kafka_compat.replication.delayed_fetch import DelayedFetch
 from kafka_compat.replication.fetch_session import (
     FINAL_EPOCH,
     FetchPlan,
@@ -26,17 +29,16 @@ from kafka_compat.replication.fetch_session import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import FetchServices
+    from kafka_compat.handlers.services import Services
     from kafka_compat.long_work import Steps
-    from kafka_compat.protocol.pending import Pending
 
 _PARTITIONS_AT_ONCE: Final = 256
 
 
 @handler(ApiKey.FETCH, 0, 18)
 def fetch(
-    ctx: RequestContext[FetchServices], request: FetchRequest
-) -> FetchResponse | Pending | Steps[FetchResponse | Pending]:
+    ctx: RequestContext[Services], request: FetchRequest
+) -> FetchResponse | Deferred | Steps[FetchResponse | Deferred]:
     by_id = ctx.api_version >= 13
     targets: list[FetchTarget] = []
     if len(request.forgotten_topics_data) > _PARTITIONS_AT_ONCE:
@@ -51,10 +53,10 @@ def fetch(
         return plan
     if ctx.authorizer is not None:
         return _fetch_allowed(ctx, request, plan)
-    return ctx.services.new_fetch(ctx, request, plan).start()
+    return DelayedFetch(ctx, request, plan).start()
 
 
-def _fetch_many(ctx: RequestContext[FetchServices], request: FetchRequest) -> Steps[FetchResponse | Pending]:
+def _fetch_many(ctx: RequestContext[Services], request: FetchRequest) -> Steps[FetchResponse | Deferred]:
     by_id = ctx.api_version >= 13
     targets: list[FetchTarget] = []
     for topic in request.topics:
@@ -70,9 +72,9 @@ def _fetch_many(ctx: RequestContext[FetchServices], request: FetchRequest) -> St
 
 
 def _fetch_allowed(
-    ctx: RequestContext[FetchServices], request: FetchRequest, plan: FetchPlan
-) -> Steps[FetchResponse | Pending]:
-    delayed = ctx.services.new_fetch(ctx, request, plan)
+    ctx: RequestContext[Services], request: FetchRequest, plan: FetchPlan
+) -> Steps[FetchResponse | Deferred]:
+    delayed = DelayedFetch(ctx, request, plan)
     if ctx.authorizer is not None:
         yield from _take_out_denied(ctx, plan, delayed.is_follower)
     answer = delayed.start()
@@ -94,7 +96,7 @@ def _targets(topic: str | UUID, partitions: Sequence[FetchPartition]) -> list[Fe
     ]
 
 
-def _forgotten(ctx: RequestContext[FetchServices], request: FetchRequest) -> Iterator[PartitionKey]:
+def _forgotten(ctx: RequestContext[Services], request: FetchRequest) -> Iterator[PartitionKey]:
     by_id = ctx.api_version >= 13
     for topic in request.forgotten_topics_data:
         for partition in topic.partitions:
@@ -102,12 +104,12 @@ def _forgotten(ctx: RequestContext[FetchServices], request: FetchRequest) -> Ite
 
 
 def _planned(
-    ctx: RequestContext[FetchServices],
+    ctx: RequestContext[Services],
     request: FetchRequest,
     targets: list[FetchTarget],
     forgotten: list[PartitionKey],
 ) -> FetchPlan | FetchResponse:
-    """The request with its session; an answer where that is not the client's."""
+    """The request with its session; an error response where the session is wrong."""
     by_id = ctx.api_version >= 13
     try:
         return ctx.services.fetch_sessions.plan(
@@ -122,9 +124,9 @@ def _planned(
         return FetchResponse(error_code=error.code)
 
 
-def _take_out_denied(ctx: RequestContext[FetchServices], plan: FetchPlan, is_follower: bool) -> Steps[None]:
+def _take_out_denied(ctx: RequestContext[Services], plan: FetchPlan, is_follower: bool) -> Steps[None]:
     """Leave in the plan what the client may read. A session keeps the rest: it may be allowed one day."""
-    # Not loaded by a broker where nobody decides.
+    # Only loaded with an authorizer.
     from kafka_compat.handlers.authorization import Denied, cluster_allows
     from kafka_compat.security.authorizer import Operation, ResourceType
 

@@ -9,8 +9,6 @@ from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import Bean, Tags
 from kafka_compat.network.authentications import FAILED, FAILED_AGAIN, PASSED, PASSED_AGAIN
-from kafka_compat.replication.delayed_fetch import DelayedFetch
-from kafka_compat.replication.delayed_produce import DelayedProduce
 
 if TYPE_CHECKING:
     from kafka_compat.broker.services import BrokerServices
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from kafka_compat.metrics.zookeeper_sessions import ZooKeeperSessions
     from kafka_compat.network.server import Server
     from kafka_compat.replication.partition import Partition
+    from kafka_compat.replication.replica_manager import ReplicaManager
 
 _RUNNING: Final = 3
 """The state of a broker that serves, as Kafka numbers them."""
@@ -31,6 +30,7 @@ def broker(running: RunningBroker, beans: Beans) -> Steps[None]:
     """Of one broker."""
     yield from _replicas(running, beans)
     yield from _connections(running.server, beans)
+    _waiting(running.services.replicas, beans)
     _network(running.server, beans)
     _disks(running.services, beans)
     for fetcher, count in running.partitions.expired_fetches.items():
@@ -85,18 +85,15 @@ def _led(held: Partition, replicas: int, seen: Counter[str]) -> None:
 
 
 def _connections(server: Server, beans: Beans) -> Steps[None]:
-    """Connections by listener and by client software, and requests that wait."""
+    """Connections by listener and by client software."""
     by_listener: Counter[str] = Counter(dict.fromkeys(server.bound, 0))
     by_software: Counter[tuple[str, str, str]] = Counter()
-    fetches = produces = unsent = 0
+    unsent = 0
     for some in batched(list(server.connections), 200):
         for one in some:
             by_listener[one.listener_name] += 1
-            by_software[one.listener_name, one.told[1], one.told[2]] += 1
+            by_software[one.listener_name, one.session.software_name, one.session.software_version] += 1
             unsent += one.answer_bytes > 0
-            for parked in one.parked:
-                fetches += isinstance(parked, DelayedFetch)
-                produces += isinstance(parked, DelayedProduce)
         yield None
     for listener, count in by_listener.items():
         tags = {"listener": listener, **PROCESSOR}
@@ -109,13 +106,20 @@ def _connections(server: Server, beans: Beans) -> Steps[None]:
     for (listener, name, version), count in by_software.items():
         software = {"clientSoftwareName": name, "clientSoftwareVersion": version}
         beans.socket("connections_software", count, {"listener": listener, **PROCESSOR, **software})
-    for operation, count in (("Fetch", fetches), ("Produce", produces)):
-        tags = {"delayedOperation": operation}
-        beans.gauge(Bean("server", "DelayedOperationPurgatory", "PurgatorySize"), count, tags)
-        beans.gauge(Bean("server", "DelayedOperationPurgatory", "NumDelayedOperations"), count, tags)
     queue = Bean("network", "RequestChannel", "ResponseQueueSize")
     beans.gauge(queue, unsent)
     beans.gauge(queue, unsent, {"processor": "0"})
+
+
+def _waiting(replicas: ReplicaManager, beans: Beans) -> None:
+    """Requests that wait for records, or until theirs are safe."""
+    for operation, count in (
+        ("Fetch", len(replicas.delayed_fetches)),
+        ("Produce", replicas.delayed_produces),
+    ):
+        tags = {"delayedOperation": operation}
+        beans.gauge(Bean("server", "DelayedOperationPurgatory", "PurgatorySize"), count, tags)
+        beans.gauge(Bean("server", "DelayedOperationPurgatory", "NumDelayedOperations"), count, tags)
 
 
 def _network(server: Server, beans: Beans) -> None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kafka_compat.membership.lone import LoneMembership
 
 if TYPE_CHECKING:
+    from kafka_compat.api.request_counts import RequestCounts
     from kafka_compat.broker import Broker
     from kafka_compat.broker.services import BrokerServices
     from kafka_compat.cluster.remote_partitions import RemotePartitions
     from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.metadata.cache import BrokerMetadata, PartitionMetadata
-    from kafka_compat.network.request_counts import RequestCounts
     from kafka_compat.network.server import Server
     from kafka_compat.replication.counts import Counts
     from kafka_compat.replication.partition import Partition
@@ -45,9 +45,9 @@ class RunningBroker(NamedTuple):
 def running_brokers(brokers: Sequence[Broker[Any]]) -> list[RunningBroker]:
     """Those that run and count."""
     return [
-        RunningBroker(each.services, each.server, each.requests, each.services.counts, each.cleaner)
+        RunningBroker(each.services, each.server, each.calls.counts, each.services.counts, each.cleaner)
         for each in brokers
-        if each.is_running and each.requests is not None and each.services.counts is not None
+        if each.is_running and each.services.counts is not None
     ]
 
 
@@ -69,6 +69,8 @@ class ClusterView:
         self.services: list[BrokerServices[Any]] = [each.services for each in brokers if each.is_running]
         if not self.services:
             raise NoBrokerRuns
+        self.calls = {each.broker_id: each.calls for each in brokers if each.is_running}
+        """The way to a broker's APIs, by its id."""
         self.brokers = running_brokers(brokers)
         first = self.services[0]
         # The controller is the first to know of changes.
@@ -77,11 +79,11 @@ class ClusterView:
         self.long_work = first.long_work
         self.now_ms = first.clock.now_ms
         self.monotonic_ms = first.clock.monotonic_ms
-        self._listener = first.config.listeners[0].name
+        self.listener = first.config.listeners[0].name
 
     def address(self, broker: BrokerMetadata) -> tuple[str, int] | None:
         """Host and port of a broker for clients, at its listener of the same name as this broker's first."""
-        return broker.endpoints.get(self._listener) or next(iter(broker.endpoints.values()), None)
+        return broker.endpoints.get(self.listener) or next(iter(broker.endpoints.values()), None)
 
     def remote_partitions(self) -> RemotePartitions | None:
         """To ask leaders in other processes; None for a standalone broker."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
-from kafka_compat.quotas.counted_enforcement import CHANGES, FETCH, PRODUCE, TIME, CountedEnforcement, Used
+from kafka_compat.quotas.enforcement import CHANGES, FETCH, PRODUCE, TIME, Used
 
 if TYPE_CHECKING:
     from kafka_compat.metrics.cluster_view import RunningBroker
@@ -29,7 +29,7 @@ def quotas(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
     throttled: dict[tuple[str, Owner], float] = {}
     for each in brokers:
         enforcement = each.services.quotas
-        if not isinstance(enforcement, CountedEnforcement):
+        if enforcement is None:
             continue
         for some in batched(list(enforcement.used()), 100):
             for used in some:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from kafka_compat.api.request_counts import CONSUMER, FOLLOWER, Times
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import Steps
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import NO_TAGS, Bean, Tags
-from kafka_compat.network.request_counts import CONSUMER, FOLLOWER, Times
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.json_form import api_name
 

@@ -19,13 +19,12 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
+from kafka_compat.api.api import Part
 from kafka_compat.network.budget import AnswerBudget
 from kafka_compat.network.tls import CHUNK_BYTES, Wire
 from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.segments.segment import SENDFILE_BYTES_MIN as SENDFILE_BYTES_MIN
 from kafka_compat.storage.segments.segment import FileSlice
-
-Part = bytes | bytearray | memoryview | FileSlice
 
 # Larger parts in memory are not copied together with their neighbours.
 _JOINED_BYTES_MAX: Final = 64 * 1024
@@ -99,15 +98,11 @@ class Output:
 
     # --- in the order of requests
 
-    def take_slot(self) -> Slot:
-        slot = Slot()
-        self.slots.append(slot)
-        return slot
-
     def respond(self, parts: list[Part]) -> None:
         """The answer to the request being dispatched right now."""
         if self.slots:
-            slot = self.take_slot()
+            slot = Slot()
+            self.slots.append(slot)
             slot.done = True
             slot.parts = parts
             self._count(parts, 1)

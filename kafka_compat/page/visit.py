@@ -6,8 +6,9 @@ from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlencode
 
+from kafka_compat.api.caller import Caller
 from kafka_compat.http.routes import BadCall, natural
-from kafka_compat.page.asking import ask_here
+from kafka_compat.page.asking import CLIENT_ID, ask_here
 
 if TYPE_CHECKING:
     from kafka_compat.broker.services import BrokerServices
@@ -76,7 +77,9 @@ class Visit:
             if services is not None:
                 if version is None:
                     version = services.served[key][1]
-                return await ask_here(services, self.rights, key, version, request)
+                return await ask_here(
+                    self.cluster.calls[services.broker_id], self._caller(), key, version, request
+                )
             remote = self.cluster.remote_partitions()
             if remote is None or broker_id is None:
                 raise ConnectionError(f"there is no broker {broker_id}")
@@ -85,6 +88,9 @@ class Visit:
             return await remote.ask(broker_id, key, version, request)
         except (ConnectionError, TimeoutError) as error:
             raise BadCall(f"broker {broker_id} does not answer: {error}", 502) from None
+
+    def _caller(self) -> Caller:
+        return Caller(self.rights.principal, self.rights.host, self.cluster.listener, CLIENT_ID)
 
     def _services_of(self, broker_id: int | None) -> BrokerServices[Any] | None:
         services = self.cluster.services

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from kafka_compat.api.error_response import error_response
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode
 from kafka_compat.handlers.served import CLUSTER_SERVED, TELEMETRY_SERVED
-from kafka_compat.network.error_response import error_response
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import decode, encode
 from kafka_compat.protocol.messages import request_class, response_class

@@ -1,7 +1,7 @@
 """Requests that took longer than kafka.compat.log.slow.request.ms, told in the log.
 
 Where that is -1, as it is unless somebody sets it, nothing of this is on the way of a request, and no clock
-is read for one. Otherwise each request is timed by an account of the dispatcher (stages.py): from when it
+is read for one. Otherwise each request is timed by an account of the calls (stages.py): from when it
 began to be served until its answer went to the connection. What a request itself asks to wait for is no
 slowness: the `max_wait_ms` of a fetch is allowed on top, and JoinGroup and SyncGroup, which wait for other
 members, are not looked at.
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final
 from kafka_compat.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
+    from kafka_compat.api.calls import Calls
+    from kafka_compat.api.stages import Served
     from kafka_compat.config import BrokerConfig
-    from kafka_compat.network.dispatch import Dispatcher
-    from kafka_compat.network.stages import Served
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +35,9 @@ _WAIT_FOR_OTHERS: Final = frozenset((ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
 class SlowRequests:
     """See above; those of one broker."""
 
-    def __init__(self, config: BrokerConfig, dispatcher: Dispatcher) -> None:
+    def __init__(self, config: BrokerConfig, calls: Calls) -> None:
         self._config = config
-        self._dispatcher = dispatcher
+        self._calls = calls
         self._threshold_ms = OFF
         self._quiet: asyncio.TimerHandle | None = None
         """Runs for QUIET_S after each line."""
@@ -50,9 +50,9 @@ class SlowRequests:
         """The setting may have another value now."""
         before, self._threshold_ms = self._threshold_ms, self._config.int(SETTING)
         if before == OFF and self._threshold_ms != OFF:
-            self._dispatcher.add_account(self._look)
+            self._calls.add_account(self._look)
         elif before != OFF and self._threshold_ms == OFF:
-            self._dispatcher.remove_account(self._look)
+            self._calls.remove_account(self._look)
 
     def _look(self, served: Served) -> None:
         if self._threshold_ms == OFF:

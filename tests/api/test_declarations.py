@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from kafka_compat.api.declaration import handler
 from kafka_compat.handlers.declared import TABLE, declarations, table
 from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED, TELEMETRY_SERVED
-from kafka_compat.network.request import handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import request_class, response_class
 from kafka_compat.protocol.schema import schema_of

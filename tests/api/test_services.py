@@ -6,6 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.calls import Calls
 from kafka_compat.broker.services import BrokerServices
 from kafka_compat.cluster.membership import ClusterMembership
 from kafka_compat.errors import ErrorCode
@@ -37,7 +38,7 @@ class Groups:
 
 async def test_a_handler_is_served_with_a_double() -> None:
     services = SimpleNamespace(served={ApiKey.HEARTBEAT: (0, 4)}, groups=Groups(), authorizer=None)
-    dispatcher = Dispatcher(services)
+    dispatcher = Dispatcher(Calls(services))
     async with serving(dispatcher.dispatch) as (_, port):
         with Connection(f"127.0.0.1:{port}", timeout_s=10) as connection:
             for member_id, code in (("m", 0), ("stranger", 25)):
