@@ -107,7 +107,7 @@ def compared(first: Told, second: Told, now: Told) -> Iterator[str]:
 
 
 def _depends_on_time(name: str) -> bool:
-    """What may happen to be the same twice: times, rates, the process, connections, what waits at a moment."""
+    """What may be the same twice by chance: times, rates, the process, connections, what waits now."""
     return bool(
         re.search(
             r"^process_|_loop_|timems|time_ms|idle|parked|percent|queuesize|purgatory|delayed|memorypool"
