@@ -30,6 +30,7 @@ Replica = tuple[TopicPartition, int]
 PAUSE: Sequence[StateWrite] = ()
 """Writes of nothing: the same rules hold as for others, and their outcome says nothing."""
 SHARED_MAX = 1_000
+DELETED_IDS_MAX = 1_000
 AT_ONCE = 500
 """How many partitions or replicas one step goes through."""
 
@@ -83,7 +84,8 @@ class ControllerContext:
         self.deletions: set[str] = set()
         self.deletions_begun: set[str] = set()
         self.deletions_ineligible: set[str] = set()
-        self.deleted_ids: set[UUID] = set()
+        self.deleted_ids: dict[UUID, None] = {}
+        """The topics that were deleted last: what was read of them before is out of date."""
         self.unclean_default = elected.unclean_default
         self.unclean_topics = dict(elected.unclean_topics)
         self.unclean_elections = 0
@@ -168,6 +170,12 @@ class ControllerContext:
             self.topic_names.pop(topic_id, None)
         for names in (self.deletions, self.deletions_begun, self.deletions_ineligible):
             names.discard(topic)
+
+    def note_deleted(self, topic_id: UUID) -> None:
+        """Nothing is left of the topic with that id."""
+        self.deleted_ids[topic_id] = None
+        if len(self.deleted_ids) > DELETED_IDS_MAX:
+            del self.deleted_ids[next(iter(self.deleted_ids))]
 
     def partitions(self) -> list[TopicPartition]:
         """All partitions, in order."""
