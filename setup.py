@@ -34,6 +34,7 @@ COMPILED = (
     "kafka_compat/handlers/produce.py",
     "kafka_compat/handlers/produce_refusals.py",
     "kafka_compat/metadata/cache.py",
+    "kafka_compat/metadata/described.py",
     "kafka_compat/metadata/topic_names.py",
     "kafka_compat/network/api.py",
     "kafka_compat/network/budget.py",

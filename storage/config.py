@@ -39,6 +39,8 @@ class LogConfig:
     message_timestamp_before_max_ms: int = LONG_MAX
     message_timestamp_after_max_ms: int = LONG_MAX
     compression_type: str = "producer"
+    message_downconversion_enable: bool = True
+    """Whether consumers of Fetch 0 to 3 get records, converted to an old format."""
     validate_records: bool = True
     """Ours: whether the records inside client batches are checked one by one."""
 

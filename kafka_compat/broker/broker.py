@@ -32,6 +32,7 @@ from kafka_compat.membership.entity_changes import EntityChanges
 from kafka_compat.membership.foundation import Foundation, Made, Opened
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.config_manager import ConfigManager
+from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metadata.topic_overrides import TopicOverrides
 from kafka_compat.network.dispatch import Dispatcher
 from kafka_compat.network.server import Server
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     import socket
 
     from kafka_compat.broker.entrances import Entrances
+    from kafka_compat.metadata.feed import Subscriber
     from kafka_compat.network.request_counts import RequestCounts
     from kafka_compat.replication.partition import Partition
     from kafka_compat.upkeep.cleaning import LogCleaner
@@ -93,6 +95,7 @@ class Broker(Generic[M_co]):
         self._leaderships = Leaderships()
         self._running: _Running | None = None
         self._started_anew = 0
+        self._subscribers: list[Subscriber] = []
         self.requests: RequestCounts | None = None
         """What its requests come to; None where nobody can ask."""
         self._server: Server | None = None
@@ -108,6 +111,12 @@ class Broker(Generic[M_co]):
         """Where this broker listens, by the listener's name."""
         assert self._server is not None
         return self._server.bound
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Call it with each change of the metadata, also after the broker has started from scratch."""
+        self._subscribers.append(subscriber)
+        if self._running is not None:
+            self.services.metadata.feed.subscribe(subscriber)
 
     @property
     def is_running(self) -> bool:
@@ -163,7 +172,7 @@ class Broker(Generic[M_co]):
         self.requests = counting.request_counts(config)
         dispatcher = Dispatcher(services, self._hooks.stages, self.requests)
         quotas = QuotasInForce(foundation, services, dispatcher, rates)
-        foundation.configs.on_broker_config_changed.append(SlowRequests(config, dispatcher).obey)
+        slow_requests = SlowRequests(config, dispatcher)
 
         # What is loaded stays, and hardly any of it is in a cycle: the collector would only walk it again and
         # again, which takes longer than the loading where there are very many partitions.
@@ -187,9 +196,13 @@ class Broker(Generic[M_co]):
         await membership.register(self._registration(addresses))
         await server.start(counting.dispatch(dispatcher, self.requests), dispatcher.refusal)
         limits.limit_connections(config, server, rates)
-        foundation.configs.on_broker_config_changed.append(
-            lambda _: limits.limit_connections(config, server, rates)
-        )
+
+        def settings_changed(delta: MetadataDelta) -> None:
+            if any(change.is_of_broker for change in delta.config_changes):
+                slow_requests.obey()
+                limits.limit_connections(config, server, rates)
+
+        foundation.metadata.feed.subscribe(settings_changed)
         await membership.settle()
         access.keep_removing_delegation_tokens(services, foundation, self._tasks)
 
@@ -199,7 +212,7 @@ class Broker(Generic[M_co]):
             made.replicas,
             log_dirs,
             foundation.flusher,
-            foundation.leaderships,
+            foundation.metadata.feed,
             foundation.long_work,
             foundation.topic_overrides,
         )
@@ -263,6 +276,8 @@ class Broker(Generic[M_co]):
     ) -> Foundation:
         loop = asyncio.get_running_loop()
         metadata = MetadataCache(opened.cluster_id, self.config.broker_id)
+        for subscriber in self._subscribers:
+            metadata.feed.subscribe(subscriber)
         return Foundation(
             config=self.config,
             clock=self._clock,
@@ -278,15 +293,12 @@ class Broker(Generic[M_co]):
             end_broker=self._end,
             entity_changes=EntityChanges(self._tasks),
             broker_security=(lambda: NONE) if entrances is None else entrances.broker_security,
-            counts=counting.partition_counts(self.config, self._leaderships),
+            counts=counting.partition_counts(self.config, metadata.feed),
         )
 
     async def _read_settings(self, foundation: Foundation, made: Made) -> None:
-        configs, topic_settings = foundation.configs, made.topic_settings
-        await configs.load()
-        configs.on_topic_config_changed.append(topic_settings.apply)
-        configs.on_broker_config_changed.append(lambda _: topic_settings.apply_broker_defaults())
-        await topic_settings.read_all()
+        await foundation.configs.load()
+        await made.topic_settings.read_all()
 
     def _registration(self, addresses: Addresses) -> BrokerInfo:
         protocols = {listener.name: listener.security_protocol for listener in self.config.listeners}

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kafka_compat.config import BrokerConfig
+    from kafka_compat.metadata.feed import MetadataFeed
     from kafka_compat.network.connection import Connection
     from kafka_compat.network.dispatch import Dispatcher
     from kafka_compat.network.request_counts import RequestCounts
     from kafka_compat.quotas.enforcement import Enforcement
     from kafka_compat.replication.counts import Counts
-    from kafka_compat.replication.leaderships import Leaderships
 
 
 def _is_wanted(config: BrokerConfig) -> bool:
     return bool(config.str("kafka.compat.http.listener") or config.str("kafka.compat.otlp.endpoint"))
 
 
-def partition_counts(config: BrokerConfig, leaderships: Leaderships) -> Counts | None:
+def partition_counts(config: BrokerConfig, feed: MetadataFeed) -> Counts | None:
     """For its partitions and fetches."""
     if not _is_wanted(config):
         return None
     from kafka_compat.replication.counts import Counts
 
     counts = Counts()
-    leaderships.on_deleted.append(counts.forget)
+    feed.subscribe(counts.on_metadata)
     return counts
 
 

@@ -12,6 +12,7 @@ from kafka_compat.clock import Clock
 from kafka_compat.config import BrokerConfig, ConfigError
 from kafka_compat.errors import StartupError
 from kafka_compat.membership.foundation import Foundation
+from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.network.entrance import ListenerEntrance, SaslTerms, TlsTerms
 from kafka_compat.network.server import Server
 from kafka_compat.security.broker_security import BrokerSecurity
@@ -81,7 +82,11 @@ class Entrances:
         foundation.entity_changes.listeners.append(users.changed)
         foundation.configs.broker_config_checks += [tls.check for tls in self.tls.values()]
         foundation.configs.broker_file_checks += [tls.check_files for tls in self.tls.values()]
-        foundation.configs.on_broker_config_changed.append(lambda _: self._settings_changed.set())
+        foundation.metadata.feed.subscribe(self._on_metadata)
+
+    def _on_metadata(self, delta: MetadataDelta) -> None:
+        if any(change.is_of_broker for change in delta.config_changes):
+            self._settings_changed.set()
 
     def broker_security(self) -> BrokerSecurity:
         """How this broker dials others. Raises StartupError for settings that cannot be."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.membership.foundation import Foundation
     from kafka_compat.membership.membership import Membership
+    from kafka_compat.metadata.feed import MetadataDelta
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
@@ -54,7 +55,7 @@ class HostedCoordinators:
         leaderships = foundation.leaderships
         leaderships.on_leading.append(self._leading)
         leaderships.on_stopping.append(self._stopping)
-        leaderships.on_deleted.append(self._deleted)
+        foundation.metadata.feed.subscribe(self._on_metadata)
 
     def close(self) -> None:
         """Stop all timers."""
@@ -73,10 +74,11 @@ class HostedCoordinators:
         if coordinator is not None:
             coordinator.get().unload(partition)
 
-    def _deleted(self, topic: str, partitions: list[int]) -> None:
+    def _on_metadata(self, delta: MetadataDelta) -> None:
         groups = self.groups.made
         if groups is not None:
-            groups.forget_partitions([(topic, partition) for partition in partitions])
+            for topic in delta.deleted:
+                groups.forget_partitions([(topic.name, each.partition) for each in topic.partitions])
 
     def _scheduler(self) -> Scheduler:
         if self._given_scheduler is not None:

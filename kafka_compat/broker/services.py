@@ -116,7 +116,7 @@ class BrokerServices(Generic[M_co]):
     @property
     def finalized_features_epoch(self) -> int:
         """What ApiVersions tells as the epoch of the finalized features."""
-        return self.membership.finalized_features_epoch
+        return self.metadata.finalized_features_epoch
 
     @property
     def groups(self) -> GroupCoordinator:

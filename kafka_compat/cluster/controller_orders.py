@@ -15,7 +15,6 @@ from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from kafka_compat.protocol.messages.stop_replica import StopReplicaRequest
 from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest
-from kafka_compat.replication.leaderships import Leaderships
 from kafka_compat.replication.replica_manager import ReplicaManager
 
 UNKNOWN_EPOCH = -1
@@ -53,7 +52,6 @@ class ControllerOrders:
         replicas: ReplicaManager,
         states: ReplicaStates,
         settings: ClusterTopicSettings,
-        leaderships: Leaderships,
         addresses: BrokerAddresses,
         long_work: LongWork,
     ) -> None:
@@ -62,7 +60,6 @@ class ControllerOrders:
         self._replicas = replicas
         self._states = states
         self._settings = settings
-        self._leaderships = leaderships
         self._addresses = addresses
         self._long_work = long_work
         self.has_metadata = asyncio.Event()
@@ -70,8 +67,6 @@ class ControllerOrders:
         self.expects_topics = False
         """Whether there are topics. A controller begins by telling who lives, and of topics thereafter; who
         asks in between would hear that there are none."""
-        self.on_metadata: list[Callable[[], None]] = []
-        """Called when metadata came."""
 
     async def lead_and_follow(self, request: LeaderAndIsrRequest) -> ErrorCode | dict[Key, ErrorCode]:
         """LeaderAndIsr: the outcome of each partition, or why the request is refused."""
@@ -97,14 +92,7 @@ class ControllerOrders:
         refused = self._fence.refusal(request.controller_epoch, request.broker_epoch)
         if refused:
             return refused
-        peers = set(self._metadata.brokers)
-        for topic in apply_update(self._metadata, request):
-            self._settings.forget(topic.name)
-            self._leaderships.deleted(topic.name, [item.partition for item in topic.partitions])
-        if peers - self._metadata.brokers.keys():
-            self._replicas.peers_changed()
-        for changed in self.on_metadata:
-            changed()
+        apply_update(self._metadata, request)
         if self._metadata.topics or not self.expects_topics:
             self.has_metadata.set()
         else:

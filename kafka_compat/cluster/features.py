@@ -25,6 +25,7 @@ from kafka_compat.coordination.store.metadata_store import (
     NoNode,
     SessionExpired,
 )
+from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.tasks import Background, CannotGoOn, OnFailure, Tasks
 
 log = logging.getLogger(__name__)
@@ -41,10 +42,11 @@ class UnsupportedFeatures(CannotGoOn):
 class FinalizedFeatures:
     """Follows the node; the broker ends when it comes to name features."""
 
-    def __init__(self, tasks: Tasks, malformed: MalformedNodes | None = None) -> None:
-        self.epoch = NO_EPOCH
-        """The node's version; NO_EPOCH while there is none, or while features are disabled."""
+    def __init__(
+        self, tasks: Tasks, metadata: MetadataCache, malformed: MalformedNodes | None = None
+    ) -> None:
         self._tasks = tasks
+        self._metadata = metadata
         self._malformed = malformed or MalformedNodes()
         self._following: Background | None = None
 
@@ -76,23 +78,26 @@ class FinalizedFeatures:
                 await asyncio.sleep(RETRY_S)
 
     async def _read(self, store: MetadataStore, watch: Callable[[Event], None]) -> None:
+        change = self._metadata.change()
+        change.set_finalized_features_epoch(await self._epoch(store, watch))
+        change.publish()
+
+    async def _epoch(self, store: MetadataStore, watch: Callable[[Event], None]) -> int:
+        """The node's version; NO_EPOCH while there is none, or while features are disabled."""
         if await store.exists(znodes.FEATURE, watch) is None:
-            self.epoch = NO_EPOCH
-            return
+            return NO_EPOCH
         try:
             data, stat = await store.get(znodes.FEATURE)
         except NoNode:
-            self.epoch = NO_EPOCH
-            return
+            return NO_EPOCH
         try:
             enabled, levels = znodes.decode_feature(data)
         except MalformedNode as error:
             self._malformed.tell(error, stat.version, MALFORMED_FEATURES)
-            self.epoch = NO_EPOCH
-            return
+            return NO_EPOCH
         if enabled and levels:
             raise UnsupportedFeatures(_problem(levels))
-        self.epoch = stat.version if enabled else NO_EPOCH
+        return stat.version if enabled else NO_EPOCH
 
 
 def _problem(levels: Mapping[str, int]) -> str:

@@ -49,6 +49,7 @@ from kafka_compat.coordination.store.metadata_store import (
 from kafka_compat.errors import StartupError
 from kafka_compat.lazy import Lazy
 from kafka_compat.membership.foundation import Foundation, Made, Opened, create_wanted
+from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metadata.topic_nodes import new_topic_id
 from kafka_compat.replication.follower import FollowerSettings
 from kafka_compat.replication.replica_fetcher import ReplicaFetcher, ReplicaFetchers
@@ -90,10 +91,6 @@ class ClusterMembership:
     def broker_epoch(self) -> int:
         """The epoch of the registration of now."""
         return self._enrolment.broker_epoch
-
-    @property
-    def finalized_features_epoch(self) -> int:
-        return self._features.epoch
 
     # --- the store
 
@@ -144,7 +141,7 @@ class ClusterMembership:
             request_timeout_ms,
             self._security,
         )
-        self._features = FinalizedFeatures(self._tasks, malformed)
+        self._features = FinalizedFeatures(self._tasks, metadata, malformed)
         self._config_changes = ConfigChanges(self._tasks, self._settings_changed, clock.now_ms, malformed)
         self._enrolment = Enrolment(
             self.store,
@@ -180,11 +177,10 @@ class ClusterMembership:
             self._replicas,
             states,
             self.topic_settings,
-            foundation.leaderships,
             self._addresses,
             foundation.long_work,
         )
-        self.orders.on_metadata.append(self._topics.metadata_changed)
+        metadata.feed.subscribe(self._on_metadata)
         self._peers = Peers(
             self._addresses.known, self._client_id, config.int("request.timeout.ms"), self._security
         )
@@ -193,10 +189,6 @@ class ClusterMembership:
             self.store, broker_id, self._link, lambda: self._enrolment.broker_epoch
         )
 
-        configs = foundation.configs
-        configs.on_topic_config_changed.append(lambda topic, _: self.announce(f"topics/{topic}"))
-        configs.on_broker_config_stored.append(lambda entity: self.announce(f"brokers/{entity}"))
-        configs.on_broker_config_changed.append(lambda _: self._apply_replication_settings())
         self._is_made = True
         return Made(self._replicas, self._topics, self.topic_settings, producer_ids)
 
@@ -254,16 +246,12 @@ class ClusterMembership:
     def marker_writer(self, local: MarkerWriter) -> MarkerWriter:
         from kafka_compat.cluster.remote_markers import ClusterMarkerWriter
 
-        writer = ClusterMarkerWriter(local, self._foundation.metadata, self._peers, self._topic_exists)
-        self.orders.on_metadata.append(writer.metadata_changed)
-        return writer
+        return ClusterMarkerWriter(local, self._foundation.metadata, self._peers, self._topic_exists)
 
     def coordinators(self, local: Coordinators) -> Coordinators:
         from kafka_compat.cluster.remote_coordinators import ClusterCoordinators
 
-        coordinators = ClusterCoordinators(local, self._foundation.metadata, self._peers)
-        self.orders.on_metadata.append(coordinators.metadata_changed)
-        return coordinators
+        return ClusterCoordinators(local, self._foundation.metadata, self._peers)
 
     def remote_partitions(self) -> RemotePartitions:
         """What other brokers tell of partitions that they lead."""
@@ -336,6 +324,15 @@ class ClusterMembership:
             partial(announce, self.store, entity_path),
             OnFailure.RESTART,
         )
+
+    def _on_metadata(self, delta: MetadataDelta) -> None:
+        if delta.removed_broker_ids:
+            self._replicas.peers_changed()
+        for change in delta.config_changes:
+            if change.is_local:
+                self.announce(change.entity)
+            if change.is_of_broker:
+                self._apply_replication_settings()
 
     def _apply_replication_settings(self) -> None:
         config = self._foundation.config

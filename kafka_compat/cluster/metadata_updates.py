@@ -1,4 +1,4 @@
-"""UpdateMetadata into the metadata cache: pure, but for the cache."""
+"""UpdateMetadata into the metadata cache."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from kafka_compat.protocol.messages.update_metadata import (
 _UNKNOWN = -1
 
 
-def apply_update(cache: MetadataCache, request: UpdateMetadataRequest) -> list[TopicMetadata]:
-    """Take over what the controller says. Returns the topics that are gone by it."""
-    cache.controller_id = request.controller_id
+def apply_update(cache: MetadataCache, request: UpdateMetadataRequest) -> None:
+    """Take over what the controller reports, and publish it as one delta."""
+    change = cache.change()
+    change.set_controller(request.controller_id)
     brokers = {
         broker.id: BrokerMetadata(
             broker.id, {end.listener: (end.host, end.port) for end in broker.endpoints}, broker.rack
@@ -25,18 +26,15 @@ def apply_update(cache: MetadataCache, request: UpdateMetadataRequest) -> list[T
         for broker in request.live_brokers
         if broker.endpoints
     }
-    cache.brokers.clear()
-    cache.brokers.update(sorted(brokers.items()))
-    gone = []
+    change.set_brokers(dict(sorted(brokers.items())))
     for topic in _grouped(request):
         if any(state.leader == LEADER_DURING_DELETE for state in topic.partition_states):
             known = cache.topics.get(topic.topic_name)
             if known is not None and topic.topic_id.int in (0, known.topic_id.int):
-                cache.remove_topic(topic.topic_name)
-                gone.append(known)
+                change.remove_topic(topic.topic_name)
         else:
-            _put(cache, topic)
-    return gone
+            change.put_topic(_described(cache, topic))
+    change.publish()
 
 
 def _grouped(request: UpdateMetadataRequest) -> Iterable[UpdateMetadataTopicState]:
@@ -52,19 +50,19 @@ def _grouped(request: UpdateMetadataRequest) -> Iterable[UpdateMetadataTopicStat
     return topics.values()
 
 
-def _put(cache: MetadataCache, topic: UpdateMetadataTopicState) -> None:
+def _described(cache: MetadataCache, topic: UpdateMetadataTopicState) -> TopicMetadata:
     known = cache.topics.get(topic.topic_name)
     partitions: dict[int, PartitionMetadata] = {}
     if known is not None and known.topic_id == topic.topic_id:
         partitions = {item.partition: item for item in known.partitions}
     for state in topic.partition_states:
         partitions[state.partition_index] = _partition(state)
-    # The cache counts partitions from 0; one that was not told of yet has no leader that anyone could ask.
+    # The cache counts partitions from 0; one that was not reported yet has no leader that clients could use.
     complete = tuple(
         partitions.get(index) or PartitionMetadata(index, _UNKNOWN, _UNKNOWN, (), ())
         for index in range(max(partitions) + 1)
     )
-    cache.put_topic(TopicMetadata(topic.topic_name, topic.topic_id, complete))
+    return TopicMetadata(topic.topic_name, topic.topic_id, complete)
 
 
 def _partition(state: UpdateMetadataPartitionState) -> PartitionMetadata:

@@ -13,6 +13,7 @@ from kafka_compat.cluster.peers import Peers
 from kafka_compat.coordinator_runtime.partitioning import shard_of
 from kafka_compat.errors import ErrorCode, known_code
 from kafka_compat.metadata.cache import MetadataCache
+from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metadata.topic_names import TRANSACTIONS_TOPIC
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
@@ -52,6 +53,7 @@ class ClusterCoordinators:
         self._metadata = metadata
         self._peers = peers
         self._given_up: dict[_PendingAnswer, Callable[[], None]] = {}
+        metadata.feed.subscribe(self._on_metadata)
 
     def ask(
         self,
@@ -86,8 +88,8 @@ class ClusterCoordinators:
                 partial(self._send, pending, transaction, partitions),
             )
 
-    def metadata_changed(self) -> None:
-        """Wait no longer for coordinators that are no more."""
+    def _on_metadata(self, _: MetadataDelta) -> None:
+        """Wait no longer for brokers that are no longer the coordinator."""
         for pending, give_up in list(self._given_up.items()):
             if self._leader(pending.shard) != pending.broker_id:
                 give_up()

@@ -14,6 +14,7 @@ from typing import Final
 from kafka_compat.cluster.peers import Peers
 from kafka_compat.errors import ErrorCode, known_code
 from kafka_compat.metadata.cache import MetadataCache
+from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.messages.write_txn_markers import (
@@ -64,6 +65,7 @@ class ClusterMarkerWriter:
         self._peers = peers
         self._topic_exists = topic_exists
         self._under_way: set[_MarkerRequest] = set()
+        metadata.feed.subscribe(self._on_metadata)
 
     def exists(self, partition: TopicPartition) -> bool:
         """Always: `write` looks closer, and needs no marker for what is gone."""
@@ -86,8 +88,10 @@ class ClusterMarkerWriter:
                 request = _MarkerRequest(leader_id, led, done)
                 self._peers.run(f"markers for broker {leader_id}", partial(self._send, marker, request))
 
-    def metadata_changed(self) -> None:
-        """Wait no longer for brokers that lead no more."""
+    def _on_metadata(self, delta: MetadataDelta) -> None:
+        """Wait no longer for brokers that are no longer leaders."""
+        if not (delta.partitions or delta.deleted):
+            return
         for request in list(self._under_way):
             for partition in list(request.waiting):
                 known = self._metadata.partition(*partition)

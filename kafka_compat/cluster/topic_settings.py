@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from kafka_compat.coordination.store.metadata_store import MetadataStoreError
 from kafka_compat.membership.topic_settings import TopicSettings
+from kafka_compat.metadata.feed import ConfigChange
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ class ClusterTopicSettings(TopicSettings):
                 await asyncio.sleep(RETRY_S)
 
     async def reread(self, topic: str) -> None:
-        """Put the settings of a topic into effect as they are now."""
+        """Publish the settings of a topic as they are now."""
         stored = await self._stored(topic)
         if stored is not None:
-            self.apply(topic, stored)
+            self._metadata.feed.publish_config(ConfigChange(f"topics/{topic}", settings=stored))

@@ -33,6 +33,7 @@ from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode, KafkaError
 from kafka_compat.membership.foundation import Foundation
 from kafka_compat.metadata import topic_log, topic_rules
 from kafka_compat.metadata.cache import TopicMetadata
+from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, may_collide
 from kafka_compat.metadata.topic_nodes import describe_partitions, new_topic_id
 from kafka_compat.metadata.topic_rules import CHANGE_TIMEOUT_MS, DEFAULT, Charge
@@ -54,9 +55,10 @@ class ClusterTopics:
         self._service = service
         self._lock = asyncio.Lock()
         self._metadata_changed = asyncio.Event()
+        self._metadata.feed.subscribe(self._on_metadata)
 
-    def metadata_changed(self) -> None:
-        """UpdateMetadata came: those who wait look again."""
+    def _on_metadata(self, _: MetadataDelta) -> None:
+        """Whoever waits for a change looks again."""
         self._metadata_changed.set()
         self._metadata_changed = asyncio.Event()
 

@@ -225,7 +225,7 @@ log.message.timestamp.before.max.ms long 9223372036854775807 medium cluster-wide
 log.message.timestamp.after.max.ms long 9223372036854775807 medium cluster-wide works [0,...]
 create.topic.policy.class.name class null low read-only stored
 alter.config.policy.class.name class null low read-only stored
-log.message.downconversion.enable boolean true low cluster-wide stored
+log.message.downconversion.enable boolean true low cluster-wide works
 log.dir.failure.timeout.ms long 30000 low read-only stored [1,...]
 log.initial.task.delay.ms long 30000 low internal works [0,...]
 group.share.enable boolean false medium internal stored

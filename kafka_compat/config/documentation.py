@@ -69,6 +69,8 @@ _ABOUT = {
     "max.connections.per.ip": "The most connections that the broker accepts from one address.",
     "max.connections.per.ip.overrides": "Other limits for some addresses, as HOST:LIMIT.",
     "max.message.bytes": "The largest batch that a producer may send to the topic.",
+    "message.downconversion.enable": "Whether consumers that speak Fetch 0 to 3 get records, converted to the"
+    " format they know. false: they get UNSUPPORTED_VERSION.",
     "message.max.bytes": "The largest batch that a producer may send.",
     "message.timestamp.after.max.ms": "How far ahead of the broker's clock a record's timestamp may be.",
     "message.timestamp.before.max.ms": "How far behind the broker's clock a record's timestamp may be.",

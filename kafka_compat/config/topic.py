@@ -116,6 +116,7 @@ def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
         message_timestamp_before_max_ms=difference if before == _LONG_MAX else before,
         message_timestamp_after_max_ms=difference if after == _LONG_MAX else after,
         compression_type=cast(str, values["compression.type"]),
+        message_downconversion_enable=bool(values["message.downconversion.enable"]),
         validate_records=config.bool("kafka.compat.record.validation.enable"),
         producer_id_expiration_ms=config.int("producer.id.expiration.ms"),
     )

@@ -32,7 +32,7 @@ message.timestamp.before.max.ms long 9223372036854775807 medium works [0,...]
 message.timestamp.after.max.ms long 9223372036854775807 medium works [0,...]
 leader.replication.throttled.replicas list "" medium works throttled-replicas
 follower.replication.throttled.replicas list "" medium works throttled-replicas
-message.downconversion.enable boolean true low stored
+message.downconversion.enable boolean true low works
 remote.storage.enable boolean false medium stored
 local.retention.ms long -2 medium stored [-2,...]
 local.retention.bytes long -2 medium stored [-2,...]

@@ -37,6 +37,8 @@ class ControlApi:
         self._reset = Reset(brokers, hooks, self._events)
         self._snapshots = Snapshots(brokers, hooks)
         self._awaiting = Awaiting(brokers, hooks.pulse)
+        for broker in brokers:
+            broker.subscribe(hooks.pulse.beat)
         self._brokers = brokers
         self._held = hooks.faults.held
         self._travel = hooks.travel

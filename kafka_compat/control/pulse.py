@@ -16,7 +16,7 @@ TIMEOUT = {"timeout_ms": f"integer: {_TIMEOUT_MS} if it is not given"}
 
 
 class Pulse:
-    """Beats when a request was answered or a timer has come."""
+    """Beats when a request was answered, a timer has come, or the metadata changed."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []

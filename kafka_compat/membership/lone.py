@@ -38,9 +38,6 @@ NewTree = Callable[[str, Callable[[], int]], EmbeddedMetadataStore]
 class LoneMembership:
     """See `membership.Membership` for what each call is for."""
 
-    finalized_features_epoch = 0
-    """Alone a broker changes none."""
-
     def __init__(self, new_tree: NewTree = EmbeddedMetadataStore) -> None:
         self._new_tree = new_tree
         self._tree: EmbeddedMetadataStore | None = None
@@ -88,7 +85,7 @@ class LoneMembership:
         malformed = MalformedNodes()
         settings = TopicSettings(store, foundation.topic_overrides, metadata, replicas, malformed)
         self._replicas = replicas
-        self._topics = LoneTopics(foundation, replicas, settings, malformed)
+        self._topics = LoneTopics(foundation, replicas, malformed)
         self._producer_ids = ProducerIds(store, metadata.local_id)
         return Made(replicas, self._topics, settings, self._producer_ids)
 
@@ -113,8 +110,11 @@ class LoneMembership:
         payload = znodes.encode_broker(broker, self._foundation.clock.now_ms())
         await store.create(znodes.broker_path(broker.broker_id), payload, ephemeral=True)
         endpoints = {end.listener: (end.host, end.port) for end in broker.endpoints}
-        metadata.brokers[broker.broker_id] = BrokerMetadata(broker.broker_id, endpoints, broker.rack)
-        metadata.controller_id = broker.broker_id
+        change = metadata.change()
+        change.set_brokers({broker.broker_id: BrokerMetadata(broker.broker_id, endpoints, broker.rack)})
+        change.set_controller(broker.broker_id)
+        change.set_finalized_features_epoch(0)
+        change.publish()
 
     async def settle(self) -> None:
         """Everything was taken up before."""

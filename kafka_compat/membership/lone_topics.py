@@ -36,7 +36,6 @@ from kafka_compat.coordination.store.metadata_store import (
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.membership.found_logs import Adopted, set_strays_aside
 from kafka_compat.membership.foundation import Foundation
-from kafka_compat.membership.topic_settings import TopicSettings
 from kafka_compat.metadata import topic_log, topic_rules
 from kafka_compat.metadata.cache import PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.topic_nodes import (
@@ -64,7 +63,6 @@ class LoneTopics:
         self,
         foundation: Foundation,
         replicas: ReplicaManager,
-        settings: TopicSettings,
         malformed: MalformedNodes,
     ) -> None:
         self._malformed = malformed
@@ -75,7 +73,6 @@ class LoneTopics:
         self._long_work = foundation.long_work
         self._leaderships = foundation.leaderships
         self._overrides = foundation.topic_overrides
-        self._settings = settings
         self._replicas = replicas
         self.lock = asyncio.Lock()
         """Held while topics are made, changed and dropped."""
@@ -114,10 +111,13 @@ class LoneTopics:
         # that were decided, and takes a topic that is not known for a deleted one, which needs no marker.
         for metadata in found:
             await self.tell_leading(metadata)
-        for topic, partitions in dropped.items():
+        change = self._metadata.change()
+        for topic, indexes in dropped.items():
             # Groups are known only now.
-            self._leaderships.deleted(topic, partitions)
+            replicas: dict[int, tuple[int, ...]] = {index: (self._metadata.local_id,) for index in indexes}
+            change.report_deleted(TopicMetadata(topic, UUID(int=0), describe_partitions(replicas)))
             topic_log.deleted(topic)
+        change.publish()
         await self.note_offline(
             (topic.name, partition.partition)
             for topic in found
@@ -409,7 +409,8 @@ class LoneTopics:
         known = self._metadata.topics.get(name)
         logs = self._log_dirs.logs
         if known is None:
-            # A deletion that a crash cut short.
+            # A deletion that a crash cut short, or a fork that failed.
+            self._overrides.forget(name)
             partitions = sorted(index for topic, index in logs if topic == name)
         else:
             # One more may have been made, and not become known.
@@ -425,11 +426,9 @@ class LoneTopics:
         errors = await self._replicas.delete_all([(name, index) for index in partitions], turn)
         for (_, index), error in errors.items():
             log.error("the deletion of %s-%d is not on disk: %s", name, index, error)
-        self._settings.forget(name)
         await self._store.delete_tree(znodes.topic_path(name))
         await self._store.delete_tree(znodes.config_path("topics", name))
         await self._store.delete_tree(znodes.delete_topic_path(name))
-        self._leaderships.deleted(name, partitions)
         return partitions
 
     async def _children(self, path: str) -> list[str]:

@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 class Membership(Protocol):
     """See above."""
 
-    @property
-    def finalized_features_epoch(self) -> int:
-        """What ApiVersions tells as the epoch of the finalized features."""
-
     async def open_store(
         self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None
     ) -> Opened:

@@ -8,6 +8,7 @@ from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MALFORMED_SETTINGS, MalformedNode, MalformedNodes
 from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
 from kafka_compat.metadata.cache import MetadataCache
+from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metadata.topic_overrides import TopicOverrides
 from kafka_compat.replication.replica_manager import ReplicaManager
 
@@ -16,7 +17,7 @@ DELETES_NOTHING = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.
 
 
 class TopicSettings:
-    """Reads the settings of topics and lets their partitions obey them."""
+    """Reads the settings of topics and applies them to the topics' logs, as the feed reports them, too."""
 
     def __init__(
         self,
@@ -31,6 +32,21 @@ class TopicSettings:
         self._metadata = metadata
         self._replicas = replicas
         self._malformed = malformed
+        metadata.feed.subscribe(self._on_metadata)
+
+    def _on_metadata(self, delta: MetadataDelta) -> None:
+        created = {topic.name for topic in delta.created}
+        for topic in delta.deleted:
+            if topic.name not in created:
+                self._forget(topic.name)
+        for change in delta.config_changes:
+            if change.topic is not None and change.settings is not None:
+                self._know(change.topic, change.settings)
+                self._configure(change.topic)
+            elif change.is_of_broker:
+                # Every log whose topic has no value of its own.
+                for name in list(self._metadata.topics):
+                    self._configure(name)
 
     async def read_all(self) -> None:
         """Learn the topics' own settings, before any log is opened."""
@@ -43,18 +59,7 @@ class TopicSettings:
             if stored is not None:
                 self._know(topic, stored)
 
-    def apply(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Let changed settings take effect on the topic's logs."""
-        self._know(topic, overrides)
-        self._configure(topic)
-
-    def apply_broker_defaults(self) -> None:
-        """Let changed broker settings take effect on every log that does not override them."""
-        for topic in list(self._metadata.topics):
-            self._configure(topic)
-
-    def forget(self, topic: str) -> None:
-        """A topic is gone."""
+    def _forget(self, topic: str) -> None:
         self.overrides.forget(topic)
         self._replicas.quotas.configure_topic(topic, {})
 

@@ -1,67 +1,46 @@
-"""What this broker knows of the cluster, for handlers to read without waiting.
+"""The cluster's metadata as this broker knows them, for handlers to read without waiting.
 
-Written by the topics of a broker that is alone, or by a controller's UpdateMetadata; everything in it is
-immutable, so a reader may keep what it got.
+The values are immutable: a reader may keep them. They change through `MetadataCache.change` alone, which
+publishes each change to the subscribers of the feed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from kafka_compat.metadata.topic_names import collision_key, is_internal, may_collide
+from kafka_compat.metadata.described import BrokerMetadata, PartitionMetadata, TopicMetadata
+from kafka_compat.metadata.feed import MetadataDelta, MetadataFeed
+from kafka_compat.metadata.topic_names import collision_key, may_collide
+
+__all__ = [
+    "NO_LEADER",
+    "BrokerMetadata",
+    "MetadataCache",
+    "MetadataChange",
+    "PartitionMetadata",
+    "TopicMetadata",
+]
 
 NO_LEADER: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionMetadata:
-    """Who holds a partition. `leader` is -1 while there is none."""
-
-    partition: int
-    leader: int
-    leader_epoch: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    partition_epoch: int = 0
-    offline: tuple[int, ...] = ()
-    """Replicas whose disk failed on a broker that lives."""
-
-
-@dataclass(frozen=True, slots=True)
-class TopicMetadata:
-    """A topic and its partitions, in the order of their numbers."""
-
-    name: str
-    topic_id: UUID
-    partitions: tuple[PartitionMetadata, ...]
-
-    @property
-    def is_internal(self) -> bool:
-        return is_internal(self.name)
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerMetadata:
-    """A living broker; `endpoints` maps a listener's name to (host, port)."""
-
-    broker_id: int
-    endpoints: dict[str, tuple[str, int]]
-    rack: str | None = None
-
-
 class MetadataCache:
-    """Topics by name and by id, brokers by id."""
+    """Topics by name and by id, brokers by id, the controller, and the epoch of the finalized features."""
 
     def __init__(self, cluster_id: str, local_id: int) -> None:
         self.cluster_id = cluster_id
         self.local_id = local_id
+        self.feed = MetadataFeed()
         self.controller_id = -1
         self.topics: dict[str, TopicMetadata] = {}
         self.brokers: dict[int, BrokerMetadata] = {}
+        self.finalized_features_epoch = -1
+        """Of ApiVersions; -1 while the cluster has none."""
         self._names: dict[UUID, str] = {}
         self._by_collision_key: dict[str, str] = {}
+
+    # --- reading
 
     def reachable_leader(self, partition: PartitionMetadata) -> int | None:
         """The leader that clients can be sent to; None when there is none, or it is not registered."""
@@ -79,21 +58,100 @@ class MetadataCache:
         """Another topic whose metrics would have the same names; None where there is none."""
         return self._by_collision_key.get(collision_key(name)) if may_collide(name) else None
 
-    def put_topic(self, topic: TopicMetadata) -> None:
-        self.remove_topic(topic.name)
-        self.topics[topic.name] = topic
-        self._names[topic.topic_id] = topic.name
-        if may_collide(topic.name):
-            self._by_collision_key[collision_key(topic.name)] = topic.name
-
-    def remove_topic(self, name: str) -> None:
-        old = self.topics.pop(name, None)
-        if old is not None:
-            self._names.pop(old.topic_id, None)
-            self._by_collision_key.pop(collision_key(name), None)
-
     def partition(self, topic: str, partition: int) -> PartitionMetadata | None:
         known = self.topics.get(topic)
         if known is None or not 0 <= partition < len(known.partitions):
             return None
         return known.partitions[partition]
+
+    # --- changing
+
+    def change(self) -> MetadataChange:
+        """A change, which readers see at once and subscribers when it is published."""
+        return MetadataChange(self)
+
+    def put_topic(self, topic: TopicMetadata) -> None:
+        """Add or replace one topic, and publish it."""
+        change = self.change()
+        change.put_topic(topic)
+        change.publish()
+
+    def remove_topic(self, name: str) -> None:
+        """Remove one topic, if it exists, and publish that."""
+        change = self.change()
+        change.remove_topic(name)
+        change.publish()
+
+    def _put(self, topic: TopicMetadata) -> TopicMetadata | None:
+        old = self._remove(topic.name)
+        self.topics[topic.name] = topic
+        self._names[topic.topic_id] = topic.name
+        if may_collide(topic.name):
+            self._by_collision_key[collision_key(topic.name)] = topic.name
+        return old
+
+    def _remove(self, name: str) -> TopicMetadata | None:
+        old = self.topics.pop(name, None)
+        if old is not None:
+            self._names.pop(old.topic_id, None)
+            self._by_collision_key.pop(collision_key(name), None)
+        return old
+
+
+class MetadataChange:
+    """Changes of one cache that are published together."""
+
+    def __init__(self, cache: MetadataCache) -> None:
+        self._cache = cache
+        self._delta = MetadataDelta()
+
+    def put_topic(self, topic: TopicMetadata) -> None:
+        """Add a topic, or replace it."""
+        delta = self._delta
+        old = self._cache._put(topic)
+        if old is None or old.topic_id != topic.topic_id:
+            if old is not None:
+                delta.deleted.append(old)
+            delta.created.append(topic)
+            return
+        known = len(old.partitions)
+        if len(topic.partitions) > known:
+            delta.grown.append(topic)
+        for partition in topic.partitions[:known]:
+            before = old.partitions[partition.partition]
+            if before is not partition and before != partition:
+                delta.partitions.append((topic.name, partition))
+
+    def remove_topic(self, name: str) -> None:
+        """Remove a topic, if it exists."""
+        old = self._cache._remove(name)
+        if old is not None:
+            self._delta.deleted.append(old)
+
+    def report_deleted(self, topic: TopicMetadata) -> None:
+        """Publish the deletion of a topic that the cache has not got, such as one that a crash cut short."""
+        self._delta.deleted.append(topic)
+
+    def set_brokers(self, brokers: dict[int, BrokerMetadata]) -> None:
+        """Replace the living brokers."""
+        known, delta = self._cache.brokers, self._delta
+        delta.removed_broker_ids.update(known.keys() - brokers.keys())
+        delta.broker_ids.update(each for each, broker in brokers.items() if known.get(each) != broker)
+        known.clear()
+        known.update(brokers)
+
+    def set_controller(self, controller_id: int) -> None:
+        if controller_id != self._cache.controller_id:
+            self._cache.controller_id = controller_id
+            self._delta.controller_changed = True
+
+    def set_finalized_features_epoch(self, epoch: int) -> None:
+        if epoch != self._cache.finalized_features_epoch:
+            self._cache.finalized_features_epoch = epoch
+            self._delta.features_changed = True
+
+    def publish(self) -> None:
+        """Publish all of it as one delta; nothing where nothing changed."""
+        if not self._delta.is_empty:
+            self._cache.feed.publish(self._delta)
+        self._delta = MetadataDelta()

@@ -38,6 +38,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata import client_metrics
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.dynamic_rules import check_dynamic, check_thread_counts, refusal, refused_by_part
+from kafka_compat.metadata.feed import ConfigChange
 from kafka_compat.metadata.incremental_changes import (
     Change,
     Operation,
@@ -49,8 +50,6 @@ from kafka_compat.metadata.topic_names import check_topic_name
 
 log = logging.getLogger(__name__)
 
-TopicListener = Callable[[str, dict[str, str]], None]
-BrokerListener = Callable[[set[str]], None]
 BrokerCheck = Callable[[BrokerConfig], Awaitable[None]]
 
 
@@ -74,16 +73,10 @@ class ConfigManager:
         self._metadata = metadata
         self._loggers = LoggerLevels()
         self._lock = asyncio.Lock()
-        #: Called with a topic and all settings that it has of its own now.
-        self.on_topic_config_changed: list[TopicListener] = []
         #: Asked about a broker's settings as they would be, before they are stored; ConfigError refuses them.
         self.broker_config_checks: list[BrokerCheck] = []
         #: The same of files that these settings name, which may have changed since.
         self.broker_file_checks: list[BrokerCheck] = []
-        #: Called with the names of the broker settings whose values are others now.
-        self.on_broker_config_changed: list[BrokerListener] = []
-        #: Called with the id of the broker, or with `<default>`, whose settings were stored.
-        self.on_broker_config_stored: list[Callable[[str], None]] = []
 
     async def load(self) -> None:
         """Take over what brokers were given before this one started. What no longer can be is left out and
@@ -100,10 +93,9 @@ class ConfigManager:
             log.error("The dynamic broker settings are ignored: %s", error)
 
     async def reload(self) -> None:
-        """As `load`, because another broker changed them: whoever obeys them looks again."""
+        """As `load`, because another broker changed them; publishes it."""
         await self.load()
-        for listener in self.on_broker_config_changed:
-            listener(set())
+        self._metadata.feed.publish_config(ConfigChange(f"brokers/{self._config.broker_id}"))
 
     # -- describe
     # --------------------------------------------------------------------------------------------------
@@ -257,8 +249,7 @@ class ConfigManager:
             return
         await self._store.put(znodes.config_path("topics", topic), znodes.encode_config(settings))
         tell_of_no_effect(topic, _different(old, settings))
-        for listener in self.on_topic_config_changed:
-            listener(topic, settings)
+        self._metadata.feed.publish_config(ConfigChange(f"topics/{topic}", settings=settings, is_local=True))
 
     async def _change_broker(
         self,
@@ -301,10 +292,9 @@ class ConfigManager:
             if not broker_setting_has_effect(item):
                 log.warning("%s=%s of %s is stored and has no effect in this version", item, value, whom)
         changes = self._config.set_dynamic(*layers)
-        for listener in self.on_broker_config_changed:
-            listener(changes)
-        for tell in self.on_broker_config_stored:
-            tell(entity)
+        self._metadata.feed.publish_config(
+            ConfigChange(f"brokers/{entity}", names=frozenset(changes), is_local=True)
+        )
 
     async def _check_files(self, name: str, new: BrokerConfig) -> None:
         for check in self.broker_file_checks:

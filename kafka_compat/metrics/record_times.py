@@ -37,6 +37,12 @@ class RecordTimes:
         """A scrape begins: what the last one did not ask for is forgotten."""
         self._before, self._now = self._now, {}
 
+    def forget_topic(self, topic: str) -> None:
+        """A topic was deleted: its logs need not be kept until the next scrape."""
+        for known in (self._before, self._now):
+            for key in [key for key in known if key[0] == topic]:
+                del known[key]
+
     def lag_ms(self, led: Partition, committed: int, now_ms: int) -> Steps[int | None]:
         """The age of the first record that a group has not committed, 0 where there is none, and never
         negative; None where the record has no timestamp. Raises a StorageError where it cannot be read.

@@ -21,6 +21,7 @@ from kafka_compat.metrics.zookeeper_sessions import ZooKeeperSessions
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
+    from kafka_compat.metadata.feed import MetadataDelta
     from kafka_compat.telemetry.pushed import PushedMetrics
 
 
@@ -37,6 +38,12 @@ class Scraper:
         self._watch = LoopWatch(lambda: connection_counts(counted(self._brokers)), self._second)
         self._sessions = ZooKeeperSessions(brokers)
         self._watch.start()
+        for broker in brokers:
+            broker.subscribe(self._on_metadata)
+
+    def _on_metadata(self, delta: MetadataDelta) -> None:
+        for topic in delta.deleted:
+            self._times.forget_topic(topic.name)
 
     def close(self) -> None:
         """Look at the loop no more."""

@@ -18,6 +18,7 @@ from kafka_compat.page.rates import EVERY_S, Rates, record_counts
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
     from kafka_compat.decoding.registry import Registry
+    from kafka_compat.metadata.feed import MetadataDelta
     from kafka_compat.network.server import Server
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,13 @@ class Observed:
         """Who was refused, and why."""
         self.log = LogLines(self.refusals.note)
         """The last lines of the log."""
+        for broker in brokers:
+            broker.subscribe(self._on_metadata)
+
+    def _on_metadata(self, delta: MetadataDelta) -> None:
+        for topic in delta.deleted:
+            self.rates.forget_topic(topic.name)
+            self.times.forget_topic(topic.name)
 
     def servers(self) -> list[tuple[int, Server]]:
         """Of the brokers that run, with their ids."""

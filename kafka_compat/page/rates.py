@@ -34,6 +34,13 @@ class Rates:
         """The logs begin anew."""
         self._samples.clear()
 
+    def forget_topic(self, topic: str) -> None:
+        """A topic was deleted: the next of its name begins from scratch."""
+        for number, (at_s, counts) in enumerate(self._samples):
+            if topic in counts:
+                kept = {name: count for name, count in counts.items() if name != topic}
+                self._samples[number] = at_s, kept
+
     def of(self, topic: str) -> float | None:
         """Records per second over the last minute, in partitions that are led here; None where that is not
         known yet.

@@ -10,6 +10,7 @@ from typing import Final
 
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
+from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.storage.errors import InvalidRecord, InvalidTimestamp, MisplacedBatch
 from kafka_compat.storage.records.validation import KEYLESS
 
@@ -147,8 +148,13 @@ class Counts:
             self.known_as[known_as] = found
         return found
 
-    def forget(self, name: str, _partitions: list[int]) -> None:
-        """A topic is gone: what it counted stays in the total."""
+    def on_metadata(self, delta: MetadataDelta) -> None:
+        """Forget the topics that were deleted."""
+        for topic in delta.deleted:
+            self.forget(topic.name)
+
+    def forget(self, name: str) -> None:
+        """Forget a topic; what it counted stays in the total."""
         self.known_as.clear()
         counted = self.topics.pop(name, None)
         if counted is not None:

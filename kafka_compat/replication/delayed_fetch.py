@@ -15,13 +15,12 @@ Rules
 6. A follower that is throttled and not in sync gets no records while the leader's quota is exceeded.
 7. Many partitions are read in steps, between which others are served; each is read as it is then. A wake-up
    while they are read has them read once more.
-8. Versions 0 to 3 get old formats: another thread converts what is sent, and an answer begins with no more
-   than CONVERTED_BYTES_MAX of the log, however much the client asks for.
+8. Versions 0 to 3 get old formats: another thread converts what is sent, from the offset that was fetched
+   on, and no more than CONVERTED_BYTES_MAX of the log, however much the client asks for.
 9. What the client may not read is told with the rest, and does not hurry it, unless it is all.
 10. A request ends with its connection.
-11. A consumer that is over a quota gets an empty answer, and is told how long to wait (KIP-219); it has heard
-   of nothing then, and what it asked for is as before. No consumer is given more at once than its quota
-   ever allows.
+11. A consumer that is over a quota gets an empty response that says how long to wait (KIP-219); its session
+   is as before, and no new one opens. No consumer is given more at once than its quota ever allows.
 """
 
 from __future__ import annotations
@@ -162,17 +161,40 @@ class DelayedFetch:
 
     def _answer(self, look: Look) -> FetchResponse:
         quotas, plan = self._quotas, self._plan
+        if plan.is_outdated:
+            return self._outdated()
         if quotas is None:
-            return response_of(self._ctx, plan, look, self._replica_id)
-        before = plan.told()
-        response = response_of(self._ctx, plan, look, self._replica_id)
-        return within_quota(self._ctx, quotas, plan, look, response, before)
+            response = response_of(self._ctx, plan, look, self._replica_id)
+        else:
+            before = plan.sent_state()
+            response = response_of(self._ctx, plan, look, self._replica_id)
+            response = within_quota(self._ctx, quotas, plan, look, response, before)
+        if plan.wants_session and not response.throttle_time_ms:
+            self._open_session(response)
+        return response
 
     def _answer_in_steps(self, look: Look) -> Steps[FetchResponse]:
         quotas, plan = self._quotas, self._plan
-        before = [] if quotas is None else plan.told()
+        if plan.is_outdated:
+            return self._outdated()
+        before = [] if quotas is None else plan.sent_state()
         response = yield from response_in_steps(self._ctx, plan, look, self._replica_id)
-        return response if quotas is None else within_quota(self._ctx, quotas, plan, look, response, before)
+        if quotas is not None:
+            response = within_quota(self._ctx, quotas, plan, look, response, before)
+        if plan.wants_session and not response.throttle_time_ms:
+            self._open_session(response)
+        return response
+
+    def _outdated(self) -> FetchResponse:
+        return FetchResponse(
+            error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=self._plan.session_id
+        )
+
+    def _open_session(self, response: FetchResponse) -> None:
+        broker = self._ctx.services
+        response.session_id = broker.fetch_sessions.open(
+            self._plan, broker.clock.monotonic_ms(), is_follower=self._replica_id >= 0
+        )
 
     @property
     def _goes_in_steps(self) -> bool:
@@ -310,7 +332,7 @@ class DelayedFetch:
         replicas = broker.replicas
         found = look.found
         now_ms = broker.clock.monotonic_ms() if first_look else None
-        passes_over = self._replica_id >= 0 and self._plan.incremental
+        passes_over = self._replica_id >= 0 and self._plan.session is not None
         for target in targets:
             partition = target.replica
             if partition is None or not partition.is_leader:
@@ -346,8 +368,8 @@ class DelayedFetch:
         if (
             target.current_leader_epoch != partition.leader_epoch
             or target.fetch_offset != end_offset
-            or target.told_high_watermark != partition.high_watermark
-            or target.told_log_start_offset != log.log_start_offset
+            or target.sent_high_watermark != partition.high_watermark
+            or target.sent_log_start_offset != log.log_start_offset
         ):
             return False
         in_sync = partition.in_sync

@@ -10,8 +10,7 @@ from uuid import UUID
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from kafka_compat.replication.nearest_replica import LEADER
-from kafka_compat.storage.errors import StorageError
+from kafka_compat.storage.errors import StorageError, UnsupportedCompressionType
 from kafka_compat.storage.segments.segment import FileSlice
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
 NO_RECORDS: Final = b""
 FIRST_VERSION_WITH_FORMAT_2: Final = 4
+_FIRST_VERSION_WITH_STORAGE_ERRORS: Final = 6
+_FIRST_VERSION_WITH_ZSTD: Final = 10
 PARTITIONS_AT_ONCE: Final = 128
 Found = tuple["FetchTarget", PartitionData, int]
 """A partition, what the answer says of it, and its bytes of records."""
@@ -40,7 +41,9 @@ class Look:
 
 
 def response_of(ctx: FetchContext, plan: FetchPlan, look: Look, replica_id: int) -> FetchResponse:
-    """`replica_id` of who asks: a follower's records count for the leader's quota."""
+    """The response, except for its session. A follower's records (`replica_id`) count for the leader's
+    quota.
+    """
     topics: dict[str | UUID, list[PartitionData]] = {}
     _add(ctx, plan, look.found, replica_id, topics)
     responses = [_topic(topic, partitions) for topic, partitions in topics.items()]
@@ -52,7 +55,7 @@ def response_in_steps(
 ) -> Steps[FetchResponse]:
     """The same for many partitions, for some that are denied, or for a client that reads old formats."""
     if ctx.api_version < FIRST_VERSION_WITH_FORMAT_2:
-        yield from _convert(ctx, look.found)
+        yield from _convert(ctx, look.found, replica_id)
     topics: dict[str | UUID, list[PartitionData]] = {}
     for first in range(0, len(look.found), PARTITIONS_AT_ONCE):
         _add(ctx, plan, look.found[first : first + PARTITIONS_AT_ONCE], replica_id, topics)
@@ -70,25 +73,59 @@ def response_in_steps(
     return response
 
 
-def _convert(ctx: FetchContext, found: list[Found]) -> Steps[None]:
+def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[None]:
     """Another thread does it, one partition after the other."""
     magic = 0 if ctx.api_version < 2 else 1
     for number, (target, data, _) in enumerate(found):
-        if isinstance(data.records, FileSlice):
+        adapted = _for_old_client(ctx, target, data, replica_id)
+        if adapted is not data:
+            found[number] = (target, adapted, 0)
+        elif isinstance(data.records, FileSlice):
             if ctx.connection.closed:
                 data.records = NO_RECORDS
                 continue
             try:
-                data.records = yield partial(_down_converted, data.records, magic)
+                data.records = yield partial(_down_converted, data.records, magic, target.fetch_offset)
+            except UnsupportedCompressionType as error:
+                found[number] = (target, _withheld(target.partition, code_of(error)), 0)
             except (StorageError, OSError) as error:
-                found[number] = (target, unread(target.partition, code_of(error)), 0)
+                failed = unread(target.partition, code_of(error))
+                found[number] = (target, _for_old_client(ctx, target, failed, replica_id), 0)
 
 
-def _down_converted(records: FileSlice, magic: int) -> bytes:
+def _down_converted(records: FileSlice, magic: int, fetch_offset: int) -> bytes:
     # Few clients ask for old formats.
     from kafka_compat.storage.records.legacy import down_convert
 
-    return down_convert(records.read(), magic)
+    return down_convert(records.read(), magic, first_offset=fetch_offset)
+
+
+def _for_old_client(
+    ctx: FetchContext, target: FetchTarget, data: PartitionData, replica_id: int
+) -> PartitionData:
+    """What a client that speaks Fetch 0 to 9 gets of a partition: it may know neither zstd (KIP-110), nor
+    format 2, nor the error of a failed disk. The topic's settings decide, not what is in the log.
+    """
+    version = ctx.api_version
+    if version < _FIRST_VERSION_WITH_STORAGE_ERRORS and data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+        data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    topic = target.topic
+    held = ctx.services.replicas.get(topic, target.partition) if isinstance(topic, str) else None
+    if held is None:
+        return data
+    config = held.log.config
+    if config.compression_type == "zstd":
+        return _withheld(target.partition, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    if version < FIRST_VERSION_WITH_FORMAT_2 and replica_id < 0 and not config.message_downconversion_enable:
+        return _withheld(target.partition, ErrorCode.UNSUPPORTED_VERSION)
+    return data
+
+
+def _withheld(partition: int, code: ErrorCode) -> PartitionData:
+    """A partition whose records the client may not be sent: they are null."""
+    data = unread(partition, code)
+    data.records = None
+    return data
 
 
 def _add(
@@ -101,18 +138,13 @@ def _add(
     """Put what the client must hear into `topics`."""
     if replica_id >= 0 and ctx.services.replicas.quotas.leader.has_replicas:
         _count_throttled(ctx, found)
+    # Below, everything is adapted before it is converted.
+    is_old = FIRST_VERSION_WITH_FORMAT_2 <= ctx.api_version < _FIRST_VERSION_WITH_ZSTD
     for target, data, size_bytes in found:
-        notable = (
-            size_bytes > 0
-            or data.error_code != 0
-            or data.diverging_epoch.end_offset >= 0
-            or data.preferred_read_replica != LEADER
-        )
-        if plan.must_answer(target, data.high_watermark, data.log_start_offset, notable):
+        if plan.must_send(target, data, size_bytes):
+            if is_old:
+                data = _for_old_client(ctx, target, data, replica_id)
             topics.setdefault(target.topic, []).append(data)
-        if data.diverging_epoch.end_offset >= 0:
-            # A follower that truncates does not take over the high watermark: it must hear of it again.
-            target.told_high_watermark = -1
 
 
 def _count_throttled(ctx: FetchContext, found: Sequence[Found]) -> None:

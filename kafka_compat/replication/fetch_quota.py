@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from kafka_compat.quotas.enforcement import Enforcement
     from kafka_compat.replication.fetch_answer import Look
     from kafka_compat.replication.fetch_context import FetchContext
-    from kafka_compat.replication.fetch_session import FetchPlan, Told
+    from kafka_compat.replication.fetch_session import FetchPlan, SentState
 
 _FIXED_BYTES: Final = 16
 _TOPIC_BYTES: Final = 20
@@ -24,12 +24,12 @@ def within_quota(
     plan: FetchPlan,
     look: Look,
     response: FetchResponse,
-    told_before: Told,
+    before: SentState,
 ) -> FetchResponse:
-    """The response, or an empty one that says how long to wait: then the client has heard of nothing.
+    """The response, or an empty one that says how long to wait.
 
-    Records count as they lie in the log, whatever they are converted to. `told_before` is what the client
-    knew before the response was made.
+    Records count as they lie in the log, whatever they are converted to. `before` is what the client had been
+    sent before the response was made.
     """
     size_bytes = look.total_bytes + _FIXED_BYTES
     for topic in response.responses:
@@ -37,9 +37,5 @@ def within_quota(
     throttle_ms = quotas.fetched(ctx, size_bytes)
     if throttle_ms == 0:
         return response
-    if not plan.incremental and plan.session is not None:
-        # Nobody would use it: the client begins anew.
-        ctx.services.fetch_sessions.drop(plan.session)
-        return FetchResponse(throttle_time_ms=throttle_ms)
-    plan.take_back(told_before)
+    plan.restore(before)
     return FetchResponse(session_id=plan.session_id, throttle_time_ms=throttle_ms)

@@ -1,20 +1,25 @@
 """Fetch sessions (KIP-227): a client names its partitions once, then only what changed.
 
 Pure. Rules
-1. Epoch -1 asks for a full answer outside any session, and ends the session it names.
-2. Epoch 0 asks for a full answer and a new session; where the cache has no room, the answer carries session
-   id 0.
+1. Epoch -1 asks for a full response outside any session, and ends the session it names.
+2. Epoch 0 asks for a full response and a new session, also without partitions. The session opens with the
+   response, so a throttled request opens none; where the cache has no room, the response has session id 0.
 3. Any other epoch must be the next one of the session it names; it adds, changes and forgets partitions, and
-   the answer holds only partitions with records, an error, or a high watermark or log start that the client
-   has not seen.
-4. A partition that a request names several times is asked for once, as the last one says.
-5. A partition that was in an incremental answer goes to the end, so that each gets its turn under a byte
-   limit.
+   the response holds only partitions with records, an error, or a high watermark or log start that the client
+   has not seen. A session left without partitions ends, and its request is served as one outside any session.
+4. A partition that a request names several times is fetched once, as the last one says.
+5. A partition whose records were in an incremental response goes to the end, so that each gets its turn under
+   a byte limit.
+6. A full cache makes room for a new session by evicting, in this order: the session unused for longest, if
+   that is longer than the eviction time; else the least valuable one, if the new one is worth as much.
+   Followers' sessions are worth more than clients', then those with more partitions. Clients evict only
+   sessions that are older than the eviction time, followers also every client's.
 """
 
 from __future__ import annotations
 
 import random
+from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +29,7 @@ from uuid import UUID
 from kafka_compat.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from kafka_compat.protocol.messages.fetch import PartitionData
     from kafka_compat.replication.partition import Partition
 
 INITIAL_EPOCH: Final = 0
@@ -35,6 +41,10 @@ PartitionKey = tuple[str | int, int]
 """Topic name (Fetch up to 12) or topic id as a number (from 13), and partition. A number, since the hash of a
 UUID costs a call of Python, and every fetch looks up its partitions many times.
 """
+Worth = tuple[bool, int, int]
+"""What a session is worth, compared from left to right: whether it is a follower's, how many partitions it
+has, and its id.
+"""
 
 
 def partition_key(topic: str | UUID, partition: int) -> PartitionKey:
@@ -43,7 +53,7 @@ def partition_key(topic: str | UUID, partition: int) -> PartitionKey:
 
 @dataclass(slots=True)
 class FetchTarget:
-    """One partition as a client wants it, and what it was last told about it."""
+    """One partition as a client fetches it, and what the client was last sent about it."""
 
     topic: str | UUID
     partition: int
@@ -52,8 +62,8 @@ class FetchTarget:
     current_leader_epoch: int = -1
     last_fetched_epoch: int = -1
     log_start_offset: int = -1
-    told_high_watermark: int = -1
-    told_log_start_offset: int = -1
+    sent_high_watermark: int = -1
+    sent_log_start_offset: int = -1
     replica: Partition | None = None
     """The partition that a follower's target was read from."""
     agrees: bool = False
@@ -64,8 +74,8 @@ class FetchTarget:
         self.key = partition_key(self.topic, self.partition)
 
 
-Told = list[tuple[FetchTarget, int, int]]
-"""High watermarks and log starts that a client knows."""
+SentState = list[tuple[FetchTarget, int, int]]
+"""High watermarks and log starts that a client was sent."""
 
 
 @dataclass(slots=True)
@@ -73,58 +83,77 @@ class FetchSession:
     """One client's session."""
 
     session_id: int
+    is_privileged: bool
+    """Whether it is a follower's."""
     uses_topic_ids: bool
     targets: OrderedDict[PartitionKey, FetchTarget]
-    next_epoch: int
+    created_ms: int
     last_used_ms: int
+    next_epoch: int = 1
+    worth: Worth | None = None
+    """Under which the cache has filed it."""
+    is_old: bool = False
+    """Whether it was older than the eviction time when it was filed."""
 
 
 @dataclass(slots=True)
 class FetchPlan:
-    """What a request asks for after sessions are resolved. `incremental` answers leave out what did not
-    change.
-    """
+    """What a request fetches after sessions are resolved."""
 
-    session_id: int
-    incremental: bool
     targets: list[FetchTarget]
-    session: FetchSession | None
+    session: FetchSession | None = None
+    """Of an incremental request, whose response leaves out what did not change."""
+    next_epoch: int = FINAL_EPOCH
+    """The epoch that `session` expects as long as this request is its last one."""
+    wants_session: bool = False
+    """Whether a full request asks for a session, which `FetchSessionCache.open` gives it."""
+    uses_topic_ids: bool = False
     denied: Sequence[FetchTarget] = ()
     """Partitions that are in the request, or in its session, and that the client may not read."""
 
-    def told(self) -> Told:
-        """What the client knows, in the order of its partitions, for `take_back`."""
+    @property
+    def session_id(self) -> int:
+        return NO_SESSION if self.session is None else self.session.session_id
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a later request of the same session came meanwhile, by another connection."""
+        return self.session is not None and self.session.next_epoch != self.next_epoch
+
+    def sent_state(self) -> SentState:
+        """What the client was sent, in the order of its partitions, for `restore`."""
         if self.session is None:
             return []
         return [
-            (target, target.told_high_watermark, target.told_log_start_offset)
+            (target, target.sent_high_watermark, target.sent_log_start_offset)
             for target in self.session.targets.values()
         ]
 
-    def take_back(self, before: Told) -> None:
-        """What was to be told since then is not, and the order of the partitions is as it was."""
+    def restore(self, before: SentState) -> None:
+        """Forget what `must_send` noted since: the response is not sent."""
         for target, high_watermark, log_start_offset in before:
-            target.told_high_watermark = high_watermark
-            target.told_log_start_offset = log_start_offset
+            target.sent_high_watermark = high_watermark
+            target.sent_log_start_offset = log_start_offset
             if self.session is not None and target.key in self.session.targets:
                 self.session.targets.move_to_end(target.key)
 
-    def must_answer(
-        self, target: FetchTarget, high_watermark: int, log_start_offset: int, notable: bool
-    ) -> bool:
-        """Whether the answer holds this partition; remembers what the client is told. `notable`: records or
-        an error.
-        """
-        changed = (
-            target.told_high_watermark != high_watermark or target.told_log_start_offset != log_start_offset
+    def must_send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
+        """Whether the response holds this partition, with `size_bytes` of records; notes what is sent."""
+        is_news = (
+            size_bytes > 0
+            or target.sent_high_watermark != data.high_watermark
+            or target.sent_log_start_offset != data.log_start_offset
         )
-        target.told_high_watermark = high_watermark
-        target.told_log_start_offset = log_start_offset
-        if not self.incremental:
+        is_diverging = data.diverging_epoch.end_offset >= 0
+        # A follower that truncates does not take over the high watermark: it must be sent again.
+        target.sent_high_watermark = -1 if is_diverging else data.high_watermark
+        target.sent_log_start_offset = data.log_start_offset
+        session = self.session
+        if session is None:
             return True
-        if (notable or changed) and self.session is not None and target.key in self.session.targets:
-            self.session.targets.move_to_end(target.key)
-        return notable or changed
+        if size_bytes > 0 and target.key in session.targets:
+            session.targets.move_to_end(target.key)
+        return is_news or is_diverging or data.error_code != 0 or data.preferred_read_replica >= 0
 
 
 class FetchSessionCache:
@@ -134,8 +163,12 @@ class FetchSessionCache:
         self.slots = slots
         self.eviction_ms = eviction_ms
         self.evictions = 0
-        """Sessions that were given up for new ones."""
+        """Sessions that ended to make room for new ones."""
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        """The one unused for longest first."""
+        self._evictable: list[Worth] = []
+        """What clients may evict, sorted."""
+        self._evictable_by_followers: list[Worth] = []
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -155,15 +188,12 @@ class FetchSessionCache:
         now_ms: int,
     ) -> FetchPlan:
         """Resolve a request. Raises KafkaError 70, 71 or 106 as KIP-227 and KIP-516 say."""
-        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self._sessions.pop(session_id, None)
-            session = None
-            if len(targets) > 1:
-                targets = list({target.key: target for target in targets}.values())
-            if epoch == INITIAL_EPOCH and targets:
-                session = self._open(targets, uses_topic_ids, now_ms)
-            return FetchPlan(session.session_id if session else NO_SESSION, False, targets, session)
         session = self._sessions.get(session_id)
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if session is not None:
+                self._remove(session)
+            wants_session = epoch == INITIAL_EPOCH
+            return FetchPlan(_last_of_each(targets), None, FINAL_EPOCH, wants_session, uses_topic_ids)
         if session is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.next_epoch != epoch:
@@ -171,22 +201,33 @@ class FetchSessionCache:
         if session.uses_topic_ids != uses_topic_ids:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         self._update(session, targets, forgotten)
-        session.next_epoch = 1 if session.next_epoch == _EPOCH_MAX else session.next_epoch + 1
-        session.last_used_ms = now_ms
         if not session.targets:
-            del self._sessions[session_id]
-            return FetchPlan(NO_SESSION, False, [], None)
-        self._sessions.move_to_end(session_id)
-        return FetchPlan(session_id, True, list(session.targets.values()), session)
+            self._remove(session)
+            return FetchPlan(_last_of_each(targets))
+        session.next_epoch = 1 if epoch == _EPOCH_MAX else epoch + 1
+        self._touch(session, now_ms)
+        return FetchPlan(list(session.targets.values()), session, session.next_epoch)
 
     def targets(self, session_id: int) -> Iterable[FetchTarget]:
-        """What a session asks for by itself; nothing where there is none."""
+        """The partitions of a session; none where it is missing."""
         session = self._sessions.get(session_id)
         return () if session is None else session.targets.values()
 
-    def drop(self, session: FetchSession) -> None:
-        """A new session of which the client was not told."""
-        self._sessions.pop(session.session_id, None)
+    def open(self, plan: FetchPlan, now_ms: int, *, is_follower: bool) -> int:
+        """Open the session that a full request asked for, with what its response holds; its id, or NO_SESSION
+        where no session may be evicted for it.
+        """
+        targets = [*plan.targets, *plan.denied]
+        if len(self._sessions) >= self.slots and not self._evict(is_follower, len(targets), now_ms):
+            return NO_SESSION
+        session_id = NO_SESSION
+        while session_id == NO_SESSION or session_id in self._sessions:
+            session_id = random.randrange(1, 2**31)
+        by_key = OrderedDict((target.key, target) for target in targets)
+        session = FetchSession(session_id, is_follower, plan.uses_topic_ids, by_key, now_ms, now_ms)
+        self._sessions[session_id] = session
+        self._file(session)
+        return session_id
 
     def _update(
         self, session: FetchSession, targets: list[FetchTarget], forgotten: Iterable[PartitionKey]
@@ -195,25 +236,57 @@ class FetchSessionCache:
         for target in targets:
             old = known.get(target.key)
             if old is not None:
-                target.told_high_watermark = old.told_high_watermark
-                target.told_log_start_offset = old.told_log_start_offset
+                target.sent_high_watermark = old.sent_high_watermark
+                target.sent_log_start_offset = old.sent_log_start_offset
                 target.replica = old.replica
             known[target.key] = target
         for key in forgotten:
             known.pop(key, None)
 
-    def _open(self, targets: list[FetchTarget], uses_topic_ids: bool, now_ms: int) -> FetchSession | None:
-        if len(self._sessions) >= self.slots:
-            oldest = next(iter(self._sessions.values()), None)
-            if oldest is None or now_ms - oldest.last_used_ms < self.eviction_ms:
-                return None
-            del self._sessions[oldest.session_id]
-            self.evictions += 1
-        session_id = 0
-        while session_id == 0 or session_id in self._sessions:
-            session_id = random.randrange(1, 2**31)
-        session = FetchSession(
-            session_id, uses_topic_ids, OrderedDict((target.key, target) for target in targets), 1, now_ms
-        )
-        self._sessions[session_id] = session
-        return session
+    def _touch(self, session: FetchSession, now_ms: int) -> None:
+        session.last_used_ms = now_ms
+        self._sessions.move_to_end(session.session_id)
+        is_old = now_ms - session.created_ms > self.eviction_ms
+        worth = session.worth
+        if worth is None or worth[1] != len(session.targets) or is_old != session.is_old:
+            self._unfile(session)
+            session.is_old = is_old
+            self._file(session)
+
+    def _file(self, session: FetchSession) -> None:
+        worth = session.worth = (session.is_privileged, len(session.targets), session.session_id)
+        if session.is_old:
+            insort(self._evictable, worth)
+        if session.is_old or not session.is_privileged:
+            insort(self._evictable_by_followers, worth)
+
+    def _unfile(self, session: FetchSession) -> None:
+        worth = session.worth
+        if worth is not None:
+            for filed in (self._evictable, self._evictable_by_followers):
+                at = bisect_left(filed, worth)
+                if at < len(filed) and filed[at] == worth:
+                    del filed[at]
+
+    def _remove(self, session: FetchSession) -> None:
+        del self._sessions[session.session_id]
+        self._unfile(session)
+
+    def _evict(self, is_follower: bool, size: int, now_ms: int) -> bool:
+        """Make room for a session of `size` partitions; see rule 6."""
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None:
+            return False
+        if now_ms - oldest.last_used_ms <= self.eviction_ms:
+            evictable = self._evictable_by_followers if is_follower else self._evictable
+            if not evictable or (is_follower, size, 0) < evictable[0]:
+                return False
+            oldest = self._sessions[evictable[0][2]]
+        self._remove(oldest)
+        self.evictions += 1
+        return True
+
+
+def _last_of_each(targets: list[FetchTarget]) -> list[FetchTarget]:
+    """See rule 4."""
+    return targets if len(targets) <= 1 else list({target.key: target for target in targets}.values())

@@ -1,4 +1,4 @@
-"""Who wants to know which partitions this broker leads, and which topics are gone."""
+"""Listeners to which partitions this broker leads. For the cluster's metadata see `metadata/feed.py`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ class Leaderships:
         """Called with topic and partition when this broker has begun to lead it."""
         self.on_stopping: list[LeaderListener] = []
         """Called before this broker stops leading a partition, or stops holding it."""
-        self.on_deleted: list[Callable[[str, list[int]], None]] = []
-        """Called with a topic and its partitions once nothing of it is left."""
 
     def leading(self, topic: str, partition: int) -> None:
         """This broker has begun to lead a partition."""
@@ -27,8 +25,3 @@ class Leaderships:
         """It leads, or holds, a partition no more."""
         for listener in self.on_stopping:
             listener(topic, partition)
-
-    def deleted(self, topic: str, partitions: list[int]) -> None:
-        """Nothing is left of a topic."""
-        for listener in self.on_deleted:
-            listener(topic, partitions)

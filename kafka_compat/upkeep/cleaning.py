@@ -23,7 +23,7 @@ from typing import Any
 from kafka_compat import own_processes
 from kafka_compat.clock import Clock
 from kafka_compat.config import BrokerConfig
-from kafka_compat.replication.leaderships import Leaderships
+from kafka_compat.metadata.feed import MetadataDelta, MetadataFeed
 from kafka_compat.replication.partition import Partition
 from kafka_compat.storage.compaction.cleaner_job import CleanedGroup, CleaningDone, CleaningJob
 from kafka_compat.storage.directories.checkpoints import TopicPartition
@@ -49,7 +49,7 @@ class LogCleaner:
         clock: Clock,
         candidates: Callable[[], Iterable[Partition]],
         log_dirs: LogDirs,
-        leaderships: Leaderships,
+        feed: MetadataFeed,
     ) -> None:
         """`candidates` tells the partitions whose logs may be compacted, and maybe some more."""
         self.loop = asyncio.get_running_loop()
@@ -64,7 +64,7 @@ class LogCleaner:
         self._uncleanable: set[Log] = set()
         self._stopped = False
         self.stats = CleanerStats()
-        leaderships.on_deleted.append(self._on_deleted)
+        feed.subscribe(self._on_metadata)
 
     def look(self, now_ms: int) -> None:
         """Start what is due, and stop what has become pointless."""
@@ -190,11 +190,12 @@ class LogCleaner:
         if child.done and not self._stopped:
             self.look(self._clock.now_ms())
 
-    def _on_deleted(self, topic: str, partitions: list[int]) -> None:
-        for partition in partitions:
-            child = self._running.get((topic, partition))
-            if child is not None:
-                child.kill()
+    def _on_metadata(self, delta: MetadataDelta) -> None:
+        for topic in delta.deleted:
+            for partition in topic.partitions:
+                child = self._running.get((topic.name, partition.partition))
+                if child is not None:
+                    child.kill()
 
 
 class _Child:

@@ -20,10 +20,10 @@ from kafka_compat.clock import Clock
 from kafka_compat.config import BrokerConfig
 from kafka_compat.error_mapping import code_of
 from kafka_compat.long_work import LongWork, Steps, batched
+from kafka_compat.metadata.feed import MetadataFeed
 from kafka_compat.metadata.topic_names import INTERNAL_TOPICS
 from kafka_compat.metadata.topic_overrides import TopicOverrides
 from kafka_compat.replication.flusher import Flusher
-from kafka_compat.replication.leaderships import Leaderships
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.config import LONG_MAX
@@ -64,7 +64,7 @@ class Maintenance:
         replicas: ReplicaManager,
         log_dirs: LogDirs,
         flusher: Flusher,
-        leaderships: Leaderships,
+        feed: MetadataFeed,
         long_work: LongWork,
         overrides: TopicOverrides,
     ) -> None:
@@ -73,7 +73,7 @@ class Maintenance:
         self._replicas = replicas
         self._log_dirs = log_dirs
         self._flusher = flusher
-        self._leaderships = leaderships
+        self._feed = feed
         self._long_work = long_work
         self._overrides = overrides
         self._rolling: Iterator[Partition] = iter(())
@@ -208,9 +208,7 @@ class Maintenance:
         if self._cleaner is None:
             from kafka_compat.upkeep.cleaning import LogCleaner
 
-            self._cleaner = LogCleaner(
-                self._config, self._clock, self._compacted, self._log_dirs, self._leaderships
-            )
+            self._cleaner = LogCleaner(self._config, self._clock, self._compacted, self._log_dirs, self._feed)
         return self._cleaner
 
     async def compact(self, partition: Partition) -> None:

@@ -216,7 +216,8 @@ def down_convert(data: Buffer, magic: int, *, first_offset: int = 0) -> bytes:
 
     Codec and offsets stay. Control batches and headers, which the old formats do not have, are left out; so
     are uncompressed records below `first_offset`, the offset that was asked for. A last batch that is cut off
-    is dropped. Raises UnsupportedCompressionType for zstd, which those clients cannot read (KIP-110).
+    is dropped. Conversion ends before a batch in zstd, which those clients cannot read (KIP-110); raises
+    UnsupportedCompressionType when nothing came before it.
     """
     view = memoryview(data)
     parts: list[bytes] = []
@@ -232,7 +233,12 @@ def down_convert(data: Buffer, magic: int, *, first_offset: int = 0) -> bytes:
         elif batch_magic == 1:
             parts.extend(_one_to_zero(view[position:end]))
         elif length >= HEADER_SIZE - LOG_OVERHEAD:
-            parts.extend(_down_convert_batch(view[position:end], magic, first_offset))
+            try:
+                parts.extend(_down_convert_batch(view[position:end], magic, first_offset))
+            except UnsupportedCompressionType:
+                if not parts:
+                    raise
+                break
         position = end
     return b"".join(parts)
 

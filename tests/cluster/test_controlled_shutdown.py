@@ -32,6 +32,7 @@ async def test_nobody_is_waited_for_in_vain_for_ever(tmp_path: Path) -> None:
     await cluster.start()
     try:
         assert await cluster.create_topic("t", replicas=2) == ErrorCode.NONE
+        await until(lambda: len(cluster.isr("t")) == 2)
         leader = cluster.leader("t")
         (follower,) = cluster.isr("t") - {leader}
         await cluster.stop_broker(follower, controlled=False)

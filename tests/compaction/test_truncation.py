@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.replication.leaderships import Leaderships
 from kafka_compat.replication.partition import Partition
 from kafka_compat.storage.records.records import Record, build_batch
 from kafka_compat.upkeep.cleaning import LogCleaner
@@ -43,7 +42,7 @@ async def test_a_cleaning_of_records_that_were_truncated_counts_for_nothing(tmp_
             services.clock,
             lambda: broker.replicas,
             broker.log_dirs,
-            Leaderships(),
+            services.metadata.feed,
         )
         cleaner.look(services.clock.now_ms())
         assert cleaner._running

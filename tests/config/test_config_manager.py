@@ -15,6 +15,7 @@ from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, Embe
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata.cache import MetadataCache, PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.config_manager import ConfigManager, ResourceType
+from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metadata.incremental_changes import Change, Operation
 
 TOPIC, BROKER, LOGGER = ResourceType.TOPIC, ResourceType.BROKER, ResourceType.BROKER_LOGGER
@@ -31,10 +32,11 @@ class World:
         metadata.put_topic(TopicMetadata("t", UUID(int=1), (PartitionMetadata(0, 1, 0, (1,), (1,)),)))
         self.manager = ConfigManager(self.config, session, metadata)
         self.told: list[object] = []
-        self.manager.on_topic_config_changed.append(
-            lambda topic, settings: self.told.append((topic, settings))
-        )
-        self.manager.on_broker_config_changed.append(self.told.append)
+        metadata.feed.subscribe(self._on_metadata)
+
+    def _on_metadata(self, delta: MetadataDelta) -> None:
+        for change in delta.config_changes:
+            self.told.append((change.topic, change.settings) if change.topic else set(change.names))
 
     async def set(self, kind: int, name: str, validate_only: bool = False, **settings: str) -> None:
         changes = [Change(key.replace("_", "."), SET, value) for key, value in settings.items()]

@@ -72,8 +72,6 @@ WHY_STORED: Mapping[str, str] = {
     "zookeeper.max.in.flight.requests": "Requests are sent as they come.",
     "preallocate": "Segments grow as they are written.",
     "log.preallocate": "Segments grow as they are written.",
-    "message.downconversion": "Old consumers are always served.",
-    "log.message.downconversion": "Old consumers are always served.",
 }
 """By how a setting's name begins: why it is stored only."""
 

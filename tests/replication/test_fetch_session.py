@@ -1,10 +1,11 @@
-"""Fetch sessions as KIP-227 tells them."""
+"""Fetch sessions (KIP-227)."""
 
 from __future__ import annotations
 
 import pytest
 
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.protocol.messages.fetch import PartitionData
 from kafka_compat.replication.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -29,43 +30,63 @@ def ask(
     return cache.plan(session_id, epoch, list(targets), forget, False, now_ms)
 
 
+def opened(
+    cache: FetchSessionCache,
+    *targets: FetchTarget,
+    now_ms: int = 0,
+    is_follower: bool = False,
+    uses_topic_ids: bool = False,
+) -> int:
+    """The id of a new session; 0 where none opened."""
+    plan = cache.plan(0, INITIAL_EPOCH, list(targets), (), uses_topic_ids, now_ms)
+    assert (plan.session_id, plan.wants_session) == (0, True)
+    return cache.open(plan, now_ms, is_follower=is_follower)
+
+
+def sent(
+    plan: FetchPlan, item: FetchTarget, high_watermark: int, log_start_offset: int, size_bytes: int = 0
+) -> bool:
+    data = PartitionData(high_watermark=high_watermark, log_start_offset=log_start_offset)
+    return plan.must_send(item, data, size_bytes)
+
+
 def topics(plan: FetchPlan) -> list[str]:
     return [str(item.topic) for item in plan.targets]
 
 
 def test_a_session_adds_changes_and_forgets() -> None:
     cache = FetchSessionCache(10, 1000)
-    first = ask(cache, 0, INITIAL_EPOCH, target("a"), target("b"))
-    assert first.session_id != 0
-    assert not first.incremental
-    second = ask(cache, first.session_id, 1, target("c"), target("a", offset=7))
-    assert second.incremental
+    session_id = opened(cache, target("a"), target("b"))
+    second = ask(cache, session_id, 1, target("c"), target("a", offset=7))
+    assert second.session_id == session_id
     assert topics(second) == ["a", "b", "c"]
     assert second.targets[0].fetch_offset == 7
-    third = ask(cache, first.session_id, 2, forget=(("b", 0),))
+    third = ask(cache, session_id, 2, forget=(("b", 0),))
     assert topics(third) == ["a", "c"]
 
 
-def test_only_news_are_answered_and_go_to_the_end() -> None:
+def test_only_news_are_sent_and_records_go_to_the_end() -> None:
     cache = FetchSessionCache(10, 1000)
     first = ask(cache, 0, INITIAL_EPOCH, target("a"), target("b"))
-    assert [first.must_answer(item, 5, 0, False) for item in first.targets] == [True, True]
-    second = ask(cache, first.session_id, 1)
+    assert [sent(first, item, 5, 0) for item in first.targets] == [True, True]
+    session_id = cache.open(first, 0, is_follower=False)
+    second = ask(cache, session_id, 1)
     a, b = second.targets
-    assert not second.must_answer(b, 5, 0, False)
-    assert second.must_answer(a, 6, 0, False), "the high watermark moved"
-    third = ask(cache, first.session_id, 2)
-    assert topics(third) == ["b", "a"]
-    assert third.must_answer(third.targets[0], 5, 1, False), "the log start moved"
-    assert third.must_answer(third.targets[1], 6, 0, True), "there are records"
+    assert not sent(second, b, 5, 0)
+    assert sent(second, a, 6, 0), "the high watermark moved"
+    third = ask(cache, session_id, 2)
+    assert topics(third) == ["a", "b"]
+    assert sent(third, third.targets[0], 6, 0, 100), "there are records"
+    assert sent(third, third.targets[1], 5, 1), "the log start moved"
+    assert topics(ask(cache, session_id, 3)) == ["b", "a"]
 
 
-def test_a_changed_partition_remembers_what_the_client_was_told() -> None:
+def test_a_changed_partition_remembers_what_the_client_was_sent() -> None:
     cache = FetchSessionCache(10, 1000)
     first = ask(cache, 0, INITIAL_EPOCH, target("a"))
-    first.must_answer(first.targets[0], 5, 0, False)
-    second = ask(cache, first.session_id, 1, target("a", offset=5))
-    assert not second.must_answer(second.targets[0], 5, 0, False)
+    sent(first, first.targets[0], 5, 0)
+    second = ask(cache, cache.open(first, 0, is_follower=False), 1, target("a", offset=5))
+    assert not sent(second, second.targets[0], 5, 0)
 
 
 @pytest.mark.parametrize(
@@ -76,64 +97,128 @@ def test_a_changed_partition_remembers_what_the_client_was_told() -> None:
         (None, 5, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
     ],
 )
-def test_wrong_sessions_are_told_so(session_id: int | None, epoch: int, code: ErrorCode) -> None:
+def test_unknown_sessions_and_wrong_epochs_are_refused(
+    session_id: int | None, epoch: int, code: ErrorCode
+) -> None:
     cache = FetchSessionCache(10, 1000)
-    opened = ask(cache, 0, INITIAL_EPOCH, target("a"))
+    known = opened(cache, target("a"))
     with pytest.raises(KafkaError) as refused:
-        ask(cache, opened.session_id if session_id is None else session_id, epoch)
+        ask(cache, known if session_id is None else session_id, epoch)
     assert refused.value.code == code
 
 
 def test_topic_ids_and_names_do_not_mix() -> None:
     cache = FetchSessionCache(10, 1000)
-    opened = ask(cache, 0, INITIAL_EPOCH, target("a"))
-    with pytest.raises(KafkaError) as refused:
-        cache.plan(opened.session_id, 1, [], (), True, 0)
-    assert refused.value.code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    for uses_topic_ids in (False, True):
+        session_id = opened(cache, target("a"), uses_topic_ids=uses_topic_ids)
+        with pytest.raises(KafkaError) as refused:
+            cache.plan(session_id, 1, [], (), not uses_topic_ids, 0)
+        assert refused.value.code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
-def test_the_final_epoch_ends_the_session() -> None:
+@pytest.mark.parametrize("epoch", [INITIAL_EPOCH, FINAL_EPOCH])
+def test_a_full_request_ends_the_session_it_names(epoch: int) -> None:
     cache = FetchSessionCache(10, 1000)
-    opened = ask(cache, 0, INITIAL_EPOCH, target("a"))
-    assert ask(cache, opened.session_id, FINAL_EPOCH, target("a")).session_id == 0
+    assert ask(cache, opened(cache, target("a")), epoch, target("a")).session_id == 0
     assert len(cache) == 0
 
 
-def test_a_session_that_forgets_everything_is_over() -> None:
+def test_a_session_may_begin_without_partitions() -> None:
     cache = FetchSessionCache(10, 1000)
-    opened = ask(cache, 0, INITIAL_EPOCH, target("a"))
-    assert ask(cache, opened.session_id, 1, forget=(("a", 0),)).session_id == 0
-    assert len(cache) == 0
+    session_id = opened(cache)
+    assert session_id != 0
+    assert topics(ask(cache, session_id, 1, target("a"))) == ["a"]
 
 
-def test_a_full_cache_evicts_only_sessions_that_were_idle() -> None:
+def test_a_session_without_partitions_ends_and_its_request_is_served() -> None:
+    cache = FetchSessionCache(10, 1000)
+    session_id = opened(cache, target("a"), target("b"))
+    last = ask(cache, session_id, 1, target("a", offset=2), forget=(("a", 0), ("b", 0)))
+    assert (last.session_id, last.wants_session, len(cache)) == (0, False, 0)
+    assert [(item.topic, item.fetch_offset) for item in last.targets] == [("a", 2)]
+    assert sent(last, last.targets[0], -1, -1), "a full response holds all partitions"
+
+
+def test_a_later_request_of_a_session_makes_the_earlier_outdated() -> None:
+    cache = FetchSessionCache(10, 1000)
+    session_id = opened(cache, target("a"))
+    first = ask(cache, session_id, 1)
+    assert not first.is_outdated
+    ask(cache, session_id, 2)
+    assert first.is_outdated
+
+
+def test_a_stale_session_is_evicted_whoever_comes() -> None:
+    cache = FetchSessionCache(2, 1000)
+    idle = opened(cache, target("a"), target("b"), is_follower=True)
+    used = opened(cache, target("a"))
+    ask(cache, used, 1, now_ms=1000)
+    assert opened(cache, target("b"), now_ms=1000) == 0, "the eviction time is not over"
+    assert opened(cache, target("b"), now_ms=1001) != 0
+    assert cache.evictions == 1
+    assert not cache.targets(idle)
+    assert cache.targets(used)
+
+
+def test_a_client_evicts_an_old_session_of_no_more_partitions() -> None:
+    cache = FetchSessionCache(2, 1000)
+    small, large = opened(cache, target("a"), target("b")), opened(cache, *map(target, "abcd"))
+    for session_id in (small, large):
+        ask(cache, session_id, 1, now_ms=900)
+    assert opened(cache, *map(target, "abcdef"), now_ms=1001) == 0, "they were not old when they were used"
+    for session_id in (small, large):
+        ask(cache, session_id, 2, now_ms=1001)
+    assert opened(cache, target("a"), now_ms=1002) == 0, "it is smaller"
+    newest = opened(cache, *map(target, "abc"), now_ms=1002)
+    assert newest != 0
+    assert not cache.targets(small)
+    assert opened(cache, *map(target, "abc"), now_ms=1003) == 0, "one is larger, one is new"
+    assert opened(cache, *map(target, "abcdef"), now_ms=1003) != 0
+    assert not cache.targets(large)
+
+
+def test_sizes_count_as_they_are_now() -> None:
     cache = FetchSessionCache(1, 1000)
-    first = ask(cache, 0, INITIAL_EPOCH, target("a"), now_ms=0)
-    assert ask(cache, 0, INITIAL_EPOCH, target("b"), now_ms=999).session_id == 0
-    second = ask(cache, 0, INITIAL_EPOCH, target("b"), now_ms=1000)
-    assert second.session_id not in (0, first.session_id)
-    assert len(cache) == 1
+    session_id = opened(cache, *map(target, "abc"))
+    ask(cache, session_id, 1, now_ms=1001, forget=(("a", 0), ("b", 0)))
+    assert opened(cache, target("a"), target("b"), now_ms=1002) != 0
 
 
-def test_what_was_to_be_told_is_taken_back() -> None:
-    """A client over its quota gets an empty answer: it has heard of nothing, and nobody lost a turn."""
+def test_a_follower_evicts_clients_and_only_old_smaller_followers() -> None:
+    cache = FetchSessionCache(3, 1000)
+    clients = [opened(cache, *map(target, "abc"[: 1 + number])) for number in range(3)]
+    followers: list[int] = []
+    for number, evicted in enumerate(clients):
+        follower = opened(cache, *map(target, "ab"), now_ms=number, is_follower=True)
+        assert follower != 0
+        followers.append(follower)
+        assert not cache.targets(evicted), "the smallest first"
+    assert opened(cache, *map(target, "abcd"), now_ms=3, is_follower=True) == 0
+    for session_id in followers:
+        ask(cache, session_id, 1, now_ms=900)
+    ask(cache, follower, 2, now_ms=1003)
+    assert opened(cache, *map(target, "abcd"), now_ms=1003) == 0, "a client"
+    assert opened(cache, target("a"), now_ms=1003, is_follower=True) == 0, "it is smaller"
+    assert opened(cache, *map(target, "abcd"), now_ms=1003, is_follower=True) != 0
+    assert not cache.targets(follower)
+
+
+def test_no_slots_no_sessions() -> None:
+    assert opened(FetchSessionCache(0, 1000), target("a"), is_follower=True) == 0
+
+
+def test_what_was_noted_as_sent_is_restored() -> None:
+    """A client over its quota gets an empty response: nothing was sent, and no partition lost its turn."""
     cache = FetchSessionCache(10, 1000)
     first = ask(cache, 0, INITIAL_EPOCH, target("a"), target("b"), target("c"))
     for item in first.targets:
-        first.must_answer(item, 5, 0, False)
-    second = ask(cache, first.session_id, 1)
-    before = second.told()
-    assert second.must_answer(second.targets[0], 6, 0, True)
-    assert second.must_answer(second.targets[1], 6, 1, False)
-    second.take_back(before)
-    third = ask(cache, first.session_id, 2)
+        sent(first, item, 5, 0)
+    session_id = cache.open(first, 0, is_follower=False)
+    second = ask(cache, session_id, 1)
+    before = second.sent_state()
+    assert sent(second, second.targets[0], 6, 0, 100)
+    assert sent(second, second.targets[1], 6, 1)
+    second.restore(before)
+    third = ask(cache, session_id, 2)
     assert topics(third) == ["a", "b", "c"]
-    assert [third.must_answer(item, 6, 1, False) for item in third.targets] == [True, True, True]
-
-
-def test_a_session_of_which_the_client_was_not_told_is_dropped() -> None:
-    cache = FetchSessionCache(10, 1000)
-    plan = ask(cache, 0, INITIAL_EPOCH, target("a"))
-    assert plan.session is not None
-    cache.drop(plan.session)
-    assert len(cache) == 0
+    assert [sent(third, item, 6, 1) for item in third.targets] == [True, True, True]

@@ -1,0 +1,44 @@
+"""Topics, partitions and brokers as the metadata describe them. Immutable: a reader may keep them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from kafka_compat.metadata.topic_names import is_internal
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMetadata:
+    """Who holds a partition. `leader` is -1 while there is none."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    partition_epoch: int = 0
+    offline: tuple[int, ...] = ()
+    """Replicas whose disk failed on a broker that lives."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    """A topic and its partitions, in the order of their numbers."""
+
+    name: str
+    topic_id: UUID
+    partitions: tuple[PartitionMetadata, ...]
+
+    @property
+    def is_internal(self) -> bool:
+        return is_internal(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerMetadata:
+    """A living broker; `endpoints` maps a listener's name to (host, port)."""
+
+    broker_id: int
+    endpoints: dict[str, tuple[str, int]]
+    rack: str | None = None

@@ -1,0 +1,143 @@
+"""The feed of the cluster's metadata: every change of a `MetadataCache`, published once, as a numbered delta.
+
+The cache is the snapshot. A delta names its version and what is new in it, and is published after the cache
+has all of it. Subscribers are called in the order in which they subscribed, on the event loop; what they do
+must be short. A subscriber that changes the metadata itself publishes the next version, which the others
+receive after this one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from kafka_compat.metadata.described import PartitionMetadata, TopicMetadata
+
+log = logging.getLogger(__name__)
+
+
+class ConfigChange:
+    """New settings of one entity."""
+
+    __slots__ = ("entity", "is_local", "names", "settings")
+
+    def __init__(
+        self,
+        entity: str,
+        *,
+        settings: Mapping[str, str] | None = None,
+        names: frozenset[str] = frozenset(),
+        is_local: bool = False,
+    ) -> None:
+        self.entity = entity
+        """Its path under /config, such as `topics/orders`, `brokers/1` or `brokers/<default>`."""
+        self.settings = settings
+        """All settings of a topic."""
+        self.names = names
+        """The settings of a broker that have another value now; empty where that is not known."""
+        self.is_local = is_local
+        """Whether this broker stored them, and the other brokers have to be notified."""
+
+    @property
+    def topic(self) -> str | None:
+        """The topic; None for a broker."""
+        kind, _, name = self.entity.partition("/")
+        return name if kind == "topics" else None
+
+    @property
+    def is_of_broker(self) -> bool:
+        return self.entity.startswith("brokers/")
+
+
+class MetadataDelta:
+    """The difference between the metadata of `version` and of the version before it."""
+
+    __slots__ = (
+        "broker_ids",
+        "config_changes",
+        "controller_changed",
+        "created",
+        "deleted",
+        "features_changed",
+        "grown",
+        "partitions",
+        "removed_broker_ids",
+        "version",
+    )
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.created: list[TopicMetadata] = []
+        self.grown: list[TopicMetadata] = []
+        """Topics with more partitions than before, as they are now."""
+        self.deleted: list[TopicMetadata] = []
+        """Topics as they were. One that was replaced by another of its name is in `created`, too."""
+        self.partitions: list[tuple[str, PartitionMetadata]] = []
+        """Partitions that existed before and have another leader, ISR, epoch or replicas now."""
+        self.broker_ids: set[int] = set()
+        """Brokers that have come, or have other endpoints or another rack."""
+        self.removed_broker_ids: set[int] = set()
+        self.controller_changed = False
+        self.config_changes: list[ConfigChange] = []
+        self.features_changed = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not (
+            self.created
+            or self.grown
+            or self.deleted
+            or self.partitions
+            or self.broker_ids
+            or self.removed_broker_ids
+            or self.controller_changed
+            or self.config_changes
+            or self.features_changed
+        )
+
+
+Subscriber: TypeAlias = Callable[[MetadataDelta], None]
+
+
+class MetadataFeed:
+    """The subscribers of one broker's metadata."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        """The version of the metadata, which is that of the last delta."""
+        self._subscribers: list[Subscriber] = []
+        self._unpublished: deque[MetadataDelta] = deque()
+        self._is_publishing = False
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Call it with each delta from now on."""
+        self._subscribers.append(subscriber)
+
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        self._subscribers.remove(subscriber)
+
+    def publish(self, delta: MetadataDelta) -> None:
+        """Number the delta and pass it on."""
+        self.version += 1
+        delta.version = self.version
+        self._unpublished.append(delta)
+        if self._is_publishing:
+            return
+        self._is_publishing = True
+        while self._unpublished:
+            published = self._unpublished.popleft()
+            for subscriber in list(self._subscribers):
+                try:
+                    subscriber(published)
+                except Exception:
+                    # The others have to learn of it all the same.
+                    log.exception("a subscriber to the metadata failed at version %d", published.version)
+        self._is_publishing = False
+
+    def publish_config(self, change: ConfigChange) -> None:
+        """Publish new settings."""
+        delta = MetadataDelta()
+        delta.config_changes.append(change)
+        self.publish(delta)
