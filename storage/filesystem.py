@@ -154,7 +154,8 @@ class OsFile:
             fallocate(self.fd, FALLOC_FL_KEEP_SIZE, position, size_bytes)
 
     def size(self) -> int:
-        return os.fstat(self.fd).st_size
+        # A third of what fstat costs, and nothing here reads or writes at the position of the descriptor.
+        return os.lseek(self.fd, 0, os.SEEK_END)
 
     def fileno(self) -> int:
         return self.fd

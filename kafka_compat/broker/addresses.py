@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from kafka_compat.metadata.cache import BrokerMetadata
+from kafka_compat.network.server import EVERY_INTERFACE
 
 
 class Dialled(Protocol):
@@ -39,12 +40,14 @@ class Addresses:
         if told is not None:
             return told
         host, port = self._bound[listener]
-        return (socket.gethostname() if host in ("", "0.0.0.0", "::") else host), port
+        return (socket.gethostname() if host in EVERY_INTERFACE else host), port
 
     def address_for(self, broker: BrokerMetadata, connection: Dialled) -> tuple[str, int]:
         """Where a client that came by `connection` finds `broker`."""
         name = connection.listener_name
         if broker.broker_id == self._broker_id and name not in self._advertised:
-            # The address that this client dialled works for it, whatever other names the machine has.
-            return connection.local_host, connection.local_port
+            if self._bound[name][0] in EVERY_INTERFACE:
+                # The address that this client dialled works for it, whatever other names the machine has.
+                return connection.local_host, connection.local_port
+            return self._bound[name]
         return broker.endpoints.get(name) or next(iter(broker.endpoints.values()))

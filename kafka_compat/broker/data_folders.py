@@ -17,16 +17,13 @@ log = logging.getLogger(__name__)
 
 
 def lock(log_dirs: LogDirs) -> None:
-    """Keep other processes out. Raises StartupError when one is there, or no folder can be used."""
+    """Keep other processes out. Raises StartupError when one is there, or no directory can be used."""
     try:
         log_dirs.lock()
     except (StorageError, OSError) as error:
         raise StartupError(str(error)) from error
     if len(log_dirs.offline) == len(log_dirs.directories):
-        raise StartupError(
-            f"cannot use {', '.join(log_dirs.directories)} for data (log.dirs): the log says why; user "
-            f"{os.geteuid()} has to be able to write there"
-        )
+        raise StartupError("no directory of log.dirs can be used: " + "; ".join(map(str, log_dirs.failures)))
 
 
 def finish_return(log_dirs: LogDirs) -> None:

@@ -23,6 +23,7 @@ from kafka_compat.metadata.cache import BrokerMetadata
 from kafka_compat.metadata.producer_ids import ProducerIds
 from kafka_compat.metadata.topic_nodes import new_topic_id
 from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.storage.directories.directory_claim import why_unusable
 from kafka_compat.storage.directories.log_dirs import LoadReport
 
 if TYPE_CHECKING:
@@ -54,7 +55,12 @@ class LoneMembership:
         path = os.path.join(directory, JOURNAL_NAME)
         try:
             self._tree = self._new_tree(path, clock.now_ms)
-        except (OSError, CorruptJournal) as error:
+        except OSError as error:
+            reason = why_unusable(directory, error)
+            raise StartupError(
+                f"cannot use {directory}, the first of log.dirs, for the metadata journal: {reason}"
+            ) from error
+        except CorruptJournal as error:
             raise StartupError(f"cannot read the metadata journal {path}: {error}") from error
         store = self._tree.connect()
         self._is_new = await store.exists(znodes.CLUSTER_ID) is None

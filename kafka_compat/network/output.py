@@ -21,6 +21,7 @@ from typing import Final
 
 from kafka_compat.network.budget import AnswerBudget
 from kafka_compat.network.tls import CHUNK_BYTES, Wire
+from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.segments.segment import FileSlice
 
 Part = bytes | bytearray | memoryview | FileSlice
@@ -173,7 +174,12 @@ class Output:
         for i, part in enumerate(parts):
             if isinstance(part, FileSlice):
                 if part.size_bytes < SENDFILE_BYTES_MIN:
-                    small.append(part.read())
+                    try:
+                        small.append(part.read())
+                    except (OSError, CorruptRecord) as error:
+                        # Its size was promised: the client must ask again.
+                        self._on_failure(f"reading records failed: {error}")
+                        return
                     continue
             elif len(part) <= _JOINED_BYTES_MAX:
                 small.append(part)

@@ -40,6 +40,7 @@ QUIET_S: Final = 10.0
 # How long requests may lie unfinished or unserved while others wait for the memory that they hold.
 STALLED_S = 5.0
 _RELIEF_INTERVAL_S: Final = 0.05
+EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")
 _PAUSE_MAX_S: Final = 86_400.0
 
 
@@ -74,6 +75,7 @@ class Server:
         self.answer_budget = AnswerBudget(limits.answer_memory_bytes, self.loop.call_soon, self._relieve_soon)
         self.connections: set[Connection] = set()
         self.bound: dict[str, tuple[str, int]] = {}
+        """Host and port by the listener's name: the host as it is written, the port that was free for 0."""
         self.accepted: dict[str, int] = {}
         """How many connections came by each listener, those included that are gone."""
         self.authentications = Authentications()
@@ -99,7 +101,8 @@ class Server:
             # As bytes, since text takes the codec for international names, which is much to load.
             host = listener.host.encode() if listener.host.isascii() else listener.host
             found = socket.getaddrinfo(host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            family, _, _, _, bind_to = found[0]
+            # Of a name with addresses of both kinds, Java takes the first of IPv4.
+            family, _, _, _, bind_to = min(found, key=lambda each: each[0] != socket.AF_INET)
             address = (str(bind_to[0]), int(bind_to[1]))
         else:
             address = ("", listener.port)
@@ -114,16 +117,21 @@ class Server:
             # Accepted sockets inherit it; set later, it would not count for the window that is offered first.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.receive_buffer_bytes)
         self._sockets.append((listener, listening))
+        self._note_bound(listener, listening)
+        return self.bound[listener.name]
+
+    def _note_bound(self, listener: Listener, listening: socket.socket) -> None:
         host, port = listening.getsockname()[:2]
+        if host not in EVERY_INTERFACE:
+            # A name stays as written: it is what a certificate is made out for, and what others resolve.
+            host = listener.host
         self.bound[listener.name] = (host, port)
-        return host, port
 
     def take_over(self, sockets: list[tuple[Listener, socket.socket]]) -> None:
         """Listen with what `hand_over` of another server gave, instead of `bind`."""
         for listener, listening in sockets:
             self._sockets.append((listener, listening))
-            host, port = listening.getsockname()[:2]
-            self.bound[listener.name] = (host, port)
+            self._note_bound(listener, listening)
 
     def hand_over(self) -> list[tuple[Listener, socket.socket]]:
         """Accept no more, and give the listening sockets away: clients that come wait there."""

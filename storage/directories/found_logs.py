@@ -9,6 +9,7 @@ from typing import TypeVar
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directories import checkpoints, log_summaries
 from kafka_compat.storage.directories.checkpoints import TopicPartition
+from kafka_compat.storage.directories.deletions import remove
 from kafka_compat.storage.directories.folder_names import DELETE_SUFFIX, folder_name, is_future, partition_of
 from kafka_compat.storage.directories.log_directory import LogDirectory
 from kafka_compat.storage.directories.machine_crash import may_have_lost_writes
@@ -50,8 +51,9 @@ def find_logs(
     keep_gaps: bool,
     progress: RecoveryProgress | None,
 ) -> FoundLogs:
-    """Open every log in a directory; what a deletion left there is deleted later. Raises OSError."""
+    """Open every log in a directory. Raises OSError."""
     names = sorted(filesystem.listdir(directory.path))
+    _remove_deleted(directory, filesystem, names)
     found = FoundLogs(clean=checkpoints.CLEAN_SHUTDOWN in names)
     read = directory.checkpoints.read
     recovery_points = read(checkpoints.RECOVERY_POINTS)
@@ -69,8 +71,6 @@ def find_logs(
         path = f"{directory.path}/{name}"
         key = partition_of(name)
         if key is None:
-            if name.endswith(DELETE_SUFFIX) and _is_folder(filesystem, path):
-                directory.deletions.schedule(path, 0)
             continue
         config = configs.get(key[0])
         if config is None:
@@ -105,6 +105,18 @@ def find_logs(
             found.truncated[key] = loaded.truncated_bytes
         (found.futures if is_future(path) else found.logs)[key] = loaded.log
     return found
+
+
+def _remove_deleted(directory: LogDirectory, filesystem: Filesystem, names: Sequence[str]) -> None:
+    """Remove the directories of deleted logs: startup needs space, and a full disk may have no other."""
+    for name in names:
+        path = f"{directory.path}/{name}"
+        if partition_of(name) is None and name.endswith(DELETE_SUFFIX) and _is_folder(filesystem, path):
+            try:
+                remove(filesystem, path)
+            except OSError as error:
+                logger.warning("Cannot remove %s, trying again later: %s", path, error)
+                directory.deletions.schedule(path, 0)
 
 
 def _is_folder(filesystem: Filesystem, path: str) -> bool:

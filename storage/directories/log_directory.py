@@ -160,11 +160,12 @@ class LogDirectory:
         )
 
     def _summaries(self) -> Iterator[str]:
-        """Of all logs but those in whose folders files wait for their removal: a start looks for these."""
+        """Of all logs but those that a start has to look into: files wait for removal, or are missing."""
         unsettled = self.deletions.folders()
         for key, log in self.logs.items():
             if log.directory not in unsettled:
-                yield log_summaries.encode_line(key, log_summaries.summarize(log, log.topic_id))
+                with contextlib.suppress(FileNotFoundError):
+                    yield log_summaries.encode_line(key, log_summaries.summarize(log, log.topic_id))
 
     def settle_at_end(self) -> None:
         """Do what was refused once more. Raises RefusedForNow when a truncation is."""

@@ -129,6 +129,11 @@ class LogDirs:
         """The directories that failed."""
         return {path for path, directory in self._directories.items() if not directory.online}
 
+    @property
+    def failures(self) -> list[LogDirFailure]:
+        """Why directories are offline."""
+        return [disk.failure for disk in self.disks if disk.failure is not None]
+
     # --- start
 
     def lock(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from kafka_compat.storage.errors import LogDirFailure
+from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.log.log import Log
 from kafka_compat.storage.log.timestamp_lookup import (
     ANY_TIMESTAMP,
@@ -31,10 +31,8 @@ def first_record_from(log: Log, offset: int, end_offset: int) -> Lookup:
     """
     try:
         return (yield from _first(log, max(offset, log.log_start_offset), end_offset))
-    except OSError as error:
-        if log.closed:
-            raise LogDirFailure(f"{log.name} is not in {log.directory} any more") from error
-        raise log.disk.fail(error, f"read of {log.name}") from error
+    except (OSError, CorruptRecord) as error:
+        raise log.unreadable(error) from error
 
 
 def _first(log: Log, offset: int, end_offset: int) -> Lookup:
@@ -57,6 +55,7 @@ def _first(log: Log, offset: int, end_offset: int) -> Lookup:
 
 
 def _search(segment: Segment, offset: int, end_offset: int) -> Lookup:
+    segment.check_whole()
     position = segment.position_of(offset)
     # Held: the segment may be closed, or gone, when another batch is to be looked at.
     file = segment.file

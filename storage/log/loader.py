@@ -161,6 +161,11 @@ class LogLoader:
                 summary.log_changed_ns,
             ):
                 return None
+            for base, size_bytes in summary.segments[:-1]:
+                found_bytes = self._filesystem.file_size(f"{directory}/{file_name(base, LOG_SUFFIX)}")
+                if found_bytes != size_bytes:
+                    self._cut_torn_end(self._segment(directory, base, found_bytes, config), size_bytes)
+                    return None
             producers = ProducerState(expiration_ms=config.producer_id_expiration_ms)
             if summary.has_producers:
                 path = f"{directory}/{file_name(end_offset, SNAPSHOT_SUFFIX)}"
@@ -187,6 +192,21 @@ class LogLoader:
         )
         log.opened_end_offset = end_offset
         return log
+
+    @staticmethod
+    def _cut_torn_end(segment: Segment, expected_bytes: int) -> None:
+        """Keep the whole batches of a closed segment that something else than a broker has changed."""
+        end_position = segment.last_batch_end()[1]
+        logger.warning(
+            "%s has %d bytes, and had %d when the broker stopped: kept %d bytes of whole batches",
+            segment.path(LOG_SUFFIX),
+            segment.size_bytes,
+            expected_bytes,
+            end_position,
+        )
+        if end_position < segment.size_bytes:
+            segment.unshare()
+            segment.file.truncate(end_position)
 
     def _segment(self, directory: str, base_offset: int, size_bytes: int, config: LogConfig) -> Segment:
         return Segment(

@@ -10,6 +10,7 @@ log's directory: a flush takes the end offset, syncs what lies before it, and on
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
@@ -18,7 +19,13 @@ from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directories.deletions import Deletions
 from kafka_compat.storage.directories.disk import Disk
-from kafka_compat.storage.errors import LogDirFailure, MessageTooLarge, OffsetOutOfRange, StorageError
+from kafka_compat.storage.errors import (
+    CorruptRecord,
+    LogDirFailure,
+    MessageTooLarge,
+    OffsetOutOfRange,
+    StorageError,
+)
 from kafka_compat.storage.filesystem import Filesystem
 from kafka_compat.storage.log import deletion as log_deletion
 from kafka_compat.storage.log import flush as log_flush
@@ -43,6 +50,8 @@ from kafka_compat.storage.records.validation import ValidatedBatches, policy_of,
 from kafka_compat.storage.segments.open_segments import OpenSegments
 from kafka_compat.storage.segments.segment import FileSlice, Segment
 from kafka_compat.storage.segments.txn_index import AbortedTransaction, AbortedTxn
+
+logger = logging.getLogger(__name__)
 
 ATTRIBUTES_LOW_BYTE: Final = 22
 
@@ -72,7 +81,16 @@ class AppendInfo:
 class Log(LogState):
     """See the module. Built by `loader`, owned by `directories.log_dirs`."""
 
-    __slots__ = ("_codec", "_policy", "_roll_ms", "_segment_bytes", "partition", "topic", "topic_id")
+    __slots__ = (
+        "_codec",
+        "_policy",
+        "_reported_damage",
+        "_roll_ms",
+        "_segment_bytes",
+        "partition",
+        "topic",
+        "topic_id",
+    )
 
     def __init__(
         self,
@@ -108,6 +126,7 @@ class Log(LogState):
         self.topic = topic
         self.partition = partition
         self.topic_id = topic_id
+        self._reported_damage = ""
         self.update_config(config)
 
     def __repr__(self) -> str:
@@ -374,8 +393,8 @@ class Log(LogState):
             return None
         try:
             return self.segments.read(offset, max_bytes, upper_bound, self.log_end_offset, min_one_batch)
-        except OSError as error:
-            raise self._unreadable(error) from error
+        except (OSError, CorruptRecord) as error:
+            raise self.unreadable(error) from error
 
     def offset_for_timestamp(self, timestamp: int) -> Lookup:
         """Look for the first record at or behind the log start whose timestamp (ms) is at least
@@ -388,16 +407,27 @@ class Log(LogState):
         return self._looked_up(first_with_max(self.segments, self.log_start_offset))
 
     def _looked_up(self, lookup: Lookup) -> Lookup:
-        """Raises LogDirFailure when a file cannot be read."""
+        """Raises LogDirFailure when a file cannot be read, CorruptRecord when it is damaged."""
         try:
             return (yield from lookup)
-        except OSError as error:
-            raise self._unreadable(error) from error
+        except (OSError, CorruptRecord) as error:
+            raise self.unreadable(error) from error
 
-    def _unreadable(self, error: OSError) -> StorageError:
+    def unreadable(self, error: OSError | CorruptRecord) -> StorageError:
+        """The exception to raise: a missing or shortened file is no failure of the whole log directory."""
         if self.closed:
             return LogDirFailure(f"{self.name} is not in {self.directory} any more")
-        return self.disk.fail(error, f"read of {self.name}")
+        if isinstance(error, OSError) and not (isinstance(error, FileNotFoundError) and self.folder.exists()):
+            return self.disk.fail(error, f"read of {self.name}")
+        damage = str(error)
+        if damage != self._reported_damage:
+            self._reported_damage = damage
+            logger.error(
+                "Cannot read %s: %s. A restart recovers what is left; restore the file first if you can",
+                self.name,
+                damage,
+            )
+        return CorruptRecord(f"{self.name}: {damage}")
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """The largest known epoch up to `leader_epoch` and where it ended (KIP-101); (-1, -1) when

@@ -203,6 +203,9 @@ class LogFolder:
 
     # --- the rest
 
+    def exists(self) -> bool:
+        return self._filesystem.is_directory(self.path)
+
     def stamps(self, active: Segment) -> tuple[int, int]:
         """When the folder last changed, and when the log file of the newest segment did, in ns."""
         stamp = self._filesystem.stamp

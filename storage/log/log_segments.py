@@ -77,7 +77,8 @@ class LogSegments:
     ) -> FileSlice | None:
         """Whole batches of one segment from the one that holds `offset`, all of them below `upper_bound`.
 
-        None when there is nothing. See `Log.read`, which has checked the offsets.
+        None when there is nothing. See `Log.read`, which has checked the offsets. Raises CorruptRecord for a
+        segment whose file was cut by something else.
         """
         segment = self.active
         after = len(self.all)
@@ -91,9 +92,10 @@ class LogSegments:
             is_last = after == len(self.all)
             if upper_bound < (log_end_offset if is_last else self.base_offsets[after]):
                 end = segment.position_of(upper_bound)
+            segment.check_whole()
             if start < end:
                 break
-            # Compaction can leave nothing behind `offset` in its segment.
+            # Compaction can leave nothing behind `offset` in its segment; so can damage before startup.
             if is_last or upper_bound <= self.base_offsets[after]:
                 return None
             segment = self.all[after]

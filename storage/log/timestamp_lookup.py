@@ -64,6 +64,7 @@ def first_with_max(segments: LogSegments, start_offset: int) -> Lookup:
 
 
 def _search(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
+    segment.check_whole()
     offset = max(segment.time_index.offset_before(timestamp), start_offset)
     position = segment.position_of(offset)
     # Held: the segment may be closed, or gone, when another batch is to be looked at.

@@ -35,9 +35,7 @@ class ScannedBatch(NamedTuple):
 def scan_headers(
     file: File, position: int, end: int, chunk_size_bytes: int = CHUNK_SIZE_BYTES
 ) -> Iterator[ScannedBatch]:
-    """The batches that start in [position, end), by their headers; stops silently at bytes that cannot be
-    one.
-    """
+    """The whole batches in [position, end), by their headers; stops silently at bytes that cannot be one."""
     while position < end:
         chunk = file.pread(min(max(chunk_size_bytes, HEADER_SIZE), end - position), position)
         view = memoryview(chunk)
@@ -49,6 +47,8 @@ def scan_headers(
                 # The rest of it is in the next chunk.
                 break
             if header.batch_length < LEGACY_HEADER_SIZE - LOG_OVERHEAD or not 0 <= header.magic <= 2:
+                return
+            if position + header.size_bytes > end:
                 return
             yield ScannedBatch(position, header, view[at : at + header.size_bytes])
             at += header.size_bytes

@@ -16,6 +16,7 @@ from bisect import bisect_left, bisect_right
 from typing import Final
 
 from kafka_compat.storage.config import INT_MAX
+from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.filesystem import Buffer, File
 from kafka_compat.storage.records.batch import HEADER_SIZE, read_header
 from kafka_compat.storage.records.scan import scan_headers
@@ -53,8 +54,13 @@ class FileSlice:
         return self.file.fileno()
 
     def read(self) -> bytes:
-        """The bytes, by one pread."""
-        return self.file.pread(self.size_bytes, self.position)
+        """The bytes, by one pread. Raises CorruptRecord when the file ends before them."""
+        data = self.file.pread(self.size_bytes, self.position)
+        if len(data) < self.size_bytes:
+            raise CorruptRecord(
+                f"a segment ends {self.size_bytes - len(data)} bytes before its last batch does"
+            )
+        return data
 
 
 class Segment:
@@ -397,6 +403,16 @@ class Segment:
             boundary = batch_end
         return boundary
 
+    def check_whole(self) -> None:
+        """Raise CorruptRecord when the log file is shorter than what was written to it, so that something
+        else than this broker has cut it.
+        """
+        size_bytes = self.size_bytes if self.deleted else self.file.size()
+        if size_bytes < self.size_bytes:
+            raise CorruptRecord(
+                f"{self.path(LOG_SUFFIX)} has {size_bytes} bytes, and {self.size_bytes} were written to it"
+            )
+
     def last_batch_end(self) -> tuple[int, int]:
         """Offset and position after the last batch that is whole, found from the last index entry on."""
         end_offset = self.base_offset
@@ -404,8 +420,6 @@ class Segment:
             return end_offset, 0
         end_position = position = self.offset_index.last_position_up_to(self.size_bytes)
         for batch in scan_headers(self.file, position, self.size_bytes, self.index_interval_bytes):
-            if batch.position + batch.header.size_bytes > self.size_bytes:
-                break
             end_offset = batch.header.next_offset
             end_position = batch.position + batch.header.size_bytes
         return end_offset, end_position

@@ -56,8 +56,11 @@ class SegmentFiles:
         return self._filesystem.create(self.path(LOG_SUFFIX))
 
     def modified_ms(self) -> int:
-        """When the log file last changed."""
-        return self._filesystem.modified_ms(self.path(LOG_SUFFIX))
+        """When the log file last changed; 0 when it is missing, as in Kafka."""
+        try:
+            return self._filesystem.modified_ms(self.path(LOG_SUFFIX))
+        except FileNotFoundError:
+            return 0
 
     def read_indexes(self, log_size_bytes: int) -> tuple[OffsetIndex, TimeIndex]:
         """Both indexes. Raises FileNotFoundError or CorruptFile where they must be made anew."""

@@ -116,8 +116,13 @@ class SegmentIndexes:
         """Make both anew from the headers in the log file, and store them."""
         anew = SegmentIndexes(self._files, self._base_offset, stored=False)
         offset_index, time_index = anew._begin()
+        end = 0
         for position, header, _ in scan_headers(log, 0, log_size_bytes):
             anew.add(header.last_offset, header.max_timestamp, position, header.size_bytes, interval_bytes)
+            end = position + header.size_bytes
+        if end < log_size_bytes:
+            path = self._files.path(LOG_SUFFIX)
+            logger.warning("The last %d bytes of %s hold no whole batch", log_size_bytes - end, path)
         self._know_max_timestamp(TimestampEntry(anew._max_timestamp, anew._max_timestamp_offset))
         self.offset_index, self.time_index = offset_index, time_index
         self.stored = self._is_new = False

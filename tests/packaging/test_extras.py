@@ -1,9 +1,10 @@
 """What `pip install` of the project and of each extra brings is enough: each in a virtual environment of its
-own, which has nothing of what the tests have."""
+own, which has nothing of what the tests have. `docs` and `test` are tried by test_first_runs.py."""
 
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,6 +99,23 @@ def test_the_extra_otel_pushes(wheel: Path, tmp_path: Path) -> None:
         with _serving(installed, tmp_path, **settings):
             pushed = receiver.next_push()
     assert pushed.samples["kafka_brokers", frozenset()] == 1
+
+
+def test_the_extra_schemas_decodes(wheel: Path, tmp_path: Path) -> None:
+    installed = Installed(tmp_path / "venv", f"kafka-compat[schemas] @ file://{wheel}")
+    asked = (
+        "from kafka_compat.decoding.avro import AvroSchema; "
+        "print(AvroSchema('\"string\"').read(bytes([6]) + b'EWR')); "
+        "from google.protobuf import descriptor_pool; import kafka_compat.decoding.protobuf"
+    )
+    assert installed.run(installed.python, "-c", asked).strip() == '"EWR"'
+
+
+@pytest.mark.skipif(shutil.which("krb5-config") is None, reason="no headers of Kerberos to build gssapi with")
+def test_the_extra_kerberos_brings_what_gssapi_needs(wheel: Path, tmp_path: Path) -> None:
+    installed = Installed(tmp_path / "venv", f"kafka-compat[kerberos] @ file://{wheel}")
+    asked = "import gssapi; from kafka_compat.security.sasl import gssapi as ours; print(ours.__name__)"
+    assert installed.run(installed.python, "-c", asked).strip() == "kafka_compat.security.sasl.gssapi"
 
 
 _FIVE_LINES = """\

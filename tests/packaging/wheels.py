@@ -12,7 +12,13 @@ from pathlib import Path
 from tests.support.servers import PROJECT
 
 
-def run(line: Sequence[str], environment: Mapping[str, str] | None = None, exit_code: int = 0) -> str:
+def run(
+    line: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    exit_code: int = 0,
+    *,
+    timeout_s: float = 1200,
+) -> str:
     """Standard output and errors. The folder is none with packages in it."""
     known = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     result = subprocess.run(
@@ -22,7 +28,7 @@ def run(line: Sequence[str], environment: Mapping[str, str] | None = None, exit_
         text=True,
         cwd="/",
         env={**known, **(environment or {})},
-        timeout=1200,
+        timeout=timeout_s,
     )
     assert result.returncode == exit_code, result.stdout
     return result.stdout

@@ -4,12 +4,18 @@ dropped in silence, and nobody starts on what may be another's.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from tests.conformance.bystander import Bystander
+from tests.conformance.wire import Connection
 from tests.disks.test_refusals import NONE, Asking
+from tests.restart.client import create_topic, fetch, produce
 from tests.support.process import ProcessFailed
 from tests.support.servers import KafkaCompatBroker
 
@@ -92,3 +98,103 @@ def test_unreadable_meta_properties_are_refused_with_their_line(
     assert "Traceback" not in said
     path.write_bytes(whole)
     broker.start()
+
+
+SEGMENTS = {"segment.bytes": "1000", "index.interval.bytes": "200"}
+"""Three batches each."""
+CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE = ErrorCode.CORRUPT_MESSAGE, ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+@pytest.fixture
+def logs(broker: KafkaCompatBroker) -> list[Path]:
+    """The segments of topic `damaged`, of three records each; there is a topic `bystander` too."""
+    with Connection(broker.address) as connection:
+        create_topic(connection, "bystander")
+        create_topic(connection, "damaged", configs=SEGMENTS)
+        for _ in range(9):
+            assert produce(connection, "damaged", [b"x" * 250]).error == ErrorCode.NONE
+    found = sorted((broker.log_dir / "damaged-0").glob("*.log"))
+    assert [int(path.stem) for path in found] == [0, 3, 6]
+    return found
+
+
+def _fetched(broker: KafkaCompatBroker, offset: int) -> tuple[ErrorCode, list[int]]:
+    with Connection(broker.address, 5) as connection:
+        found = fetch(connection, "damaged", offset, max_wait_ms=100)
+        return found.error, [record.offset for record in found.records]
+
+
+def _all_offsets(broker: KafkaCompatBroker, offset: int) -> list[int]:
+    found: list[int] = []
+    while (part := _fetched(broker, offset))[1]:
+        found += part[1]
+        offset = part[1][-1] + 1
+    assert part[0] == ErrorCode.NONE
+    return found
+
+
+@pytest.mark.parametrize("kept", [0, 100, 500], ids=["empty", "half a batch", "a batch and a half"])
+@pytest.mark.parametrize("number", [0, 2], ids=["old", "active"])
+def test_a_log_file_that_was_truncated_is_an_error_at_once_and_recovered_by_a_restart(
+    broker: KafkaCompatBroker, logs: list[Path], number: int, kept: int
+) -> None:
+    bystander = Bystander(broker.address, "bystander")
+    os.truncate(logs[number], kept)
+    first = 3 * number
+    for offset in range(first, first + 3):
+        assert _fetched(broker, offset) == (CORRUPT_MESSAGE, [])
+    assert _fetched(broker, 3) == (ErrorCode.NONE, [3, 4, 5])
+    bystander.await_rounds()
+    bystander.close()
+    said = broker.log.read_text()
+    assert said.count(f"ERROR Cannot read damaged-0: {logs[number]} has {kept} bytes") == 1
+    assert broker.process.stop() == 0
+    broker.start()
+    left = [first] if kept == 500 else []
+    expected = [*range(first), *left, *range(first + 3, 9)]
+    assert _all_offsets(broker, 0) == expected
+    with Connection(broker.address) as connection:
+        assert produce(connection, "damaged", [b"next"]).error == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
+@pytest.mark.parametrize("number", [0, 1, 2], ids=["oldest", "middle", "active"])
+def test_a_log_file_that_is_missing_costs_its_records_alone(
+    broker: KafkaCompatBroker, logs: list[Path], number: int, kill: bool
+) -> None:
+    logs[number].unlink()
+    if kill:
+        broker.kill()
+    else:
+        assert broker.process.stop() == 0
+    broker.start()
+    first = 3 * number
+    expected = [offset for offset in range(9) if not first <= offset < first + 3]
+    assert _all_offsets(broker, expected[0]) == expected
+    if not number:
+        assert _fetched(broker, 0) == (OFFSET_OUT_OF_RANGE, [])
+    index = logs[number].with_suffix(".index")
+    # The active segment has none before it is closed, nor before a stop.
+    assert f"{index}: its log file is missing" in broker.log.read_text() or (kill and number == 2)
+    with Connection(broker.address) as connection:
+        assert produce(connection, "damaged", [b"next"]).error == ErrorCode.NONE
+
+
+def test_a_log_file_that_is_removed_before_it_was_opened_is_an_error_of_its_partition(
+    broker: KafkaCompatBroker, logs: list[Path]
+) -> None:
+    assert broker.process.stop() == 0
+    broker.start()
+    logs[0].unlink()
+    for _ in range(2):
+        assert _fetched(broker, 0) == (CORRUPT_MESSAGE, [])
+    assert _fetched(broker, 3) == (ErrorCode.NONE, [3, 4, 5])
+    with Connection(broker.address) as connection:
+        assert produce(connection, "bystander", [b"y"]).error == ErrorCode.NONE
+        where = [{"partition_index": 0, "timestamp": 1, "max_num_offsets": 5}]
+        for version in (0, 7):
+            connection.ask(
+                ApiKey.LIST_OFFSETS, version, {"topics": [{"name": "damaged", "partitions": where}]}
+            )
+    assert broker.log.read_text().count("ERROR Cannot read damaged-0") == 1
+    assert "is offline" not in broker.log.read_text()

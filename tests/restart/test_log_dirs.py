@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +15,9 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from tests.conformance.wire import Connection
 from tests.conftest import StartBroker
-from tests.restart.client import create_topic, fetch, produce, values_of
+from tests.restart.client import create_topic, delete_topic, fetch, produce, values_of
 from tests.support.process import ProcessFailed
-from tests.support.servers import KafkaCompatBroker, run_kafka_compat
+from tests.support.servers import PROJECT, KafkaCompatBroker, run_kafka_compat
 
 PARTITIONS = 6
 
@@ -157,11 +161,97 @@ def _check_all_but(connection: Connection, lost: list[int]) -> None:
             assert produce(connection, "t", [b"more"], partition=partition).error == ErrorCode.NONE
 
 
-def test_no_usable_folder_is_one_clear_message(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    code, message = _serve(tmp_path / "file")
-    assert code == 2
-    assert str(tmp_path / "file") in message.splitlines()[-1]
+UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+"""Root without the right to write where permissions forbid it."""
+
+
+def _make_unusable(path: Path, kind: str) -> str:
+    """Why a broker cannot use `path` then."""
+    if kind == "a file":
+        path.write_text("x")
+        return f"{path} is not a directory"
+    if kind == "in a file":
+        path.parent.write_text("x")
+        return f"{path.parent} is not a directory"
+    if kind == "a dangling link":
+        path.symlink_to(path.with_name("unplugged"))
+        return f"{path} is a symbolic link to {path.with_name('unplugged')}, which does not exist"
+    if kind == "no permission":
+        path.mkdir()
+        path.chmod(0o500)
+        return f"user {os.geteuid()} cannot read and write in {path}"
+    path.parent.mkdir()
+    path.parent.chmod(0o500)
+    return f"user {os.geteuid()} cannot read and write in {path.parent}"
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["alone", "first of two"])
+@pytest.mark.parametrize(
+    "kind", ["a file", "in a file", "a dangling link", "no permission", "no permission to create it"]
+)
+def test_the_message_about_an_unusable_directory_names_the_cause(
+    tmp_path: Path, kind: str, first: bool
+) -> None:
+    path = (
+        tmp_path / "parent" / "data"
+        if kind in ("in a file", "no permission to create it")
+        else tmp_path / "data"
+    )
+    reason = _make_unusable(path, kind)
+    log_dirs = f"{path},{tmp_path / 'other'}" if first else str(path)
+    settings = ["listeners=PLAINTEXT://127.0.0.1:0", f"log.dirs={log_dirs}"]
+    line = [*UNPRIVILEGED, sys.executable, "-m", "kafka_compat", "serve"]
+    line += [f"--override={setting}" for setting in settings]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60, cwd=PROJECT)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert reason in done.stderr.splitlines()[-1]
+
+
+def test_an_unusable_second_directory_is_named_with_the_cause(
+    start_broker: StartBroker, tmp_path: Path
+) -> None:
+    reason = _make_unusable(tmp_path / "data", "a dangling link")
+    broker = start_broker({"log.dirs": f"{tmp_path / 'other'},{tmp_path / 'data'}"})
+    assert reason in broker.log.read_text()
+    with Connection(broker.address) as connection:
+        create_topic(connection, "t")
+        assert produce(connection, "t", [b"x"]) == (ErrorCode.NONE, 0)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 MB."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", path], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("mounts nothing here")
+    yield path
+    subprocess.run(["umount", path], check=True)
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
+def test_a_disk_full_of_deleted_logs_is_no_obstacle_to_a_start(
+    start_broker: StartBroker, small_disk: Path, kill: bool
+) -> None:
+    broker = start_broker({"log.dirs": str(small_disk / "logs"), "log.segment.delete.delay.ms": "600000"})
+    with Connection(broker.address) as connection:
+        create_topic(connection, "small")
+        assert produce(connection, "small", [b"x"]).error == ErrorCode.NONE
+        create_topic(connection, "large")
+        while produce(connection, "large", [b"x" * 100_000]).error == ErrorCode.NONE:
+            pass
+        assert delete_topic(connection, "large") == ErrorCode.NONE
+    with (small_disk / "fill").open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
+        while True:
+            file.write(bytes(4096))
+    broker.restart(kill=kill)
+    assert not list((small_disk / "logs").glob("*-delete"))
+    with Connection(broker.address) as connection:
+        assert values_of(connection, "small") == [b"x"]
+        assert produce(connection, "small", [b"y"]) == (ErrorCode.NONE, 1)
+    broker.stop()
 
 
 def test_a_broker_ends_with_an_error_when_its_last_folder_fails(start_broker: StartBroker) -> None:

@@ -1,0 +1,52 @@
+"""A clean checkout of the project, as `git clone` makes one, and an empty home directory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.packaging import wheels
+from tests.support.ports import free_port
+from tests.support.process import Process
+from tests.support.servers import PROJECT
+
+
+class Checkout:
+    """The files that git knows or would add, as they are now, and nothing that was built from them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "checkout"
+        self.python = str(self.folder / ".venv" / "bin" / "python")
+        home = folder / "home"
+        home.mkdir(parents=True)
+        self.environment = {
+            "HOME": str(home),
+            "KAFKA_COMPAT_CACHE": str(home / "cache"),
+            "PYTEST_ADDOPTS": "",
+        }
+        listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(listing, cwd=PROJECT, check=True, capture_output=True, timeout=60).stdout
+        for name in map(os.fsdecode, filter(None, listed.split(b"\0"))):
+            if (PROJECT / name).is_file():
+                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(PROJECT / name, self.folder / name)
+        # scripts/test needs a repository for the tests of what git holds.
+        for line in (["init", "-q"], ["add", "-A"]):
+            subprocess.run(["git", *line], cwd=self.folder, check=True, timeout=60)
+
+    def run(self, script: str, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
+        """Run scripts/SCRIPT to its end, which must be a success; returns what it printed."""
+        line = [str(self.folder / "scripts" / script), *arguments]
+        return wheels.run(line, {**self.environment, **(environment or {})}, timeout_s=3600)
+
+    def serve(self, log: Path) -> None:
+        """scripts/run: it becomes ready and stops at SIGTERM."""
+        port = free_port()
+        line = [str(self.folder / "scripts" / "run"), "--ephemeral", "--port", str(port)]
+        known = {name: value for name, value in self.environment.items() if not name.startswith("PYTHON")}
+        process = Process(line, log, rf"ready on .*:{port}\b", environment=known, directory=Path("/"))
+        process.start(timeout_s=300)
+        assert process.stop() == 0
