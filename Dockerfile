@@ -7,7 +7,7 @@ ARG BASE=python:3.12-slim-bookworm
 
 FROM ${BASE} AS build
 # What pip installs; scripts/build-image may name a folder of wheels instead.
-ARG INSTALL=/src[fast,otel,schemas,telemetry]
+ARG INSTALL=/src[fast,otel,regex,schemas,telemetry]
 # The hot modules become C extensions (docs/design/decisions/0009), and the compiler stays behind.
 RUN case "$INSTALL" in /src*) apt-get update -qq && apt-get install -qq -y --no-install-recommends gcc libc6-dev >/dev/null ;; esac
 COPY . /src

@@ -6,12 +6,20 @@ import os
 import sys
 
 import kafka_compat
+from kafka_compat import kept_modules
 
 
 def command(module: str, *arguments: str) -> list[str]:
-    """The command line that runs a module of this package."""
+    """The command line that runs a module of this package; the process must inherit `descriptors`."""
+    if kept_modules.kept is not None:
+        return kept_modules.kept.command(module, *arguments)
     # -P: no package called `kafka_compat` in the working directory is taken for ours.
     return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def descriptors() -> list[int]:
+    """Those that such a process needs."""
+    return [] if kept_modules.kept is None else [kept_modules.kept.descriptor]
 
 
 def environment() -> dict[str, str]:

@@ -49,25 +49,33 @@ class Background:
 
     def __init__(self, name: str, task: asyncio.Task[None]) -> None:
         self.name = name
-        self._task = task
+        self._task: asyncio.Task[None] | None = task
+        """None once it has ended: the error that a cancelled one ends with leads to its frames, and from
+        there to its owner, which may keep this object."""
 
     @property
     def done(self) -> bool:
         """Whether it has come to its end, by itself or not."""
-        return self._task.done()
+        return self._task is None or self._task.done()
 
     def cancel(self) -> None:
         """Have it end soon."""
-        self._task.cancel()
+        if self._task is not None:
+            self._task.cancel()
 
     async def wait(self) -> None:
         """Until it has ended, however it did. Whoever waits and is cancelled leaves it running."""
-        await asyncio.wait([self._task])
+        if self._task is not None:
+            await asyncio.wait([self._task])
 
     async def stop(self) -> None:
         """Have it end, and wait until it has."""
-        self._task.cancel()
-        await asyncio.wait([self._task])
+        self.cancel()
+        await self.wait()
+
+    def ended(self) -> None:
+        """It has."""
+        self._task = None
 
 
 class Tasks:
@@ -94,8 +102,12 @@ class Tasks:
         task = asyncio.get_running_loop().create_task(self._run(name, work, on_failure), name=name)
         background = Background(name, task)
         self._running[background] = None
-        task.add_done_callback(lambda _: self._running.pop(background, None))
+        task.add_done_callback(lambda _: self._ended(background))
         return background
+
+    def _ended(self, background: Background) -> None:
+        self._running.pop(background, None)
+        background.ended()
 
     async def finish(self) -> None:
         """Let all tasks come to their ends, and start no more."""

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Two times: the one that records are stamped with jumps when somebody sets it."""
+    """The time of day, which stamps records and can jump, and a clock that never jumps."""
 
     def now_ms(self) -> int:
         """The time of day: milliseconds since the Unix epoch."""

@@ -54,7 +54,7 @@ class RecordListTooLarge(StorageError):
 
 
 class TakesLong(Exception):
-    """Work that was to be quick is not. Nothing is wrong: whoever asked does it elsewhere."""
+    """Work that was to be quick is not. This is no failure: the caller has another thread do it."""
 
 
 class OffsetOutOfRange(StorageError):

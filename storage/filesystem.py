@@ -123,7 +123,7 @@ class Filesystem(Protocol):
 
 
 class OsFile:
-    """A descriptor that lives as long as somebody holds this object: a slice in flight keeps a deleted file
+    """A descriptor that lives as long as this object: a slice in flight keeps a deleted file
     readable.
     """
 

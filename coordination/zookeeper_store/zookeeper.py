@@ -271,23 +271,35 @@ class ZooKeeperMetadataStore(MetadataStore):
         on_result: OnResult,
     ) -> Any:
         """Send one read and wait for its answer."""
-        teller = self._teller(watchings) if watchings else None
-        full = self._full(path)
         async with self._slots:
-            if of_children:
-                result = self._client.get_children_async(full, teller, include_data=True)
-            elif must_exist:
-                result = self._client.get_async(full, teller)
-            else:
-                result = self._client.exists_async(full, teller)
-            result.on_result = on_result
             asked_s = time.monotonic()
             try:
-                return await result.future
+                # No local has the future: one that fails refers to this frame, by the error's traceback.
+                return await self._send_read(path, watchings, of_children, must_exist, on_result)
             except kazoo_errors.KazooException as error:
                 raise translated(error, path) from None
             finally:
                 self._answered(asked_s)
+
+    def _send_read(
+        self,
+        path: str,
+        watchings: Sequence[_Watching],
+        of_children: bool,
+        must_exist: bool,
+        on_result: OnResult,
+    ) -> asyncio.Future[Any]:
+        teller = self._teller(watchings) if watchings else None
+        full = self._full(path)
+        if of_children:
+            result = self._client.get_children_async(full, teller, include_data=True)
+        elif must_exist:
+            result = self._client.get_async(full, teller)
+        else:
+            result = self._client.exists_async(full, teller)
+        result.on_result = on_result
+        answer: asyncio.Future[Any] = result.future
+        return answer
 
     def _answered(self, asked_s: float) -> None:
         self.requests += 1

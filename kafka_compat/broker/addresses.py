@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from kafka_compat.metadata.cache import BrokerMetadata
 from kafka_compat.network.server import EVERY_INTERFACE
 
-
-class Dialled(Protocol):
-    """What counts of the connection that a client came by."""
-
-    listener_name: str
-    local_host: str
-    local_port: int
+if TYPE_CHECKING:
+    from kafka_compat.api.caller import Caller
+    from kafka_compat.metadata.cache import BrokerMetadata
 
 
 class Addresses:
@@ -42,12 +37,14 @@ class Addresses:
         host, port = self._bound[listener]
         return (socket.gethostname() if host in EVERY_INTERFACE else host), port
 
-    def address_for(self, broker: BrokerMetadata, connection: Dialled) -> tuple[str, int]:
-        """Where a client that came by `connection` finds `broker`."""
-        name = connection.listener_name
+    def address_for(self, broker: BrokerMetadata, caller: Caller) -> tuple[str, int]:
+        """Where a caller finds `broker`."""
+        name = caller.listener_name
         if broker.broker_id == self._broker_id and name not in self._advertised:
+            if caller.local_host is None:
+                return self._told(name)
             if self._bound[name][0] in EVERY_INTERFACE:
                 # The address that this client dialled works for it, whatever other names the machine has.
-                return connection.local_host, connection.local_port
+                return caller.local_host, caller.local_port
             return self._bound[name]
         return broker.endpoints.get(name) or next(iter(broker.endpoints.values()))

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
+from kafka_compat.api.calls import Calls
+from kafka_compat.api.slow_requests import SlowRequests
 from kafka_compat.broker import access, counting, data_folders, limits
 from kafka_compat.broker.addresses import Addresses
 from kafka_compat.broker.hooks import BrokerHooks
@@ -36,7 +38,6 @@ from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metadata.topic_overrides import TopicOverrides
 from kafka_compat.network.dispatch import Dispatcher
 from kafka_compat.network.server import Server
-from kafka_compat.network.slow_requests import SlowRequests
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.flusher import Flusher
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 
     from kafka_compat.broker.entrances import Entrances
     from kafka_compat.metadata.feed import Subscriber
-    from kafka_compat.network.request_counts import RequestCounts
     from kafka_compat.replication.partition import Partition
     from kafka_compat.upkeep.cleaning import LogCleaner
 
@@ -70,6 +70,8 @@ class Broker(Generic[M_co]):
 
     services: BrokerServices[M_co]
     """What its handlers use; there is from the middle of `start` on."""
+    calls: Calls
+    """The way to its APIs, for clients and for others in this process; from then on, too."""
 
     def __init__(
         self,
@@ -96,8 +98,6 @@ class Broker(Generic[M_co]):
         self._running: _Running | None = None
         self._started_anew = 0
         self._subscribers: list[Subscriber] = []
-        self.requests: RequestCounts | None = None
-        """What its requests come to; None where nobody can ask."""
         self._server: Server | None = None
         self._log_dirs: LogDirs | None = None
 
@@ -169,10 +169,15 @@ class Broker(Generic[M_co]):
             self._served,
             self._hooks.pushed,
         )
-        self.requests = counting.request_counts(config)
-        dispatcher = Dispatcher(services, self._hooks.stages, self.requests)
-        quotas = QuotasInForce(foundation, services, dispatcher, rates)
-        slow_requests = SlowRequests(config, dispatcher)
+        calls = self.calls = Calls(
+            services,
+            middleware=self._hooks.middleware,
+            accounts=self._hooks.accounts,
+            is_watched=counting.is_wanted(config),
+        )
+        dispatcher = Dispatcher(calls)
+        quotas = QuotasInForce(foundation, services, calls, rates)
+        slow_requests = SlowRequests(config, calls)
 
         # What is loaded stays, and hardly any of it is in a cycle: the collector would only walk it again and
         # again, which takes longer than the loading where there are very many partitions.
@@ -194,7 +199,7 @@ class Broker(Generic[M_co]):
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         await membership.register(self._registration(addresses))
-        await server.start(counting.dispatch(dispatcher, self.requests), dispatcher.refusal)
+        await server.start(dispatcher.dispatch, dispatcher.refusal)
         limits.limit_connections(config, server, rates)
 
         def settings_changed(delta: MetadataDelta) -> None:

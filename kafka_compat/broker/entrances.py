@@ -125,7 +125,7 @@ class Entrances:
         return source
 
     async def _open_tokens(self, source: TokenSource) -> None:
-        from kafka_compat.security.oauth.web import Unreachable
+        from kafka_compat.http_client import Unreachable
 
         try:
             await source.open()
@@ -136,7 +136,7 @@ class Entrances:
             ) from error
 
     async def _open_keys(self, source: KeySource, keys: KeySet) -> None:
-        from kafka_compat.security.oauth.web import Unreachable
+        from kafka_compat.http_client import Unreachable
 
         try:
             await keys.open()

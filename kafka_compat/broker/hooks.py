@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kafka_compat.api.stages import Account, Middleware
     from kafka_compat.clock import Clock
     from kafka_compat.coordinator_runtime.scheduler import Scheduler
-    from kafka_compat.network.stages import Stages
     from kafka_compat.storage.directories.directory_worker import Worker
     from kafka_compat.storage.filesystem import Filesystem
     from kafka_compat.telemetry.pushed import PushedMetrics
@@ -24,8 +24,10 @@ class BrokerHooks:
     """Of the logs."""
     scheduler: Scheduler | None = None
     """Of the coordinators' timers."""
-    stages: Stages | None = None
-    """What requests pass through besides their handlers."""
+    middleware: Sequence[Middleware] = ()
+    """What requests pass through on their way to their handlers."""
+    accounts: Sequence[Account] = ()
+    """What is told of requests that are done."""
     new_worker: Callable[[str], Worker] | None = None
     """Creates the worker of the log directory at a path."""
     pushed: PushedMetrics | None = None

@@ -1,7 +1,7 @@
 """The stored quotas, as this broker obeys them: read at the start and at each notice of a change.
 
 While no client has a quota there is nothing of them on the way of a request. The first that is stored puts
-the stages of `quotas.enforcement` into the dispatcher, and the last that goes takes them away; a request that
+the stages of `quotas.enforcement` into the calls, and the last that goes takes them away; a request that
 is under way ends as it began.
 """
 
@@ -12,17 +12,16 @@ import logging
 import socket
 from typing import TYPE_CHECKING
 
-from kafka_compat.broker import counting
 from kafka_compat.coordination.nodes.entity_settings import entity_paths, stored_settings
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.lazy import Lazy
 from kafka_compat.tasks import asked_for_all
 
 if TYPE_CHECKING:
+    from kafka_compat.api.calls import Calls
     from kafka_compat.broker.services import BrokerServices
     from kafka_compat.membership.foundation import Foundation
     from kafka_compat.membership.membership import Membership
-    from kafka_compat.network.dispatch import Dispatcher
     from kafka_compat.quotas.connection_rates import ConnectionRates
     from kafka_compat.quotas.enforcement import Enforcement
 
@@ -38,14 +37,14 @@ class QuotasInForce:
         self,
         foundation: Foundation,
         services: BrokerServices[Membership],
-        dispatcher: Dispatcher,
+        calls: Calls,
         rates: Lazy[ConnectionRates],
     ) -> None:
         self._store = foundation.store
         self._config = foundation.config
         self._clock = foundation.clock
         self._services = services
-        self._dispatcher = dispatcher
+        self._calls = calls
         self._rates = rates
         self._enforcement: Lazy[Enforcement] = Lazy(self._make_enforcement)
         foundation.entity_changes.listeners.append(self.reread)
@@ -100,16 +99,16 @@ class QuotasInForce:
         if before is self._services.quotas:
             return
         if before is None:
-            self._dispatcher.set_quota(enforcement.throttle, enforcement.sent)
+            self._calls.set_quota(enforcement.throttle, enforcement.sent)
         else:
-            self._dispatcher.set_quota(None)
+            self._calls.set_quota(None)
 
     def _make_enforcement(self) -> Enforcement:
+        from kafka_compat.quotas.enforcement import Enforcement
         from kafka_compat.quotas.rates import mutation_windows, quota_windows
 
         setting = self._config.int
-        enforcement = counting.enforcement(self._config)
-        return enforcement(self._clock.monotonic_ms, quota_windows(setting), mutation_windows(setting))
+        return Enforcement(self._clock.monotonic_ms, quota_windows(setting), mutation_windows(setting))
 
 
 CONNECTION_RATE = "connection_creation_rate"

@@ -5,6 +5,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from kafka_compat.cli import streams
 from kafka_compat.tools import registry
 
 #: subcommand -> module with `add_parser(subparsers)` and `run(args) -> exit code`.
@@ -26,6 +27,9 @@ EXIT_USAGE = 2
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; `argv` without the program's name. Returns the exit code."""
+    if argv is None:
+        streams.use_utf8()
+    streams.prepare()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if argv is None and (tool := registry.tool_named(sys.argv[0])):
         return registry.run(tool, arguments)

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from kafka_compat import kept_modules
 from kafka_compat.cli.http_services import hooks_of
-from kafka_compat.cli.log_output import tell
+from kafka_compat.cli.log_output import tell, write
 from kafka_compat.config import BrokerConfig
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ async def serve(
     await starting
     if not stop.told.is_set():
         on_ready()
+        keeping = asyncio.ensure_future(kept_modules.keep())
         await stopping
+        keeping.cancel()
     log.info("Broker %d is to stop", broker.broker_id)
     if hands_over and not failed:
         await _hand_over(broker, stop)
@@ -77,6 +80,9 @@ async def serve(
         await asyncio.wait_for(broker.stop(controlled=False), STOP_TIMEOUT_S)
     except TimeoutError:
         log.error("The broker did not stop within %s s; the next start will check its logs", STOP_TIMEOUT_S)
+        return 1
+    except Exception:
+        log.exception("The broker did not stop cleanly; the next start will check its logs")
         return 1
     return 1 if failed else 0
 
@@ -145,7 +151,7 @@ def tell_ready(brokers: Sequence[AnyBroker], http_url: str | None = None, *, as_
         }
         for broker in brokers
     ]
-    print(json.dumps({"brokers": found, "http": http_url}), flush=True)
+    write(json.dumps({"brokers": found, "http": http_url}))
 
 
 def tell_started(broker: AnyBroker) -> None:
@@ -160,7 +166,7 @@ def tell_started(broker: AnyBroker) -> None:
         f"[KafkaRaftServer nodeId={number}] Kafka Server started (kafka.server.KafkaRaftServer)",
         f"[KafkaServer id={number}] started (kafka.server.KafkaServer)",
     ):
-        print(f"[{moment}] INFO {line}", flush=True)
+        write(f"[{moment}] INFO {line}")
 
 
 def ready_line(broker: AnyBroker) -> str:

@@ -51,24 +51,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _fork_topic(args: argparse.Namespace) -> int:
-    import http.client
-    from urllib.parse import quote, urlsplit
+    from urllib.parse import quote
 
-    url = urlsplit(args.http)
-    if url.scheme != "http" or url.hostname is None:
+    from kafka_compat.http_client import Unreachable, place, request
+
+    try:
+        broker = place(args.http)
+    except ValueError:
         return _refuse(f"--http {args.http}: expected http://HOST:PORT", EXIT_USAGE)
     groups: Any = args.groups.split(",") if args.groups else []
-    body = json.dumps({"name": args.name, "groups": True if groups == ["all"] else groups})
+    body = json.dumps({"name": args.name, "groups": True if groups == ["all"] else groups}).encode()
     headers = {"Authorization": f"Bearer {args.token}"} if args.token else {}
-    connection = http.client.HTTPConnection(url.hostname, url.port, timeout=_TIMEOUT_S)
+    where = broker.below(f"/control/v1/topics/{quote(args.topic, '')}/fork")
     try:
-        connection.request("POST", f"/control/v1/topics/{quote(args.topic, '')}/fork", body, headers)
-        response = connection.getresponse()
-        answer = json.loads(response.read())
-    except (OSError, ValueError, http.client.HTTPException) as error:
+        response = request(where, "POST", body, headers, _TIMEOUT_S)
+        answer = json.loads(response.body)
+    except (Unreachable, ValueError) as error:
         return _refuse(f"no answer from {args.http}: {error}", EXIT_FAILED)
-    finally:
-        connection.close()
     if response.status >= 400:
         return _refuse(answer["detail"], EXIT_FAILED)
     if args.json:

@@ -8,6 +8,7 @@ import signal
 from functools import partial
 from typing import Any
 
+from kafka_compat import kept_modules
 from kafka_compat.broker import Broker, StartupError, cluster_broker
 from kafka_compat.cli.foreground import STOP_TIMEOUT_S, tell_ready
 from kafka_compat.cli.http_services import HttpServices, hooks_of, http_services
@@ -95,7 +96,9 @@ async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool
     tell_ready(cluster.brokers, http.url if http else None, as_json=as_json)
     if http is not None:
         http.serve(cluster.brokers)
+    keeping = asyncio.ensure_future(kept_modules.keep())
     await stop.wait()
+    keeping.cancel()
     if http is not None:
         await http.close()
     try:

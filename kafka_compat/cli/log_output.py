@@ -2,18 +2,26 @@
 
 Text has one line for each message, and a traceback below it; whatever clients put into names cannot make a
 line of its own. With kafka.compat.log.format=json each line is an object (json_log.py), also those on
-standard output.
+standard output. A stream that cannot be written to, or cannot show a character, never ends a broker.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import logging
+import os
+import resource
 import sys
+import time
 
 from kafka_compat.config import BrokerConfig
 from kafka_compat.config.logger_levels import LoggerLevels, parse_levels
 
 LEVEL, FORMAT = "kafka.compat.log.level", "kafka.compat.log.format"
+
+DESCRIPTORS_QUIET_S = 60.0
+_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 log = logging.getLogger("kafka_compat")
 
@@ -29,6 +37,47 @@ class TextFormatter(logging.Formatter):
         return super().formatMessage(record)
 
 
+class FewWordsOnDescriptors(logging.Filter):
+    """Lets one message a minute pass of those that come of a lack of descriptors: everything that opens a
+    file fails for the same reason then, again and again, and one number tells an operator enough.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told_s: float | None = None
+        self._left_out = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not _is_of_descriptors(record):
+            return True
+        now_s = time.monotonic()
+        if self._told_s is not None and now_s - self._told_s < DESCRIPTORS_QUIET_S:
+            self._left_out += 1
+            return False
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        text = record.getMessage()
+        error = record.exc_info[1] if record.exc_info else None
+        record.msg = (
+            "%s%s. All %s files and connections that the process may open (`ulimit -n`) are in use; "
+            "messages left out since the last of this kind: %d"
+        )
+        reason = "" if error is None or str(error) in text else f": {error}"
+        record.args = (text, reason, limit, self._left_out)
+        record.exc_info = record.exc_text = None
+        self._told_s, self._left_out = now_s, 0
+        return True
+
+
+def _is_of_descriptors(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _NO_DESCRIPTORS:
+            return True
+        error = error.__cause__ or error.__context__
+    text = record.getMessage()
+    return any(f"[Errno {number}]" in text or os.strerror(number) in text for number in _NO_DESCRIPTORS)
+
+
 def begin(*, verbose: bool, broker_id: int | None = None) -> None:
     """Write warnings, or with `verbose` what the broker does, as text to standard error. `broker_id`: of a
     process that writes to the same place as others.
@@ -36,6 +85,7 @@ def begin(*, verbose: bool, broker_id: int | None = None) -> None:
     whose = "" if broker_id is None else f"broker {broker_id}: "
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(TextFormatter(f"%(asctime)s %(levelname)s {whose}%(message)s"))
+    handler.addFilter(FewWordsOnDescriptors())
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])
 
 
@@ -63,9 +113,21 @@ def tell(config: BrokerConfig, text: str, broker_id: int | None = None) -> None:
         from kafka_compat.cli import json_log
 
         text = json_log.line(text, broker_id)
-    # In one piece: others may write to the same place.
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    write(text)
+
+
+def write(text: str) -> None:
+    """Write a line to standard output. The first failure is logged; what comes later is dropped."""
+    try:
+        # In one piece: others may write to the same place.
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except OSError as error:
+        log.warning("Standard output cannot be written to and is closed: %s", error.strerror or error)
+        # Where the buffered text goes, too: else Python would try it again at the end, and fail.
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)
 
 
 def refuse(message: str, config: BrokerConfig | None = None) -> int:
@@ -73,5 +135,6 @@ def refuse(message: str, config: BrokerConfig | None = None) -> int:
     if config is not None and is_json(config):
         log.critical("%s", message)
     else:
-        print(f"kafka-compat serve: {message}", file=sys.stderr)
+        with contextlib.suppress(OSError):
+            print(f"kafka-compat serve: {message}", file=sys.stderr)
     return 2

@@ -219,6 +219,12 @@ async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool) -> i
 
 
 def _warn(config: BrokerConfig) -> None:
+    if config.ambiguous:
+        log.warning(
+            "Read as ISO-8859-1, as Kafka reads it, though the file looks like UTF-8: %s. Write "
+            "characters beyond ASCII as \\u and four hexadecimal digits",
+            ", ".join(config.ambiguous),
+        )
     if config.unknown:
         told = ", ".join(map(config.unknown_with_guess, config.unknown))
         log.warning("Unknown settings are ignored: %s", told)

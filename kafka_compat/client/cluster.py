@@ -221,6 +221,12 @@ class Cluster:
             self._connection(node_id, call)
             return self._versions[node_id]
 
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Hang up."""
         for connection in self._open.values():

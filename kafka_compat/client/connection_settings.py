@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     import ssl
 
     from kafka_compat.client.logins import NewLogin
+
+log = logging.getLogger(__name__)
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -43,9 +46,19 @@ def read_settings(path: str) -> dict[str, str]:
     with open(path, "rb") as file:
         text = file.read()
     try:
-        return {name: value for name, (value, _) in parse_properties(text).items()}
+        properties = parse_properties(text)
     except ValueError as error:
         raise WrongSettings(f"{path}: {error}") from error
+    for name, entry in properties.items():
+        if entry.in_utf8 is not None:
+            log.warning(
+                "%s, line %d: %s is read as ISO-8859-1, as Kafka reads it, though the file looks like UTF-8: "
+                "write characters beyond ASCII as \\u and four hexadecimal digits",
+                path,
+                entry.line,
+                name,
+            )
+    return {name: entry.value for name, entry in properties.items()}
 
 
 def addresses(text: str) -> list[tuple[str, int]]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_compat.client.consumed import Consumed, consumed
 from kafka_compat.client.partition_offsets import EARLIEST, LATEST, by_leader, list_offsets
-from kafka_compat.client.partitions import PASSING, TopicPartition
-from kafka_compat.errors import ErrorCode, KafkaError, known_code
+from kafka_compat.client.partitions import PASSING, TopicPartition, check
+from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -152,8 +152,8 @@ class Fetcher:
         self._cluster.take(answer)
         self._leaders = {}
         for topic in answer.topics:
-            if topic.error_code and topic.error_code not in _PASSING:
-                raise KafkaError(known_code(topic.error_code), "")
+            if topic.error_code not in _PASSING:
+                check(topic.error_code)
             self._topic_ids[topic.name] = topic.topic_id
             for one in topic.partitions:
                 if one.leader_id in self._cluster.nodes:
@@ -204,8 +204,7 @@ class Fetcher:
             topics=asked,
             rack_id=settings.rack_id,
         )
-        if answer.error_code:
-            raise KafkaError(known_code(answer.error_code), "")
+        check(answer.error_code)
         names = {topic_id: name for name, topic_id in self._topic_ids.items()}
         has_moved = False
         for topic in answer.responses:
@@ -227,8 +226,7 @@ class Fetcher:
             return False
         if answer.error_code in _PASSING:
             return True
-        if answer.error_code:
-            raise KafkaError(known_code(answer.error_code), "")
+        check(answer.error_code)
         aborted = None
         if self._settings.read_committed:
             aborted = [(one.producer_id, one.first_offset) for one in answer.aborted_transactions or ()]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafka_compat.client.assignors import ASSIGNORS
 from kafka_compat.client.group_membership import Membership, Refused, Standing
 from kafka_compat.client.groups import CONSUMERS, Committed, assigned, commit_topics, committed_offsets
 from kafka_compat.client.partitions import TopicPartition, by_topic
@@ -16,6 +15,44 @@ from kafka_compat.protocol.api_keys import ApiKey
 if TYPE_CHECKING:
     from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.fetcher import Fetcher
+
+
+Assignment = dict[str, list[TopicPartition]]
+
+
+def assign_ranges(members: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> Assignment:
+    """`range`: of each topic a stretch for each member. `members` are their topics by member id, `counts` the
+    partitions of topics.
+    """
+    found: Assignment = {member: [] for member in members}
+    for topic in sorted({topic for topics in members.values() for topic in topics}):
+        takers = sorted(member for member, topics in members.items() if topic in topics)
+        each, more = divmod(counts.get(topic, 0), len(takers))
+        start = 0
+        for index, member in enumerate(takers):
+            end = start + each + (index < more)
+            found[member] += [(topic, number) for number in range(start, end)]
+            start = end
+    return found
+
+
+def assign_in_turn(members: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> Assignment:
+    """`roundrobin`: the partitions of all topics, dealt out."""
+    found: Assignment = {member: [] for member in members}
+    order = sorted(members)
+    turn = 0
+    for topic in sorted({topic for topics in members.values() for topic in topics}):
+        for number in range(counts.get(topic, 0)):
+            while topic not in members[order[turn % len(order)]]:
+                turn += 1
+            found[order[turn % len(order)]].append((topic, number))
+            turn += 1
+    return found
+
+
+ASSIGNORS: Final = {"range": assign_ranges, "roundrobin": assign_in_turn}
+"""By the names that members of a group know them by."""
+
 
 _CALL: Final = "consumer"
 _BACKOFF_S: Final = 0.1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafka_compat.client.partitions import TopicPartition
-from kafka_compat.errors import ErrorCode, KafkaError, known_code
+from kafka_compat.client.partitions import TopicPartition, by_topic, check
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -81,8 +81,7 @@ def _all_groups(cluster: Cluster) -> list[Listed]:
     found: dict[str, Listed] = {}
     for node in cluster.brokers(call):
         answer = cluster.ask_broker(node.node_id, ApiKey.LIST_GROUPS, call)
-        if answer.error_code:
-            raise KafkaError(known_code(answer.error_code), "")
+        check(answer.error_code)
         for one in answer.groups:
             listed = Listed(one.group_id, one.protocol_type, one.group_state, one.group_type.capitalize())
             found.setdefault(one.group_id, listed)
@@ -109,8 +108,7 @@ def describe_group(cluster: Cluster, group_id: str) -> Description:
     if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
         text = group.error_message or f"Group {group_id} not found."
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
-    if group.error_code:
-        raise KafkaError(known_code(group.error_code), group.error_message or "")
+    check(group.error_code, group.error_message)
     if group.protocol_type not in ("", CONSUMERS):
         text = f"GroupId {group_id} is not a consumer group ({group.protocol_type})."
         raise KafkaError(ErrorCode.INVALID_REQUEST, text)
@@ -138,8 +136,7 @@ def _describe_newer(cluster: Cluster, group_id: str, call: str, node_id: int) ->
     group = answer.groups[0]
     if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
         return None
-    if group.error_code:
-        raise KafkaError(known_code(group.error_code), group.error_message or "")
+    check(group.error_code, group.error_message)
     members = tuple(
         Member(
             one.member_id,
@@ -200,13 +197,11 @@ def committed_offsets(
         require_stable=require_stable,
     )
     found = answer.groups[0] if answer.groups else answer
-    if found.error_code:
-        raise KafkaError(known_code(found.error_code), "")
+    check(found.error_code)
     offsets: dict[TopicPartition, Committed] = {}
     for topic in found.topics:
         for one in topic.partitions:
-            if one.error_code:
-                raise KafkaError(known_code(one.error_code), "")
+            check(one.error_code)
             if one.committed_offset >= 0:
                 place = (topic.name, one.partition_index)
                 offsets[place] = Committed(
@@ -230,8 +225,7 @@ def commit_offsets(cluster: Cluster, group_id: str, offsets: Mapping[TopicPartit
         topics=commit_topics(offsets),
     )
     for code in _codes_of_partitions(answer):
-        if code:
-            raise KafkaError(known_code(code), "")
+        check(code)
 
 
 def commit_topics(offsets: Mapping[TopicPartition, Committed]) -> list[Any]:
@@ -268,8 +262,7 @@ def delete_group(cluster: Cluster, group_id: str) -> None:
         groups_names=[group_id],
     )
     for one in answer.results:
-        if one.error_code:
-            raise KafkaError(known_code(one.error_code), "")
+        check(one.error_code)
 
 
 def delete_offsets(
@@ -283,19 +276,22 @@ def delete_offsets(
         OffsetDeleteRequestTopic,
     )
 
-    topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
-    for topic, partition in sorted(partitions):
-        topics.setdefault(topic, []).append(OffsetDeleteRequestPartition(partition_index=partition))
+    topics = [
+        OffsetDeleteRequestTopic(
+            name=name,
+            partitions=[OffsetDeleteRequestPartition(partition_index=number) for number in numbers],
+        )
+        for name, numbers in by_topic(sorted(partitions)).items()
+    ]
     answer = cluster.ask_coordinator(
         group_id,
         ApiKey.OFFSET_DELETE,
         "deleteConsumerGroupOffsets",
         lambda answer: [answer.error_code],
         group_id=group_id,
-        topics=[OffsetDeleteRequestTopic(name=name, partitions=parts) for name, parts in topics.items()],
+        topics=topics,
     )
-    if answer.error_code:
-        raise KafkaError(known_code(answer.error_code), "")
+    check(answer.error_code)
     return {
         (topic.name, one.partition_index): one.error_code
         for topic in answer.topics

@@ -57,6 +57,14 @@ def ask_leaders(
     return found
 
 
+def without_errors(found: dict[TopicPartition, Any]) -> dict[TopicPartition, Any]:
+    """What `ask_leaders` found. Raises the first error in it."""
+    for answer in found.values():
+        if isinstance(answer, Exception):
+            raise answer
+    return found
+
+
 def _by_leader(
     cluster: Cluster, partitions: list[TopicPartition], call: str, found: dict[TopicPartition, Any]
 ) -> Iterator[tuple[int | None, list[TopicPartition]]]:

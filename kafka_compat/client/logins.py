@@ -54,9 +54,9 @@ def _bearer(settings: Mapping[str, str], module: LoginModule) -> NewLogin:
     from kafka_compat.clock import SystemClock
     from kafka_compat.config import BrokerConfig, ConfigError
     from kafka_compat.config.listener_config import PREFIX, ListenerConfig
+    from kafka_compat.http_client import Unreachable
     from kafka_compat.security.oauth.login import TokenEndpoint, TokenSource
     from kafka_compat.security.oauth.settings import client_of
-    from kafka_compat.security.oauth.web import Unreachable
     from kafka_compat.security.sasl.client import Untrusted
 
     sources: list[TokenSource] = []

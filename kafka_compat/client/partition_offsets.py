@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafka_compat.client.leaders import ask_leaders
-from kafka_compat.client.partitions import TopicPartition, by_topic
-from kafka_compat.errors import KafkaError, known_code
+from kafka_compat.client.leaders import ask_leaders, without_errors
+from kafka_compat.client.partitions import TopicPartition, by_topic, check
 from kafka_compat.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -34,8 +33,7 @@ def partitions_of(cluster: Cluster, topics: Iterable[str], call: str) -> dict[st
         return {}
     found: dict[str, list[int]] = {}
     for topic in cluster.metadata(names, call).topics:
-        if topic.error_code:
-            raise KafkaError(known_code(topic.error_code), "")
+        check(topic.error_code)
         found[topic.name] = sorted(one.partition_index for one in topic.partitions)
     return found
 
@@ -45,8 +43,7 @@ def leaders_of(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, 
     names = sorted(topics)
     found: dict[TopicPartition, int] = {}
     for topic in cluster.metadata(names, "describeTopics").topics if names else ():
-        if topic.error_code:
-            raise KafkaError(known_code(topic.error_code), "")
+        check(topic.error_code)
         found |= {(topic.name, one.partition_index): one.leader_id for one in topic.partitions}
     return found
 
@@ -62,15 +59,18 @@ def by_leader(
 
 
 def list_offsets(
-    cluster: Cluster,
-    wanted: Mapping[TopicPartition, int],
-    call: str = "listOffsets",
-    *,
-    read_committed: bool = False,
+    cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, Found]:
     """The first record at or behind a time in ms, or LATEST or EARLIEST, of each partition; asks again while
     a partition has no leader. Raises KafkaError for what does not go by, and as `Cluster.ask`.
     """
+    return without_errors(try_offsets(cluster, wanted, read_committed=read_committed))
+
+
+def try_offsets(
+    cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
+) -> dict[TopicPartition, Any]:
+    """The same, with the KafkaError or TimedOut of a partition in its place. Raises as `Cluster.ask`."""
     from kafka_compat.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
 
     def request(topics: dict[str, list[int]]) -> dict[str, Any]:
@@ -86,11 +86,7 @@ def list_offsets(
         ]
         return {"replica_id": -1, "isolation_level": int(read_committed), "topics": asked}
 
-    found = ask_leaders(cluster, ApiKey.LIST_OFFSETS, call, wanted, request, _listed)
-    for answer in found.values():
-        if isinstance(answer, Exception):
-            raise answer
-    return found
+    return ask_leaders(cluster, ApiKey.LIST_OFFSETS, "listOffsets", wanted, request, _listed)
 
 
 def _listed(answer: Any) -> Iterator[tuple[TopicPartition, int, Found]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kafka_compat.errors import ErrorCode
+from kafka_compat.errors import ErrorCode, KafkaError, known_code
 
 TopicPartition = tuple[str, int]
 
@@ -22,6 +22,12 @@ PASSING: Final = frozenset(
     }
 )
 """Errors after which Kafka's clients ask again: another broker may lead soon, or a topic become known."""
+
+
+def check(code: int, message: str | None = "") -> None:
+    """Raise KafkaError unless an answer's code says that nothing is wrong."""
+    if code:
+        raise KafkaError(known_code(code), message or "")
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

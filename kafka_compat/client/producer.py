@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kafka_compat.client.cluster import TimedOut
 from kafka_compat.client.partition_offsets import by_leader
 from kafka_compat.client.partitioner import Sticky, partition_of
-from kafka_compat.client.partitions import PASSING, TopicPartition
+from kafka_compat.client.partitions import PASSING, TopicPartition, by_topic
 from kafka_compat.client.pending_batches import BATCH_OVERHEAD_BYTES, Pending, PendingBatches, size_of
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
@@ -31,6 +31,8 @@ _AGAIN: Final = PASSING | {
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
 }
 
 
@@ -192,9 +194,6 @@ class Producer:
     def _add_to_transaction(self, places: set[TopicPartition]) -> None:
         from kafka_compat.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTopic
 
-        topics: dict[str, list[int]] = {}
-        for topic, partition in sorted(places):
-            topics.setdefault(topic, []).append(partition)
         self._coordinate(
             ApiKey.ADD_PARTITIONS_TO_TXN,
             lambda answer: [
@@ -206,7 +205,8 @@ class Producer:
             v3_and_below_producer_id=self._producer_id,
             v3_and_below_producer_epoch=self._producer_epoch,
             v3_and_below_topics=[
-                AddPartitionsToTxnTopic(name=name, partitions=numbers) for name, numbers in topics.items()
+                AddPartitionsToTxnTopic(name=name, partitions=numbers)
+                for name, numbers in by_topic(sorted(places)).items()
             ],
         )
         self._in_transaction |= places
@@ -330,7 +330,7 @@ class Producer:
             self._cluster.tell_broker(node_id, ApiKey.PRODUCE, _CALL, **request)
             for topic, numbers in topics.items():
                 for number in numbers:
-                    self._settle((topic, number), None)
+                    self._finish((topic, number), None)
             return
         answer = self._cluster.ask_broker(node_id, ApiKey.PRODUCE, _CALL, **request)
         names = {topic_id: name for name, (topic_id, _) in self._topics.items()}
@@ -339,7 +339,7 @@ class Producer:
             name = topic.name or names[topic.topic_id]
             for one in topic.partition_responses:
                 if one.error_code in (0, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-                    self._settle((name, one.index), None)
+                    self._finish((name, one.index), None)
                 else:
                     failed.add(name)
                     self._again_or_failed((name, one.index), one.error_code, one.error_message)
@@ -365,12 +365,12 @@ class Producer:
         batch = self._batches.due(time.monotonic(), all_of_them=True)[place]
         batch.attempts += 1
         if code not in _AGAIN or batch.attempts > self._settings.retries:
-            self._settle(place, KafkaError(known_code(code), message or ""))
+            self._finish(place, KafkaError(known_code(code), message or ""))
             if self._settings.transactional_id is None:
                 # What follows in sequence would be refused for the gap.
                 self._producer_id = -1
 
-    def _settle(self, place: TopicPartition, error: Exception | None) -> None:
+    def _finish(self, place: TopicPartition, error: Exception | None) -> None:
         for tag in self._batches.done(place).tags:
             self._settled(tag, error)
 

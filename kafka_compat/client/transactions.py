@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_compat.client.cluster import TimedOut
-from kafka_compat.client.leaders import ask_leaders
-from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.client.leaders import ask_leaders, without_errors
+from kafka_compat.client.partitions import TopicPartition, by_topic
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 
@@ -189,22 +189,13 @@ def describe_producers(
     if broker_id is None:
         found = ask_leaders(cluster, ApiKey.DESCRIBE_PRODUCERS, call, wanted, request, _producers)
     else:
-        topics: dict[str, list[int]] = {}
-        for topic, number in wanted:
-            topics.setdefault(topic, []).append(number)
-        answer = cluster.ask_broker(broker_id, ApiKey.DESCRIBE_PRODUCERS, call, **request(topics))
+        asked = request(by_topic(wanted))
+        answer = cluster.ask_broker(broker_id, ApiKey.DESCRIBE_PRODUCERS, call, **asked)
         found = {
             place: KafkaError(known_code(code)) if code else value
             for place, code, value in _producers(answer)
         }
-    return _values(found)
-
-
-def _values(found: dict[TopicPartition, Any]) -> dict[TopicPartition, Any]:
-    for answer in found.values():
-        if isinstance(answer, Exception):
-            raise answer
-    return found
+    return without_errors(found)
 
 
 def _producers(answer: Any) -> Iterator[tuple[TopicPartition, int, list[ActiveProducer]]]:
@@ -250,7 +241,8 @@ def abort_transaction(
                 yield (topic.name, one.partition_index), one.error_code, None
 
     try:
-        _values(ask_leaders(cluster, ApiKey.WRITE_TXN_MARKERS, "abortTransaction", [place], request, results))
+        call = "abortTransaction"
+        without_errors(ask_leaders(cluster, ApiKey.WRITE_TXN_MARKERS, call, [place], request, results))
     except KafkaError as error:
         raise KafkaError(error.code, _why(error.code, place)) from None
 

@@ -127,18 +127,21 @@ class _Channel:
 
     async def _send_all(self) -> None:
         while True:
-            item = await self.queue.get()
-            began_s = time.monotonic()
-            try:
-                response = await self._send(item)
-                self._answered(self.broker.broker_id, (time.monotonic() - began_s) * 1000)
-                if item.answered is not None and response is not None:
-                    item.answered(response)
-            except Exception:
-                # The requests behind it are about something else.
-                log.exception("%s to broker %d failed", item.api_key.name, self.broker.broker_id)
-            finally:
-                self.queue.task_done()
+            # No local keeps the last request while the next is waited for.
+            await self._send_one(await self.queue.get())
+
+    async def _send_one(self, item: ControllerRequest) -> None:
+        began_s = time.monotonic()
+        try:
+            response = await self._send(item)
+            self._answered(self.broker.broker_id, (time.monotonic() - began_s) * 1000)
+            if item.answered is not None and response is not None:
+                item.answered(response)
+        except Exception:
+            # The requests behind it are about something else.
+            log.exception("%s to broker %d failed", item.api_key.name, self.broker.broker_id)
+        finally:
+            self.queue.task_done()
 
     async def _send(self, item: ControllerRequest) -> Any:
         await self._long_work.begin()

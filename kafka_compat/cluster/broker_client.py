@@ -98,9 +98,15 @@ class BrokerClient:
     async def _answer(
         self, link: _Link, timeout_s: float, api_key: ApiKey, version: int, request: Any
     ) -> Any:
+        # No local has the future: one that fails refers to this frame, by the error's traceback.
+        return await self._asked(link, timeout_s, api_key, version, request)
+
+    def _asked(
+        self, link: _Link, timeout_s: float, api_key: ApiKey, version: int, request: Any
+    ) -> asyncio.Future[Any]:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._write(link, api_key, version, request, timeout_s, True, partial(_resolve, answer))
-        return await answer
+        return answer
 
     async def connect(self) -> None:
         """Have a connection, for `ask`. Raises ConnectionError."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from kafka_compat.daemon_thread import in_daemon_thread
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kafka_compat.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from kafka_compat.security.broker_security import SaslLogin
 from kafka_compat.security.sasl.client import Untrusted
-from kafka_compat.security.waiting import in_thread
 
 Ask = Callable[[ApiKey, int, Any], Awaitable[Any]]
 """Sends a request in a version, and gives the response."""
@@ -35,7 +35,7 @@ async def log_in(login: SaslLogin, host: str, ask: Ask) -> int:
     client = login.new_client(host)
     token: bytes | None
     try:
-        token = await in_thread(client.first) if login.asks_others else client.first()
+        token = await in_daemon_thread(client.first) if login.asks_others else client.first()
     except Untrusted as error:
         raise ConnectionError(str(error)) from error
     while token is not None:

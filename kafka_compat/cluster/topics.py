@@ -296,7 +296,9 @@ class ClusterTopics:
         with contextlib.suppress(TimeoutError, MetadataStoreError):
             async with asyncio.timeout(_REMOVED_WITHIN_S):
                 seen = asyncio.Event()
-                while await self._store.exists(znodes.topic_path(name), lambda _: seen.set()) is not None:
+                while True:
+                    # Until NoNode. `exists` would leave a watch for the next topic of that name.
+                    await self._store.get(znodes.topic_path(name), lambda _: seen.set())
                     await seen.wait()
                     seen.clear()
 

@@ -23,6 +23,7 @@ from kafka_compat.config.listeners import (
     parse_listeners,
     parse_protocol_map,
 )
+from kafka_compat.config.own_settings import default_log_dir
 
 #: Settings that mean the same in different units, the strongest first. Setting one of them dynamically sets
 #: the others aside, so that a dynamic log.retention.hours beats a static log.retention.ms.
@@ -86,6 +87,8 @@ class BrokerConfig:
         self.revision = 0
         """Another number whenever values have changed."""
         self.create_topics: tuple[TopicToCreate, ...] = ()
+        self.ambiguous: tuple[_Str, ...] = ()
+        """Settings, and where they stand, whose value would be another one if their file was UTF-8."""
         self._keys = broker_keys()
         self.unknown = tuple(name for name in self.static if name not in self._keys and not _is_built(name))
         self.ignored_kraft = tuple(name for name in self.static if is_of_kraft(name))
@@ -181,7 +184,9 @@ class BrokerConfig:
     @property
     def log_dirs(self) -> _Strings:
         """The data folders as absolute paths, at least one."""
-        text = self.str("log.dirs") or self.str("log.dir") or ""
+        # An empty one counts as given, as in Kafka: it is a variable of a template that was not set.
+        setting = "log.dir" if self.str("log.dirs") is None else "log.dirs"
+        text = self.str(setting) or ""
         return [os.path.abspath(os.path.expanduser(item.strip())) for item in text.split(",") if item.strip()]
 
     @cached_property
@@ -326,8 +331,13 @@ class BrokerConfig:
     def _check(self) -> None:
         """What no single setting can tell."""
         if not self.log_dirs:
+            setting = "log.dir" if self.str("log.dirs") is None else "log.dirs"
             raise ConfigError(
-                "log.dirs", self.str("log.dirs"), "At least one log directory must be defined", ""
+                setting,
+                self.str(setting),
+                "At least one log directory must be defined via log.dirs or log.dir",
+                "expected one or more paths, separated by commas; without both settings the data are in "
+                f"{default_log_dir()}",
             )
         check_bound(self.listeners, self.str("listeners") or "")
         _ = self.advertised_listeners, self.connections_per_ip_overrides, self.authorizer

@@ -1,14 +1,140 @@
 """Where settings come from: properties files, the environment when asked, and the command line, the last
-winning."""
+winning. Of an environment, also what Kafka's container images make of it: secrets in files, listeners that
+are implied, Java's options.
+"""
 
+import shlex
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from kafka_compat.config.broker_config import BrokerConfig
 from kafka_compat.config.environment import settings_from_environment, topics_from_environment
-from kafka_compat.config.images import with_listeners, with_secrets
-from kafka_compat.config.java_options import settings_from_java_options
 from kafka_compat.config.keys import ConfigError
 from kafka_compat.config.properties import parse_properties
+
+SECRETS: Final = "/etc/kafka/secrets"
+"""Where the images look for files that are named without a folder."""
+
+_SECRET_FILES = {
+    "ssl.keystore.filename": "ssl.keystore.location",
+    "ssl.truststore.filename": "ssl.truststore.location",
+}
+_PASSWORD_FILES = {
+    "ssl.keystore.credentials": "ssl.keystore.password",
+    "ssl.key.credentials": "ssl.key.password",
+    "ssl.truststore.credentials": "ssl.truststore.password",
+}
+_FIRST_UNPRIVILEGED_PORT = 1024
+
+
+def with_secrets(settings: Mapping[str, str], secrets: str = SECRETS) -> dict[str, str]:
+    """`settings` with what KAFKA_SSL_KEYSTORE_FILENAME and KAFKA_SSL_KEYSTORE_CREDENTIALS (a file with the
+    password) and their like stand for. OSError when such a file cannot be read."""
+    found = {}
+    for name, value in settings.items():
+        if name in _SECRET_FILES:
+            found[_SECRET_FILES[name]] = f"{secrets}/{value}"
+        elif name in _PASSWORD_FILES:
+            with open(f"{secrets}/{value}", encoding="utf-8") as file:
+                found[_PASSWORD_FILES[name]] = file.read().rstrip("\r\n")
+        else:
+            found[name] = value
+    return found
+
+
+def with_listeners(settings: Mapping[str, str], bound: str | None) -> dict[str, str]:
+    """`settings` of an environment with the listeners that they imply; `bound` is what files say of
+    `listeners`.
+
+    A node of KRaft's has a listener CONTROLLER without saying so, as in Bitnami's image. Where there is
+    advertised.listeners but no listeners, each that is advertised is bound at its port, as in Confluent's. If
+    they have the very names that files bind, either their ports were meant, as there, or the files'
+    (published by another port, as with Bitnami's): both are then served.
+    """
+    found = dict(settings)
+    if "process.roles" in found:
+        found.setdefault("controller.listener.names", "CONTROLLER")
+    if "listeners" in found or not found.get("advertised.listeners", "").strip():
+        return found
+    advertised = _ports(found["advertised.listeners"])
+    given = _ports(bound or "")
+    if set(advertised) != set(given):
+        found["listeners"] = ",".join(f"{name}://:{port}" for name, port in advertised.items())
+        return found
+    listeners, told, protocols = [bound or ""], [found["advertised.listeners"]], []
+    for item in found["advertised.listeners"].split(","):
+        name, _, address = item.strip().partition("://")
+        port = advertised[name]
+        if port not in given.values() and port.isdigit() and int(port) >= _FIRST_UNPRIVILEGED_PORT:
+            listeners.append(f"{name}_{port}://:{port}")
+            told.append(f"{name}_{port}://{address}")
+            protocols.append(f"{name}_{port}:{_protocol(found, name)}")
+    if protocols:
+        given_map = found.get("listener.security.protocol.map")
+        names = [given_map] if given_map else [f"{name}:{name}" for name in given]
+        found["listener.security.protocol.map"] = ",".join([*names, *protocols])
+        found["listeners"], found["advertised.listeners"] = ",".join(listeners), ",".join(told)
+    return found
+
+
+def _ports(listeners: str) -> dict[str, str]:
+    """Name to port, as far as the text is one of listeners; what is not is told by whoever parses it."""
+    found = {}
+    for item in filter(None, (item.strip() for item in listeners.split(","))):
+        name, _, address = item.partition("://")
+        found[name] = address.rpartition(":")[2]
+    return found
+
+
+def _protocol(settings: Mapping[str, str], name: str) -> str:
+    """The security protocol of a listener of that name."""
+    for item in settings.get("listener.security.protocol.map", "").split(","):
+        mapped, _, protocol = item.strip().partition(":")
+        if mapped == name:
+            return protocol
+    return name
+
+
+_JAAS_FILES = ("kafka.compat.sasl.jaas.file", "kafka.compat.zookeeper.sasl.jaas.file")
+_SETTINGS = {
+    "java.security.auth.login.config": _JAAS_FILES,
+    "zookeeper.client.secure": ("zookeeper.ssl.client.enable",),
+    "zookeeper.clientCnxnSocket": ("zookeeper.clientCnxnSocket",),
+    "zookeeper.sasl.client": ("kafka.compat.zookeeper.sasl.enable",),
+    "zookeeper.sasl.clientconfig": ("kafka.compat.zookeeper.sasl.jaas.section",),
+    "zookeeper.ssl.ciphersuites": ("zookeeper.ssl.cipher.suites",),
+    "zookeeper.ssl.crl": ("zookeeper.ssl.crl.enable",),
+    "zookeeper.ssl.enabledProtocols": ("zookeeper.ssl.enabled.protocols",),
+    "zookeeper.ssl.hostnameVerification": ("zookeeper.ssl.endpoint.identification.algorithm",),
+    "zookeeper.ssl.keyStore.location": ("zookeeper.ssl.keystore.location",),
+    "zookeeper.ssl.keyStore.password": ("zookeeper.ssl.keystore.password",),
+    "zookeeper.ssl.keyStore.type": ("zookeeper.ssl.keystore.type",),
+    "zookeeper.ssl.ocsp": ("zookeeper.ssl.ocsp.enable",),
+    "zookeeper.ssl.protocol": ("zookeeper.ssl.protocol",),
+    "zookeeper.ssl.trustStore.location": ("zookeeper.ssl.truststore.location",),
+    "zookeeper.ssl.trustStore.password": ("zookeeper.ssl.truststore.password",),
+    "zookeeper.ssl.trustStore.type": ("zookeeper.ssl.truststore.type",),
+}
+"""Property of Java and its ZooKeeper client -> the settings for it."""
+
+
+def settings_from_java_options(options: str) -> dict[str, str]:
+    """The settings among the options of a JVM; what else is there concerns Java alone."""
+    settings = {}
+    try:
+        words = shlex.split(options)
+    except ValueError:
+        # An odd quotation mark: a shell would not have started Kafka.
+        words = options.split()
+    for word in words:
+        name, _, value = word.removeprefix("-D").partition("=")
+        if not word.startswith("-D"):
+            continue
+        for setting in _SETTINGS.get(name, ()):
+            if setting == "zookeeper.ssl.endpoint.identification.algorithm":
+                value = "HTTPS" if value.lower() == "true" else ""
+            settings[setting] = value
+    return settings
 
 
 class ConfigFileError(Exception):
@@ -24,6 +150,7 @@ def load(
     """
     static: dict[str, str] = {}
     origin: dict[str, str] = {}
+    ambiguous: dict[str, str] = {}
     for path in paths:
         try:
             properties = parse_properties(_read(path))
@@ -32,9 +159,14 @@ def load(
         except ValueError as error:
             raise ConfigFileError(f"{path}: {error}") from error
         _forget_advertised(static, properties)
-        for name, (value, line) in properties.items():
+        for name, (value, line, in_utf8) in properties.items():
             static[name] = value
             origin[name] = f"{path}, line {line}"
+            # Neither value is told: it may be a password.
+            if in_utf8 is None:
+                ambiguous.pop(name, None)
+            else:
+                ambiguous[name] = f"{name} ({path}, line {line})"
     if environment is not None:
         try:
             told = with_secrets(settings_from_environment(environment))
@@ -58,8 +190,11 @@ def load(
             raise ConfigFileError(f"--override {override}: expected name=value, for example num.partitions=3")
         static[name.strip()] = value
         origin[name.strip()] = "--override"
+    for name, value in static.items():
+        _check_text(f"{origin[name]}: {name}", value)
     try:
         config = BrokerConfig(static)
+        config.ambiguous = tuple(ambiguous[name] for name in ambiguous if origin[name] in ambiguous[name])
         if environment is not None:
             config.create_topics = topics_from_environment(environment)
     except ConfigError as error:
@@ -67,7 +202,18 @@ def load(
         raise ConfigFileError((f"{where}: " if where else "") + error.in_full) from error
     except ValueError as error:
         raise ConfigFileError(str(error)) from error
+    for path in config.log_dirs:
+        _check_text("log.dirs", path)
     return config
+
+
+def _check_text(what: str, value: str) -> None:
+    """Refuse what is not UTF-8, of an argument or a path: no response to a client could hold it."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        shown = value.encode("utf-8", "backslashreplace").decode()
+        raise ConfigFileError(f"{what}={shown} is not UTF-8 (expected text, as Kafka does)") from None
 
 
 def _forget_advertised(static: dict[str, str], over: Mapping[str, object]) -> None:

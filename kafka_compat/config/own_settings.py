@@ -4,9 +4,28 @@ Kafka's defaults suit a cluster on a server: every interface, data under /tmp, a
 suit one person who types `kafka-compat serve`: loopback only, a data folder that survives a reboot, id 1.
 """
 
+import contextlib
 import os
+import sys
 
-from kafka_compat.config.machine import memory_bytes
+_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def memory_bytes() -> int:
+    """The memory that this process may use: the machine's, or less if its cgroup (v2 or v1) says so."""
+    found = sys.maxsize
+    with contextlib.suppress(ValueError, OSError):
+        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in _CGROUP_LIMITS:
+        try:
+            with open(path) as file:
+                text = file.read().strip()
+        except OSError:
+            continue
+        if text.isdecimal():
+            found = min(found, int(text))
+    return found
+
 
 _MIB = 1024 * 1024
 

@@ -1,5 +1,7 @@
 """Java's .properties syntax, as `java.util.Properties.load` reads it."""
 
+import codecs
+import contextlib
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -13,18 +15,28 @@ class Property(NamedTuple):
 
     value: str
     line: int
+    in_utf8: str | None = None
+    """The value as another program than Kafka would read it, where that is another one."""
 
 
 def parse_properties(data: bytes) -> dict[str, Property]:
     """The properties in the bytes of a file, the last of a repeated name.
 
-    The text is UTF-8, as people write it today; a file that is not is taken for ISO-8859-1, which is what
-    Java would have read. ValueError for a broken `\\u` escape.
+    The text is ISO-8859-1, as for Java, so that a file means the same here and in Kafka. Most editors write
+    UTF-8: `in_utf8` tells what such a file was probably meant to say. ValueError for a broken `\\u` escape.
     """
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("iso-8859-1")
+    data = data.removeprefix(codecs.BOM_UTF8)
+    properties = _parse(data.decode("iso-8859-1"))
+    if not data.isascii():
+        with contextlib.suppress(UnicodeDecodeError):
+            for name, meant in _parse(data.decode("utf-8")).items():
+                found = properties.get(name)
+                if found is not None and found.value != meant.value:
+                    properties[name] = found._replace(in_utf8=meant.value)
+    return properties
+
+
+def _parse(text: str) -> dict[str, Property]:
     properties: dict[str, Property] = {}
     first_line, logical = 0, ""
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kafka_compat.control.pulse import TIMEOUT, Pulse
 from kafka_compat.errors import ErrorCode
 from kafka_compat.http.routes import Answer, Call, Route, natural
+from kafka_compat.lag import records_behind, total_records
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
@@ -77,8 +78,8 @@ class Awaiting:
         return await self._until(call, is_so, lambda: self._describe_group(group), f"group {group}")
 
     def _describe_group(self, group: str) -> dict[str, Any]:
-        """State, members, and how many records are behind what it committed: None as long as it committed
-        nothing.
+        """State, members and lag: None as long as it has committed nothing, or while a partition has no
+        leader.
         """
         for broker in self._brokers:
             groups = broker.services.coordinators.groups.made
@@ -88,18 +89,21 @@ class Awaiting:
             if error or found is None:
                 continue
             _, offsets = groups.fetch_offsets(group, None, require_stable=False)
-            behind = [
-                max(0, partition.high_watermark - max(committed.offset, partition.log.log_start_offset))
-                for (topic, number), (committed, _) in offsets.items()
+            ends = {
+                (topic, each.partition): each.known_high_watermark
+                for topic in {topic for topic, _ in offsets}
+                for each in self._led(topic)
+            }
+            lags = (
+                records_behind(committed.offset, ends.get(place))
+                for place, (committed, _) in offsets.items()
                 if committed is not None
-                for partition in self._led(topic)
-                if partition.partition == number
-            ]
+            )
             members = [
                 {"member_id": member.member_id, "client_id": member.client_id, "host": member.client_host}
                 for member in found.members
             ]
-            return {"state": found.state, "members": members, "lag": sum(behind) if behind else None}
+            return {"state": found.state, "members": members, "lag": total_records(lags)}
         return {"state": "Dead", "members": [], "lag": None}
 
     # --- topics

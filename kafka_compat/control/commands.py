@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kafka_compat.groups.requests import LeaveResult, Leaving
+from kafka_compat.api.caller import Caller
 from kafka_compat.http.routes import Answer, BadCall, Call, Route
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kafka_compat.replication.disk_work import finished
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _NOT_FOUND = 404
 _CONFLICT = 409
+_LEAVE_VERSION = 5
+_CALLER = Caller(client_id="kafka-compat-control", is_trusted=True)
 
 Command = Callable[["Broker[Any]", "Partition"], Awaitable[None]]
 
@@ -72,11 +75,10 @@ class Commands:
             groups = broker.services.coordinators.groups.made
             if groups is None or groups.describe_group(group)[1] is None:
                 continue
-            leaving = Leaving(member_id=member, group_instance_id=None, reason="a test has ended its session")
-            answer: asyncio.Future[LeaveResult] = asyncio.get_running_loop().create_future()
-            groups.leave(group, [leaving], answer.set_result)
-            result = await answer
-            if result.error or any(error for _, error in result.members):
+            leaving = MemberIdentity(member_id=member, reason="a test has ended its session")
+            request = LeaveGroupRequest(group_id=group, members=[leaving])
+            result = await broker.calls.ask(_CALLER, ApiKey.LEAVE_GROUP, _LEAVE_VERSION, request)
+            if result.error_code or any(each.error_code for each in result.members):
                 raise BadCall(f"group {group} has no member {member}", _NOT_FOUND)
             return {}
         raise BadCall(f"there is no group {group}", _NOT_FOUND)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kafka_compat.api.stages import StagedContext
+from kafka_compat.control.fault import Fault
 from kafka_compat.control.faulty_disks import Disks
 from kafka_compat.control.links import Links
-from kafka_compat.network.stages import Fault, StagedContext
 
 if TYPE_CHECKING:
     from kafka_compat.control.held_back import HeldBack

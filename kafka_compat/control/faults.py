@@ -6,12 +6,12 @@ import random
 from typing import Any
 
 from kafka_compat.control import mangling
+from kafka_compat.control.fault import Fault
 from kafka_compat.control.fault_rules import FaultRules
 from kafka_compat.control.pulse import TIMEOUT, Pulse
 from kafka_compat.control.rule import Rule
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.http.routes import Answer, BadCall, Call, Route, integer, natural
-from kafka_compat.network.stages import Fault
 from kafka_compat.protocol.json_form import api_named
 
 _NOT_FOUND = 404

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from kafka_compat.api.stages import Next, Served, StagedContext
 from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.control.fault_rules import FaultRules
 from kafka_compat.control.faulty_disks import FaultyFilesystem
 from kafka_compat.control.pulse import Pulse
 from kafka_compat.control.recording import Recording
 from kafka_compat.control.time_travel import TimeTravel
-from kafka_compat.network.stages import Fault, Served, StagedContext, Stages
 
 if TYPE_CHECKING:
     from kafka_compat.telemetry.pushed import PushedMetrics
@@ -32,13 +32,15 @@ class ControlHooks:
             clock=self.travel.clock,
             scheduler=self.travel.scheduler,
             filesystem=FaultyFilesystem(self.faults.disks),
-            stages=Stages(account=self._served, faults=self._came),
+            middleware=(self._serve,),
+            accounts=(self._served,),
             pushed=pushed,
         )
 
-    def _came(self, ctx: StagedContext[Any], request: Any) -> Fault | None:
+    def _serve(self, ctx: StagedContext[Any], request: Any, go_on: Next) -> Any:
         self.recording.came(ctx, request)
-        return self.faults.fault_for(ctx, request)
+        fault = self.faults.fault_for(ctx, request)
+        return go_on(ctx, request) if fault is None else fault.serve(ctx, request, go_on)
 
     def _served(self, served: Served) -> None:
         self.recording.answered(served)

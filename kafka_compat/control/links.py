@@ -12,16 +12,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from kafka_compat.api.stages import StagedContext
 from kafka_compat.control.coordination_link import CoordinationLink
-from kafka_compat.network.stages import Fault, StagedContext
+from kafka_compat.control.fault import Fault
 
 if TYPE_CHECKING:
+    from kafka_compat.api.caller import Session
     from kafka_compat.broker import Broker
     from kafka_compat.cluster.session import ConnectStore
     from kafka_compat.config import BrokerConfig
     from kafka_compat.coordination.store.embedded import EmbeddedSession
     from kafka_compat.coordinator_runtime.scheduler import Scheduler
-    from kafka_compat.network.connection import Connection
 
 _NAMES = ("broker-", "controller-")
 _STILL_S = 86_400.0
@@ -38,7 +39,7 @@ class Links:
         self.cut_off: set[int] = set()
         """Brokers that do not reach the metadata store, by a test's word."""
         self.paused: dict[int, Broker[Any]] = {}
-        self._connections: dict[tuple[int, int], set[Connection]] = {}
+        self._sessions: dict[tuple[int, int], set[Session]] = {}
         """From the first broker to the second."""
 
     def through(
@@ -60,21 +61,23 @@ class Links:
         here: int = ctx.services.metadata.local_id
         if frozenset((sender, here)) in self.cuts:
             return _CLOSED
-        known = self._connections.setdefault((sender, here), set())
-        if ctx.connection not in known:
-            known.difference_update([each for each in known if each.closed])
-            known.add(ctx.connection)
-        if sender in self.paused:
+        known = self._sessions.setdefault((sender, here), set())
+        session = ctx.caller.session
+        if session not in known:
+            known.difference_update([each for each in known if each.has_left])
+            known.add(session)
+        if sender in self.paused and session.line is not None:
             # The first of a connection tells nobody anything; those after it wait.
-            ctx.connection.mute(_STILL_S)
+            session.line.mute(_STILL_S)
         return None
 
     def cut(self, one: int, other: int) -> None:
         """Have two brokers not reach each other."""
         self.cuts.add(frozenset((one, other)))
         for pair in ((one, other), (other, one)):
-            for connection in self._connections.pop(pair, ()):
-                connection.abort()
+            for session in self._sessions.pop(pair, ()):
+                if session.line is not None:
+                    session.line.abort()
 
     def cut_coordination(self, broker_id: int) -> None:
         """Have a broker not reach the metadata store."""
@@ -93,10 +96,11 @@ class Links:
         broker_id = broker.broker_id
         self.paused[broker_id] = broker
         broker.server.pause()
-        for (sender, _), connections in self._connections.items():
+        for (sender, _), sessions in self._sessions.items():
             if sender == broker_id:
-                for connection in connections:
-                    connection.mute(_STILL_S)
+                for session in sessions:
+                    if session.line is not None:
+                        session.line.mute(_STILL_S)
         if broker_id in self.coordination:
             self.coordination[broker_id].cut()
 
@@ -106,10 +110,11 @@ class Links:
         if broker is None:
             return
         broker.server.resume()
-        for (sender, here), connections in self._connections.items():
+        for (sender, here), sessions in self._sessions.items():
             if sender == broker_id and here not in self.paused:
-                for connection in connections:
-                    connection.unmute()
+                for session in sessions:
+                    if session.line is not None:
+                        session.line.unmute()
         if broker_id in self.coordination and broker_id not in self.cut_off:
             self.coordination[broker_id].mend()
 

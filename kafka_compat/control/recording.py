@@ -10,8 +10,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.json_form import api_name, to_json
 
 if TYPE_CHECKING:
-    from kafka_compat.network.connection import Connection
-    from kafka_compat.network.stages import Served, StagedContext
+    from kafka_compat.api.caller import Session
+    from kafka_compat.api.stages import Served, StagedContext
 
 _CONFLICT = 409
 _SIZE_MAX = 100_000
@@ -48,18 +48,22 @@ class Recording:
         self._entries: list[Entry] = []
         self._unanswered: dict[int, Entry] = {}
         """By the identity of the context, which lives until the answer."""
-        self._connections: dict[Connection, int] = {}
+        self._connections: dict[Session, int] = {}
 
     # --- what the requests go through
 
     def came(self, ctx: StagedContext[Any], request: Any) -> None:
         """A request is about to be handled."""
+        session = ctx.caller.session
         if not self._is_on or ctx.api_key in _SECRET or len(self._entries) == _SIZE_MAX:
+            return
+        if session.line is None:
+            # The page is no client.
             return
         entry = {
             "number": len(self._entries) + 1,
             "at_ms": self._now_ms(),
-            "connection": self._connections.setdefault(ctx.connection, len(self._connections) + 1),
+            "connection": self._connections.setdefault(session, len(self._connections) + 1),
             "client_id": ctx.client_id,
             "api": api_name(ctx.api_key),
             "version": ctx.api_version,

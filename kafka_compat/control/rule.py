@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from kafka_compat.api.stages import StagedContext
 from kafka_compat.control import mangling, subjects
-from kafka_compat.network.stages import Fault, StagedContext
+from kafka_compat.control.fault import Fault
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import fields_of
 

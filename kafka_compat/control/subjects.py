@@ -1,7 +1,7 @@
 """Which partitions a request is about, and the answer that says of some of them alone that they failed.
 
 What arrays of a request name partitions, and where they come back in the response, is known by
-`network.error_response.ECHOES`. A Fetch names a partition once in its session (KIP-227), and is about it from
+`api.error_response.ECHOES`. A Fetch names a partition once in its session (KIP-227), and is about it from
 then on.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from kafka_compat.api.error_response import ECHOES, Echo, error_response
+from kafka_compat.api.stages import StagedContext
 from kafka_compat.errors import KafkaError
-from kafka_compat.network.error_response import ECHOES, Echo, error_response
-from kafka_compat.network.stages import StagedContext
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, PartitionData
 

@@ -14,8 +14,7 @@ from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProduc
 from kafka_compat.errors import ErrorCode
 
 Waiter = object
-"""Whoever waits for an answer. The machine keeps it and hands it back with the answer; it never looks inside.
-"""
+"""A waiting request. The machine keeps it and returns it with the response; it never looks inside."""
 
 
 class Now(NamedTuple):
@@ -117,4 +116,4 @@ class Machine(Protocol[R_in]):
         """Let everything happen that is due."""
 
     def unload(self) -> Output:
-        """This broker is no longer the coordinator: answer whoever waits."""
+        """This broker is no longer the coordinator: answer waiting requests."""

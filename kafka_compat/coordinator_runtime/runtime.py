@@ -20,7 +20,7 @@ Rules
 6. Loading skips what is superseded (`loader.py`) and pauses every few milliseconds; a machine runs from the
    moment when all of its records are replayed and `loaded` has been called, while others still wait for
    theirs. A machine that is dead is forgotten.
-7. Unloading tells every machine of its writes, then has it answer whoever else waits, and forgets it.
+7. Unloading reports its writes to every machine, then has it answer other waiting requests, and forgets it.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class CoordinatorRuntime(Generic[M, R]):
     # Life
 
     def close(self) -> None:
-        """Stop all timers and answer whoever waits; afterwards every key is COORDINATOR_NOT_AVAILABLE."""
+        """Stop all timers and answer waiting requests; later every key is COORDINATOR_NOT_AVAILABLE."""
         self.is_closed = True
         for index in list(self._shards):
             self.unload(index)
@@ -186,7 +186,7 @@ class CoordinatorRuntime(Generic[M, R]):
             )
 
     def _run(self, running: RunningMachine[M]) -> None:
-        """From now on the machine takes events."""
+        """The machine takes events from now on."""
         self.running[running.key] = running
         self.carry_out(running, running.machine.loaded(self.now()))
 
@@ -221,7 +221,7 @@ class CoordinatorRuntime(Generic[M, R]):
         return shard_of(key, self._log.shard_count)
 
     def refusal(self, key: str) -> ErrorCode:
-        """Why this broker does not speak for a key that is not in `running`; NONE when it does."""
+        """The error for a key that is not in `running`; NONE when this broker is its coordinator."""
         if self.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         shard_count = self._log.shard_count
@@ -231,7 +231,7 @@ class CoordinatorRuntime(Generic[M, R]):
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if shard.state is ShardState.LOADING else ErrorCode.NONE
 
     def host(self, key: str, machine: M) -> RunningMachine[M]:
-        """Let a machine run that nobody has seen yet; the key must not be refused."""
+        """Run a new machine; the key must not be refused."""
         running = self.running[key] = self._shards[self.shard_of(key)].add(key, machine)
         return running
 
@@ -380,7 +380,7 @@ class CoordinatorRuntime(Generic[M, R]):
             shard.appends_alarm = self.timers.call_at(at_ms, partial(self._report_timeouts, shard))
 
     def _report_timeouts(self, shard: Shard[M]) -> None:
-        """Whoever has waited for `commit_timeout_ms` is answered."""
+        """Answer requests that have waited for `commit_timeout_ms`."""
         shard.appends_alarm = None
         now_ms = self._scheduler.monotonic_ms()
         for append in list(shard.appends):

@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 from kafka_compat.coordinator_runtime.scheduler import Scheduler, TimerHandle
 
+_CANCELLED_MIN = 100
+"""Fewer cancelled deadlines are left where they are."""
+
 
 class Deadline:
     """A call at `at_ms` of the scheduler's clock, unless it is cancelled first."""
@@ -25,7 +28,9 @@ class Deadline:
 
 
 class Timers:
-    """Deadlines, earliest first. What is cancelled stays in the queue until its time has come."""
+    """Deadlines, earliest first. What is cancelled stays in the queue until its time has come, or until more
+    than half of a long queue is cancelled: each heartbeat replaces a deadline that was minutes away.
+    """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -60,6 +65,9 @@ class Timers:
             if self._wake_up is not None:
                 self._wake_up.cancel()
                 self._wake_up = None
+        elif len(self._queue) > _CANCELLED_MIN + 2 * self._live:
+            self._queue[:] = [each for each in self._queue if each[2].callback is not None]
+            heapq.heapify(self._queue)
 
     def _wake_up_by(self, at_ms: int) -> None:
         """Be called at `at_ms`, unless that is so sooner."""

@@ -1,4 +1,4 @@
-"""Which format a key or a value is shown in, and what it says in it. Pure."""
+"""Choose the format of a key or a value, and decode it. Pure."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""JSON as it stands in the bytes, with line breaks: numbers, names that come twice, and their order are as
-they were sent, which they would not be once parsed. Pure.
+"""Indent JSON as it stands in the bytes: numbers, duplicate names and their order stay as they were sent.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Bytes that say all of themselves: text, hexadecimal, base64, and numbers as Kafka's serializers write them;
-both ways. Pure.
+"""Formats without a schema, in both directions: text, hexadecimal, base64, and numbers of Kafka's
+serializers. Pure.
 """
 
 from __future__ import annotations

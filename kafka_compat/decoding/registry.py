@@ -1,4 +1,4 @@
-"""A schema registry, asked as Confluent's is: whoever shows values waits for it `PATIENCE_S` at most.
+"""Client of a schema registry with Confluent's API, which is waited for `PATIENCE_S` at most.
 
 What it says of an id holds for good, and is remembered. Where it says nothing of use, the reason stands in
 the schema's place; it is asked again of that id, or at all where it could not be reached, after
@@ -21,7 +21,7 @@ from kafka_compat.decoding.formats import JsonSchema, Schema
 from kafka_compat.decoding.plain import NotSo
 from kafka_compat.decoding.protobuf import ProtobufSchema
 from kafka_compat.errors import StartupError
-from kafka_compat.security.oauth.web import Place, Unreachable, ask, place
+from kafka_compat.http_client import Place, Unreachable, ask, place
 
 URL: Final = "kafka.compat.schema.registry.url"
 USER: Final = "kafka.compat.schema.registry.basic.auth.user.info"
@@ -143,8 +143,7 @@ class Registry:
         return found
 
     async def _get(self, path: str) -> dict[str, Any]:
-        where = self._where._replace(url=self._where.url.rstrip("/") + path)
-        content = await ask(where, headers=self._headers, timeout_s=PATIENCE_S)
+        content = await ask(self._where.below(path), headers=self._headers, timeout_s=PATIENCE_S)
         answer = json.loads(content)
         if not isinstance(answer, dict):
             raise NotSo("the schema registry's answer is no JSON object")
@@ -161,6 +160,6 @@ def registry_of(config: BrokerConfig) -> Registry | None:
     if user_info is not None and ":" not in user_info:
         raise StartupError(f"{USER}: expected a user and a password, as user:password")
     try:
-        return Registry(place(url, {}), user_info)
+        return Registry(place(url), user_info)
     except ValueError as error:
         raise StartupError(f"{URL}={url}: {error}; expected an address as http://127.0.0.1:8081") from None

@@ -1,5 +1,5 @@
-"""What serializers of a schema registry put before a value: a zero byte, the schema's id in four bytes, and
-for Protobuf the way to the message among those of its file. Pure.
+"""The header that a schema registry's serializers put before a value: a zero byte, the schema id in four
+bytes, and for Protobuf the path to the message in its file. Pure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The group coordinator: all groups of the shards of `__consumer_offsets` that this broker leads.
 
-It finds the group and hands it the event; the runtime does the rest. Each answer goes to the callback that
-came with the request: at once, or when the records it depends on are committed. Callbacks are called exactly
-once, also when the shard or the broker goes away.
+It finds the group and passes the event to it; the runtime does the rest. Each response goes to the callback
+of its request: at once, or when the records it depends on are committed. Callbacks are called exactly once,
+also when this broker loses the shard or stops.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 
 
 class GroupProgress(NamedTuple):
-    """How many members a group has, and what it has committed: as it is, not as it was when it was asked."""
+    """A group's state, members and committed offsets; `committed` is a live view."""
 
     state: GroupState
     members: int
@@ -95,7 +95,7 @@ class GroupCoordinator:
         self._runtime.every(self._settings.offsets_retention_check_interval_ms, self._check_retention)
 
     def close(self) -> None:
-        """Stop all timers and answer whoever waits; afterwards every request is COORDINATOR_NOT_AVAILABLE."""
+        """Stop all timers and answer waiting requests; later requests get COORDINATOR_NOT_AVAILABLE."""
         self._runtime.close()
 
     def load(self, index: int, leader_epoch: int = 0) -> None:
@@ -141,13 +141,10 @@ class GroupCoordinator:
             self._runtime.carry_out(running, running.machine.joining.join(request, respond, self._now()))
 
     def sync(self, group_id: str, request: Sync, respond: Callable[[SyncResult], None]) -> None:
-        error = self._refusal(group_id)
-        running = self._running.get(group_id)
+        running, error = self._find(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             # Clients take this to mean "join again", and the rebalance may well be lost.
             error = ErrorCode.REBALANCE_IN_PROGRESS
-        if not error and running is None:
-            error = ErrorCode.UNKNOWN_MEMBER_ID
         if error or running is None:
             respond(SyncResult(error=error))
         else:
@@ -167,7 +164,7 @@ class GroupCoordinator:
             return error
         error = self._refusal(group_id)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # Sessions begin anew once the shard is loaded.
+            # Sessions start again once the shard is loaded.
             return ErrorCode.NONE
         return error or ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -254,10 +251,7 @@ class GroupCoordinator:
         respond: Callable[[PartitionErrors | ErrorCode], None],
     ) -> None:
         """Answers with one error for all when the group as a whole is the trouble."""
-        error = self._refusal(group_id)
-        running = self._running.get(group_id)
-        if not error and running is None:
-            error = ErrorCode.GROUP_ID_NOT_FOUND
+        running, error = self._find(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if error or running is None:
             respond(error)
             return
@@ -305,7 +299,7 @@ class GroupCoordinator:
 
     @property
     def load_times_ms(self) -> Sequence[int]:
-        """How long it took to load a shard, the last ones."""
+        """How long the last shards took to load."""
         return self._runtime.load_times_ms
 
     @property
@@ -392,8 +386,14 @@ class GroupCoordinator:
 
     # Finding groups
 
+    def _find(self, group_id: str, missing: ErrorCode) -> tuple[RunningMachine[Group] | None, ErrorCode]:
+        """The group, or the error with which this broker refuses; `missing` for a group that is not there."""
+        error = self._refusal(group_id)
+        running = self._running.get(group_id)
+        return running, missing if running is None and not error else error
+
     def _refusal(self, group_id: str, *, empty_id_allowed: bool = False) -> ErrorCode:
-        """Why this broker does not speak for a group; NONE when it does."""
+        """The error when this broker is not the coordinator of a group; NONE when it is."""
         if not group_id and not empty_id_allowed:
             return ErrorCode.INVALID_GROUP_ID
         return ErrorCode.NONE if group_id in self._running else self._runtime.refusal(group_id)

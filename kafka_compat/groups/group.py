@@ -108,7 +108,7 @@ class Group:
         return out
 
     def put_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], waiter: Waiter) -> Output:
-        """Positions that no member commits, whoever the members are."""
+        """Store positions on behalf of an operator, whether the group has members or not."""
         out = self._outbox.begin()
         self._write_offsets(offsets, waiter, {}, None)
         return out
@@ -175,7 +175,7 @@ class Group:
         return out
 
     def forget_partitions(self, partitions: Collection[TopicPartition]) -> Output:
-        """Their topic has been deleted: so are the offsets, subscribed or not."""
+        """Delete the offsets of a deleted topic, subscribed or not."""
         out = self._outbox.begin()
         self._write_tombstones(partitions, None, ErrorCode.NONE)
         return out
@@ -227,14 +227,14 @@ class Group:
         self.offsets.replay_end_marker(producer_id, committed)
 
     def loaded(self, now: Now) -> Output:
-        """Go on from what was replayed; see `stored`."""
+        """All records are replayed: start from the stored generation."""
         out = self._outbox.begin()
         if self.rebalance.stored.snapshot is not None:
             self.rebalance.restore(self.rebalance.stored.snapshot, now)
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """The records of a write are committed and replayed, or (error) are not."""
+        """The records of a write are committed and replayed, or failed with an error."""
         out = self._outbox.begin()
         if isinstance(purpose, OffsetsStored):
             self._offsets_written(purpose, error)
@@ -270,7 +270,7 @@ class Group:
         return self.rebalance.tick(now)
 
     def unload(self) -> Output:
-        """This broker is no longer the coordinator: whoever waits must look for another one."""
+        """This broker is no longer the coordinator: waiting members look for another one."""
         out = self._outbox.begin()
         for member_id in self.rebalance.roster.members:
             self.rebalance.answer_waiting(member_id, ErrorCode.NOT_COORDINATOR, member_id)

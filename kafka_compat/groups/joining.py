@@ -169,7 +169,7 @@ class Joining:
             leads = purpose.member_id == self._roster.leader_id
             result = self._rebalance.join_result(purpose.member_id, members=leads, skip_assignment=leads)
         else:
-            # An older client that finds itself the leader assigns anew, so it is told of its former self.
+            # An older client that leads assigns again, so the response names its former self.
             result = self._rebalance.join_result(
                 purpose.member_id, members=False, leader_id=purpose.former_leader_id or ""
             )

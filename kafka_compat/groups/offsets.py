@@ -3,7 +3,7 @@
 Rules
 - What the log holds changes in `replay` and `replay_end_marker` alone: `committed`, and per producer what its
   open transaction has written (`pending`), which never shows but makes its partitions unstable (KIP-447).
-- A commit is staged from its append until its record is committed, or its client was told that it is not.
+- A commit is staged from its append until its record is committed, or its client got an error.
   Staged partitions are unstable, too, and do not expire.
 - An offset of a transaction shows when its commit marker comes, unless one outside transactions was written
   after it. A deletion outside transactions holds for what open transactions have written before it.

@@ -15,15 +15,14 @@ Rules
 - From JoinGroup v4 a new member is given an id first and must come back with it before its session ends
   (KIP-394).
 - A static member that returns without an id takes its former place without a rebalance, unless the chosen
-  protocol changes; its former self is fenced (KIP-345). From JoinGroup v9 a returning leader is told so, but
-  not to assign (KIP-814).
+  protocol changes; its former self is fenced (KIP-345). From JoinGroup v9 the response tells
+  a returning leader that it leads and need not assign (KIP-814).
 - A member lives as long as its session timeout since its last sign of life. New members are given five
   minutes until their first rebalance completes; after that, members that wait for an answer cannot expire.
-- Whoever is removed while it waits for an answer is answered.
+- A member that is removed while it waits for a response gets one.
 - Nothing becomes visible before its record is committed: assignments, replaced static members, offsets,
-  deletions. What the log holds of the members is `stored`, which changes in its `replay`; who is about to be
-  a member, who waits and whose session runs is not in the log, and begins anew from `stored` with each
-  coordinator.
+  deletions. What the log holds of the members is `stored`, which changes in its `replay`; pending
+  members, waiting requests and sessions are not in the log; each coordinator starts them from `stored`.
 
 The order of events and their answers is Kafka 3.9's.
 """
@@ -352,7 +351,7 @@ class Rebalance:
             self.prepare("the loaded group has more members than group.max.size", now)
 
     def store_failed(self, error: ErrorCode) -> ErrorCode:
-        """What members are told of it."""
+        """Note the failure; the error for the members."""
         error = _STORE_ERRORS.get(error, error)
         self.outbox.note(f"storing generation {self.generation_id} failed: {error.name}")
         return error

@@ -10,7 +10,8 @@ import logging
 from enum import IntEnum
 from typing import Any, Protocol, TypeVar
 
-from kafka_compat.network.request import RequestContext
+from kafka_compat.api.request import RequestContext
+from kafka_compat.deferred import HungUp
 from kafka_compat.security.acls.bindings import (
     Entry,
     EntryFilter,
@@ -39,13 +40,11 @@ class WireFilter(Protocol):
     permission_type: int
 
 
-def refuse_unknown(ctx: RequestContext[Any], *codes: int) -> bool:
-    """Whether one of the codes is UNKNOWN; then the connection is closed already."""
-    if all(codes):
-        return False
-    log.info("closing the connection from %s: an ACL with UNKNOWN elements", ctx.client_host)
-    ctx.connection.abort()
-    return True
+def refuse_unknown(ctx: RequestContext[Any], *codes: int) -> None:
+    """Raises HungUp where one of the codes is UNKNOWN."""
+    if not all(codes):
+        log.info("closing the connection from %s: an ACL with UNKNOWN elements", ctx.client_host)
+        raise HungUp
 
 
 def member(kind: type[M], code: int) -> M:

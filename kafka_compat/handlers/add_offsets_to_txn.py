@@ -6,62 +6,53 @@ that was replaced is told PRODUCER_FENCED (KIP-588).
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
+from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import require
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from kafka_compat.protocol.pending import PENDING
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.status import ProducerIdentity
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasGroups, HasMetadata, HasTopics, HasTransactions
-
-    class _Services(HasGroups, HasMetadata, HasTopics, HasTransactions, Protocol):
-        """What is used here."""
+    from kafka_compat.handlers.services import Services
 
 
 _FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 
 
 @handler(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4)
-def add_offsets_to_txn(ctx: RequestContext[_Services], request: AddOffsetsToTxnRequest) -> object:
+def add_offsets_to_txn(ctx: RequestContext[Services], request: AddOffsetsToTxnRequest) -> object:
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     if OFFSETS_TOPIC not in ctx.services.metadata.topics:
         # A producer looks for the group's coordinator only after this; looking makes the topic.
         return _after_creation(ctx, request)
-    _add(ctx, request, ctx.respond)
-    return PENDING
+    return _add(ctx, request)
 
 
 async def _after_creation(
-    ctx: RequestContext[_Services], request: AddOffsetsToTxnRequest
-) -> AddOffsetsToTxnResponse:
+    ctx: RequestContext[Services], request: AddOffsetsToTxnRequest
+) -> AddOffsetsToTxnResponse | Deferred:
     try:
         await ctx.services.topics.ensure_internal(OFFSETS_TOPIC)
     except KafkaError:
         return AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    answer: asyncio.Future[AddOffsetsToTxnResponse] = asyncio.get_running_loop().create_future()
-    _add(ctx, request, answer.set_result)
-    return await answer
+    return _add(ctx, request)
 
 
-def _add(
-    ctx: RequestContext[_Services],
-    request: AddOffsetsToTxnRequest,
-    send: Callable[[AddOffsetsToTxnResponse], None],
-) -> None:
+def _add(ctx: RequestContext[Services], request: AddOffsetsToTxnRequest) -> Deferred:
+    deferred = Deferred()
+
     def respond(error: ErrorCode) -> None:
         if ctx.api_version < _FIRST_VERSION_WITH_PRODUCER_FENCED and error is ErrorCode.PRODUCER_FENCED:
             error = ErrorCode.INVALID_PRODUCER_EPOCH
-        send(AddOffsetsToTxnResponse(error_code=error))
+        deferred.complete(AddOffsetsToTxnResponse(error_code=error))
 
     ctx.services.transactions.add_partitions(
         request.transactional_id,
@@ -69,3 +60,4 @@ def _add(
         [(OFFSETS_TOPIC, ctx.services.groups.shard_of(request.group_id))],
         respond,
     )
+    return deferred

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
+from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied, require, require_cluster
 from kafka_compat.long_work import Steps, gathered
 from kafka_compat.metadata.topic_names import is_internal
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -26,12 +28,11 @@ from kafka_compat.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from kafka_compat.protocol.pending import PENDING, Pending
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.status import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import AddPartitionsToTxnServices
+    from kafka_compat.handlers.services import Services
 
 _FIRST_VERSION_WITH_PRODUCER_FENCED: Final = 2
 _FIRST_BATCHED_VERSION: Final = 4
@@ -42,8 +43,8 @@ Settle = Callable[[str, PartitionErrors], None]
 
 @handler(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5)
 def add_partitions_to_txn(
-    ctx: RequestContext[AddPartitionsToTxnServices], request: AddPartitionsToTxnRequest
-) -> Steps[AddPartitionsToTxnResponse | Pending]:
+    ctx: RequestContext[Services], request: AddPartitionsToTxnRequest
+) -> Steps[AddPartitionsToTxnResponse | Deferred]:
     if ctx.api_version >= _FIRST_BATCHED_VERSION:
         require_cluster(ctx, Operation.CLUSTER_ACTION)
         return (yield from _batched(ctx, request.transactions))
@@ -66,20 +67,21 @@ def add_partitions_to_txn(
     def respond(error: ErrorCode) -> None:
         if ctx.api_version < _FIRST_VERSION_WITH_PRODUCER_FENCED and error is ErrorCode.PRODUCER_FENCED:
             error = ErrorCode.INVALID_PRODUCER_EPOCH
-        ctx.long_work.start(_response_to_producer(dict.fromkeys(asked, error)), ctx.respond)
+        ctx.long_work.start(_response_to_producer(dict.fromkeys(asked, error)), deferred.complete)
 
+    deferred = Deferred()
     ctx.services.transactions.add_partitions(
         transactional_id,
         ProducerIdentity(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch),
         asked,
         respond,
     )
-    return PENDING
+    return deferred
 
 
 def _batched(
-    ctx: RequestContext[AddPartitionsToTxnServices], transactions: list[AddPartitionsToTxnTransaction]
-) -> Steps[AddPartitionsToTxnResponse | Pending]:
+    ctx: RequestContext[Services], transactions: list[AddPartitionsToTxnTransaction]
+) -> Steps[AddPartitionsToTxnResponse | Deferred]:
     response = AddPartitionsToTxnResponse()
     waiting = len(transactions)
     if not waiting:
@@ -95,15 +97,16 @@ def _batched(
         )
         waiting -= 1
         if not waiting:
-            ctx.respond(response)
+            deferred.complete(response)
 
+    deferred = Deferred()
     for transaction in transactions:
         yield from _one(ctx, transaction, settle)
-    return PENDING
+    return deferred
 
 
 def _one(
-    ctx: RequestContext[AddPartitionsToTxnServices],
+    ctx: RequestContext[Services],
     transaction: AddPartitionsToTxnTransaction,
     settle: Settle,
 ) -> Steps[None]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import config_message, told_as
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import counted
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -20,13 +21,11 @@ from kafka_compat.protocol.messages.alter_configs import (
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasConfigs
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.ALTER_CONFIGS, 0, 2)
-async def alter_configs(
-    ctx: RequestContext[HasConfigs], request: AlterConfigsRequest
-) -> AlterConfigsResponse:
+async def alter_configs(ctx: RequestContext[Services], request: AlterConfigsRequest) -> AlterConfigsResponse:
     counts = await ctx.long_work.finish(
         counted((item.resource_type, item.resource_name) for item in request.resources)
     )
@@ -40,7 +39,7 @@ async def alter_configs(
 
 
 async def _alter(
-    ctx: RequestContext[HasConfigs], resource: AlterConfigsResource, validate_only: bool, repeated: bool
+    ctx: RequestContext[Services], resource: AlterConfigsResource, validate_only: bool, repeated: bool
 ) -> AlterConfigsResourceResponse:
     response = AlterConfigsResourceResponse(
         error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.coordination.controller.events import ReassignmentRequested
 from kafka_compat.coordination.controller.outcomes import ControllerError, TopicPartition
 from kafka_compat.coordination.controller.replies import ReassignmentReply
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -22,12 +23,12 @@ from kafka_compat.protocol.messages.alter_partition_reassignments import (
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasController
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 0)
 async def alter_partition_reassignments(
-    ctx: RequestContext[HasController], request: AlterPartitionReassignmentsRequest
+    ctx: RequestContext[Services], request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
     require_cluster(ctx, Operation.ALTER)
     targets = {

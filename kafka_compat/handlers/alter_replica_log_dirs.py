@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.long_work import Steps
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -23,12 +24,12 @@ from kafka_compat.security.authorizer import Operation
 from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasLogMover
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.ALTER_REPLICA_LOG_DIRS, 0, 2)
 def alter_replica_log_dirs(
-    ctx: RequestContext[HasLogMover], request: AlterReplicaLogDirsRequest
+    ctx: RequestContext[Services], request: AlterReplicaLogDirsRequest
 ) -> Steps[AlterReplicaLogDirsResponse]:
     require_cluster(ctx, Operation.ALTER)
     topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
@@ -47,7 +48,7 @@ def alter_replica_log_dirs(
     )
 
 
-def _move(ctx: RequestContext[HasLogMover], topic: str, partition: int, path: str) -> ErrorCode:
+def _move(ctx: RequestContext[Services], topic: str, partition: int, path: str) -> ErrorCode:
     try:
         ctx.services.log_mover.move(topic, partition, path)
     except (KafkaError, StorageError) as error:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from kafka_compat.api.caller import UNKNOWN_SOFTWARE
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.api_versions import (
     ApiVersion,
@@ -21,7 +23,7 @@ from kafka_compat.protocol.messages.api_versions import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import ApiVersionsServices
+    from kafka_compat.handlers.services import Services
 
 _TRANSACTION_VERSION: Final = "transaction.version"
 _LEVEL_MAX: Final = 2
@@ -29,9 +31,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @handler(ApiKey.API_VERSIONS, 0, 4)
-def api_versions(
-    ctx: RequestContext[ApiVersionsServices], request: ApiVersionsRequest | None
-) -> ApiVersionsResponse:
+def api_versions(ctx: RequestContext[Services], request: ApiVersionsRequest | None) -> ApiVersionsResponse:
     """`request` is None where its version was unknown."""
     response = ApiVersionsResponse(finalized_features_epoch=ctx.services.finalized_features_epoch)
     if request is None:
@@ -39,16 +39,17 @@ def api_versions(
         low, high = ctx.services.served[ApiKey.API_VERSIONS]
         response.api_keys = [ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=low, max_version=high)]
         return response
+    session = ctx.caller.session
     if ctx.api_version >= 3:
         name, version = request.client_software_name, request.client_software_version
         if not _SOFTWARE.fullmatch(name) or not _SOFTWARE.fullmatch(version):
             response.error_code = ErrorCode.INVALID_REQUEST
             return response
-        ctx.connection.told = (ctx.client_id, name, version)
+        session.is_software(ctx.client_id, name, version)
     else:
-        ctx.connection.told = (ctx.client_id, "unknown", "unknown")
-    if ctx.connection.authentication is not None:
-        ctx.connection.authentication.versions_told()
+        session.is_software(ctx.client_id, UNKNOWN_SOFTWARE, UNKNOWN_SOFTWARE)
+    if session.authentication is not None:
+        session.authentication.exchange.versions_told()
     response.api_keys = [
         ApiVersion(api_key=key, min_version=low, max_version=high)
         for key, (low, high) in ctx.services.served.items()

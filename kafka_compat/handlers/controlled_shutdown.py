@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.coordination.controller.events import ControlledShutdownRequested
 from kafka_compat.coordination.controller.outcomes import ControllerError
 from kafka_compat.coordination.controller.replies import ControlledShutdownReply
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.controlled_shutdown import (
     ControlledShutdownRequest,

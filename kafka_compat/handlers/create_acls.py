@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.acl_requests import member, refuse_unknown
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_acls import (
     AclCreation,
@@ -19,15 +20,14 @@ from kafka_compat.security.acls.bindings import Binding, Entry, Pattern, Pattern
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasAcls
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.CREATE_ACLS, 0, 3)
-async def create_acls(ctx: RequestContext[HasAcls], request: CreateAclsRequest) -> CreateAclsResponse | None:
+async def create_acls(ctx: RequestContext[Services], request: CreateAclsRequest) -> CreateAclsResponse | None:
     for item in request.creations:
         codes = item.resource_type, item.resource_pattern_type, item.operation, item.permission_type
-        if refuse_unknown(ctx, *codes):
-            return None
+        refuse_unknown(ctx, *codes)
     require_cluster(ctx, Operation.ALTER)
     acls = ctx.services.acls
     if acls is None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import told_as
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -19,10 +20,7 @@ from kafka_compat.protocol.messages.create_partitions import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasMetadata, HasQuotas, HasTopics
-
-    class _Services(HasMetadata, HasQuotas, HasTopics, Protocol):
-        """What is used here."""
+    from kafka_compat.handlers.services import Services
 
 
 _STRICT_SINCE = 3
@@ -31,7 +29,7 @@ _STRICT_SINCE = 3
 
 @handler(ApiKey.CREATE_PARTITIONS, 0, 3)
 async def create_partitions(
-    ctx: RequestContext[_Services], request: CreatePartitionsRequest
+    ctx: RequestContext[Services], request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatePartitionsTopicResult] = {}

@@ -7,15 +7,16 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from uuid import UUID
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import told_as
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, cluster_allows
 from kafka_compat.long_work import batched
 from kafka_compat.metadata.config_manager import tell_of_no_effect
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.create_topics import (
     CreatableTopic,
@@ -27,11 +28,8 @@ from kafka_compat.protocol.messages.create_topics import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasConfigs, HasMetadata, HasQuotas, HasTopics
+    from kafka_compat.handlers.services import Services
     from kafka_compat.metadata.topic_rules import Charge
-
-    class _Services(HasConfigs, HasMetadata, HasQuotas, HasTopics, Protocol):
-        """What is used here."""
 
 
 _OF_KRAFT = "__cluster_metadata"
@@ -44,7 +42,7 @@ TOPICS_AT_ONCE = 64
 
 
 @handler(ApiKey.CREATE_TOPICS, 0, 7)
-async def create_topics(ctx: RequestContext[_Services], request: CreateTopicsRequest) -> CreateTopicsResponse:
+async def create_topics(ctx: RequestContext[Services], request: CreateTopicsRequest) -> CreateTopicsResponse:
     asked = 0
     for some in batched(request.topics):
         asked += sum(max(topic.num_partitions, len(topic.assignments), 1) for topic in some)
@@ -96,7 +94,7 @@ def _without_configs(result: CreatableTopicResult, hidden: Denied) -> CreatableT
     return result
 
 
-async def _refused(ctx: RequestContext[_Services], topics: Sequence[CreatableTopic]) -> CreateTopicsResponse:
+async def _refused(ctx: RequestContext[Services], topics: Sequence[CreatableTopic]) -> CreateTopicsResponse:
     problem = "Excessively large number of partitions per request."
     refused = CreateTopicsResponse()
     turn = await ctx.long_work.begin()
@@ -107,7 +105,7 @@ async def _refused(ctx: RequestContext[_Services], topics: Sequence[CreatableTop
 
 
 async def _create(
-    ctx: RequestContext[_Services],
+    ctx: RequestContext[Services],
     topic: CreatableTopic,
     request: CreateTopicsRequest,
     charge: Charge | None,

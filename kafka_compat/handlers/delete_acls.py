@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.acl_requests import (
     codes_of,
@@ -13,7 +15,6 @@ from kafka_compat.handlers.acl_requests import (
     refuse_unknown,
 )
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.delete_acls import (
     DeleteAclsFilterResult,
@@ -25,14 +26,13 @@ from kafka_compat.security.acls.keeper import Deleted
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasAcls
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.DELETE_ACLS, 0, 3)
-async def delete_acls(ctx: RequestContext[HasAcls], request: DeleteAclsRequest) -> DeleteAclsResponse | None:
+async def delete_acls(ctx: RequestContext[Services], request: DeleteAclsRequest) -> DeleteAclsResponse | None:
     for item in request.filters:
-        if refuse_unknown(ctx, *codes_of(item)):
-            return None
+        refuse_unknown(ctx, *codes_of(item))
     require_cluster(ctx, Operation.ALTER)
     acls = ctx.services.acls
     if acls is None:

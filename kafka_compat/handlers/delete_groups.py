@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
+from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.long_work import Steps, batched
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
-from kafka_compat.protocol.pending import PENDING, Pending
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasGroups
+    from kafka_compat.handlers.services import Services
 
 _GROUPS_AT_ONCE = 64
 
 
 @handler(ApiKey.DELETE_GROUPS, 0, 2)
 def delete_groups(
-    ctx: RequestContext[HasGroups], request: DeleteGroupsRequest
-) -> Steps[DeleteGroupsResponse | Pending]:
+    ctx: RequestContext[Services], request: DeleteGroupsRequest
+) -> Steps[DeleteGroupsResponse | Deferred]:
     distinct: dict[str, None] = {}
     for some in batched(request.groups_names):
         distinct.update(dict.fromkeys(some))
@@ -45,12 +46,13 @@ def delete_groups(
     def settle(found: dict[str, ErrorCode]) -> None:
         errors.update(found)
         if len(errors) == len(names):
-            ctx.long_work.start(_response(names, errors), ctx.respond)
+            ctx.long_work.start(_response(names, errors), deferred.complete)
 
+    deferred = Deferred()
     for first in range(0, len(allowed), _GROUPS_AT_ONCE):
         ctx.services.groups.delete_groups(allowed[first : first + _GROUPS_AT_ONCE], settle)
         yield None
-    return PENDING
+    return deferred
 
 
 def _response(names: list[str], errors: dict[str, ErrorCode]) -> Steps[DeleteGroupsResponse]:

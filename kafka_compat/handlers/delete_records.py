@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied
 from kafka_compat.metadata.topic_names import is_internal
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -32,11 +33,8 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasFlusher, HasLogDirs, HasReplicas
+    from kafka_compat.handlers.services import Services
     from kafka_compat.replication.partition import Partition
-
-    class _Services(HasFlusher, HasLogDirs, HasReplicas, Protocol):
-        """What is used here."""
 
 
 HIGH_WATERMARK = -1
@@ -45,7 +43,7 @@ UNKNOWN_LOW_WATERMARK = -1
 
 @handler(ApiKey.DELETE_RECORDS, 0, 2)
 async def delete_records(
-    ctx: RequestContext[_Services], request: DeleteRecordsRequest
+    ctx: RequestContext[Services], request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse:
     deletions = _Deletions(ctx)
     response = DeleteRecordsResponse()
@@ -66,7 +64,7 @@ async def delete_records(
 class _Deletions:
     """The partitions of one request, and those of them that followers have not come to yet."""
 
-    def __init__(self, ctx: RequestContext[_Services]) -> None:
+    def __init__(self, ctx: RequestContext[Services]) -> None:
         self._ctx = ctx
         self._pending: list[asyncio.Future[None]] = []
         self._begun: list[tuple[str, DeleteRecordsPartitionResult]] = []

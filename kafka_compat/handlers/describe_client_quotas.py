@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
@@ -20,14 +21,14 @@ from kafka_compat.quotas.client_quotas import Condition
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasClientQuotas
+    from kafka_compat.handlers.services import Services
 
 _EXACT, _DEFAULT, _ANY = range(3)
 
 
 @handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1)
 async def describe_client_quotas(
-    ctx: RequestContext[HasClientQuotas], request: DescribeClientQuotasRequest
+    ctx: RequestContext[Services], request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
     require_cluster(ctx, Operation.DESCRIBE_CONFIGS)
     conditions = []

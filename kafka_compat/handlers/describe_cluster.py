@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import allowed_cluster_operations
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -18,7 +19,7 @@ from kafka_compat.protocol.messages.describe_cluster import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasBrokers
+    from kafka_compat.handlers.services import Services
 
 _BROKERS = 1
 _CONTROLLERS = 2
@@ -26,7 +27,7 @@ _CONTROLLERS = 2
 
 @handler(ApiKey.DESCRIBE_CLUSTER, 0, 2)
 def describe_cluster(
-    ctx: RequestContext[HasBrokers], request: DescribeClusterRequest
+    ctx: RequestContext[Services], request: DescribeClusterRequest
 ) -> DescribeClusterResponse | Coroutine[Any, Any, DescribeClusterResponse]:
     if ctx.api_version >= 1 and request.endpoint_type != _BROKERS:
         if request.endpoint_type == _CONTROLLERS:
@@ -43,18 +44,18 @@ def describe_cluster(
 
 
 async def _once_known(
-    ctx: RequestContext[HasBrokers], request: DescribeClusterRequest
+    ctx: RequestContext[Services], request: DescribeClusterRequest
 ) -> DescribeClusterResponse:
     """As Metadata does: a broker that has just started would tell of a cluster without brokers."""
     await ctx.services.await_metadata()
     return _answer(ctx, request)
 
 
-def _answer(ctx: RequestContext[HasBrokers], request: DescribeClusterRequest) -> DescribeClusterResponse:
+def _answer(ctx: RequestContext[Services], request: DescribeClusterRequest) -> DescribeClusterResponse:
     cache = ctx.services.metadata
     brokers = []
     for broker in cache.brokers.values():
-        host, port = ctx.services.address_for(broker, ctx.connection)
+        host, port = ctx.services.address_for(broker, ctx.caller)
         brokers.append(
             DescribeClusterBroker(broker_id=broker.broker_id, host=host, port=port, rack=broker.rack)
         )

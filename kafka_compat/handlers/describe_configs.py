@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.config.synonyms import ConfigEntry, ConfigSource
 from kafka_compat.error_mapping import config_message, told_as
-from kafka_compat.errors import ErrorCode
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import batched
 from kafka_compat.metadata.config_manager import ResourceType
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -24,7 +25,7 @@ from kafka_compat.protocol.messages.describe_configs import (
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasConfigs
+    from kafka_compat.handlers.services import Services
 
 
 _Asked = tuple[int, str, tuple[str, ...] | None]
@@ -33,7 +34,7 @@ _KNOWN_TYPES = frozenset(ResourceType)
 
 @handler(ApiKey.DESCRIBE_CONFIGS, 0, 4)
 async def describe_configs(
-    ctx: RequestContext[HasConfigs], request: DescribeConfigsRequest
+    ctx: RequestContext[Services], request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
     response = DescribeConfigsResponse()
     turn = await ctx.long_work.begin()
@@ -67,14 +68,15 @@ def _refused(resource: DescribeConfigsResource, unknown: DescribeConfigsResource
 
 
 async def _describe(
-    ctx: RequestContext[HasConfigs], request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    ctx: RequestContext[Services], request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:
         kind, name = resource.resource_type, resource.resource_name
         refusal = config_refusal(ctx, Operation.DESCRIBE_CONFIGS, kind, name)
         if refusal is not None:
-            raise refusal
+            # Not the one that this frame holds, as its traceback would lead to this frame.
+            raise KafkaError(refusal.code, refusal.message)
         entries = await ctx.services.configs.describe(kind, name, resource.configuration_keys)
     except Exception as error:
         told = told_as(error, f"DescribeConfigs of {resource.resource_name!r}")

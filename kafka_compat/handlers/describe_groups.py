@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import GroupState
 from kafka_compat.handlers.authorization import allowed_operations, allows
 from kafka_compat.long_work import Steps
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -23,12 +24,12 @@ from kafka_compat.protocol.messages.describe_groups import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasGroups
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.DESCRIBE_GROUPS, 0, 6)
 def describe_groups(
-    ctx: RequestContext[HasGroups], request: DescribeGroupsRequest
+    ctx: RequestContext[Services], request: DescribeGroupsRequest
 ) -> Steps[DescribeGroupsResponse]:
     response = DescribeGroupsResponse()
     for group_id in request.groups:
@@ -40,7 +41,7 @@ def describe_groups(
     return response
 
 
-def _describe(ctx: RequestContext[HasGroups], group_id: str) -> DescribedGroup:
+def _describe(ctx: RequestContext[Services], group_id: str) -> DescribedGroup:
     if not allows(ctx, Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     error, group = ctx.services.groups.describe_group(group_id)

@@ -7,10 +7,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.long_work import Steps
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -22,12 +23,12 @@ from kafka_compat.protocol.messages.describe_log_dirs import (
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasLogDirs
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.DESCRIBE_LOG_DIRS, 0, 4)
 def describe_log_dirs(
-    ctx: RequestContext[HasLogDirs], request: DescribeLogDirsRequest
+    ctx: RequestContext[Services], request: DescribeLogDirsRequest
 ) -> Steps[DescribeLogDirsResponse]:
     require_cluster(ctx, Operation.DESCRIBE)
     wanted: set[tuple[str, int]] | None = None

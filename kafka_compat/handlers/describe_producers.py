@@ -5,13 +5,14 @@ A follower answers as well as the leader: tools ask a broker for what it holds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, refusal
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.topic_names import check_topic_name
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -23,15 +24,12 @@ from kafka_compat.protocol.messages.describe_producers import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasMetadata, HasReplicas
-
-    class _Services(HasMetadata, HasReplicas, Protocol):
-        """What is used here."""
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0)
 def describe_producers(
-    ctx: RequestContext[_Services], request: DescribeProducersRequest
+    ctx: RequestContext[Services], request: DescribeProducersRequest
 ) -> Steps[DescribeProducersResponse]:
     response = DescribeProducersResponse()
     denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
@@ -51,7 +49,7 @@ def describe_producers(
     return response
 
 
-def _refusal(ctx: RequestContext[_Services], topic: str, denied: Denied) -> KafkaError | None:
+def _refusal(ctx: RequestContext[Services], topic: str, denied: Denied) -> KafkaError | None:
     """Why nothing is told of a whole topic."""
     try:
         check_topic_name(topic)
@@ -65,7 +63,7 @@ def _refusal(ctx: RequestContext[_Services], topic: str, denied: Denied) -> Kafk
     return None
 
 
-def _describe(ctx: RequestContext[_Services], topic: str, index: int) -> PartitionResponse:
+def _describe(ctx: RequestContext[Services], topic: str, index: int) -> PartitionResponse:
     held = ctx.services.replicas.get(topic, index)
     if held is None:
         return PartitionResponse(

@@ -8,67 +8,57 @@ has an epoch of its own, and the answer brings the next one, or a new producer i
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
+from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
-from kafka_compat.protocol.pending import PENDING
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.status import NO_PRODUCER_ID, IdentityResult, ProducerIdentity
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import EndTxnServices
+    from kafka_compat.handlers.services import Services
 
 _FIRST_VERSION_WITH_PRODUCER_FENCED: Final = 2
 _FIRST_VERSION_WITH_EPOCH_BUMP: Final = 5
 
 
 @handler(ApiKey.END_TXN, 0, 5)
-def end_txn(ctx: RequestContext[EndTxnServices], request: EndTxnRequest) -> object:
+def end_txn(ctx: RequestContext[Services], request: EndTxnRequest) -> object:
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     coordinator = ctx.services.transactions
     if ctx.api_version >= _FIRST_VERSION_WITH_EPOCH_BUMP:
         if coordinator.needs_producer_id(request.transactional_id):
             return _with_new_producer_id(ctx, request)
-        _end_and_bump(ctx, request, NO_PRODUCER_ID, ctx.respond)
-        return PENDING
+        return _end_and_bump(ctx, request, NO_PRODUCER_ID)
 
     def respond(result: IdentityResult) -> None:
         error = result.error
         if ctx.api_version < _FIRST_VERSION_WITH_PRODUCER_FENCED and error is ErrorCode.PRODUCER_FENCED:
             error = ErrorCode.INVALID_PRODUCER_EPOCH
-        ctx.respond(EndTxnResponse(error_code=error))
+        deferred.complete(EndTxnResponse(error_code=error))
 
+    deferred = Deferred()
     coordinator.end(request.transactional_id, _identity(request), request.committed, respond)
-    return PENDING
+    return deferred
 
 
-async def _with_new_producer_id(
-    ctx: RequestContext[EndTxnServices], request: EndTxnRequest
-) -> EndTxnResponse:
-    new_producer_id = await ctx.services.producer_ids.next()
-    answer: asyncio.Future[EndTxnResponse] = asyncio.get_running_loop().create_future()
-    _end_and_bump(ctx, request, new_producer_id, answer.set_result)
-    return await answer
+async def _with_new_producer_id(ctx: RequestContext[Services], request: EndTxnRequest) -> Deferred:
+    return _end_and_bump(ctx, request, await ctx.services.producer_ids.next())
 
 
-def _end_and_bump(
-    ctx: RequestContext[EndTxnServices],
-    request: EndTxnRequest,
-    new_producer_id: int,
-    send: Callable[[EndTxnResponse], None],
-) -> None:
+def _end_and_bump(ctx: RequestContext[Services], request: EndTxnRequest, new_producer_id: int) -> Deferred:
+    deferred = Deferred()
     ctx.services.transactions.end_and_bump(
         request.transactional_id,
         _identity(request),
         request.committed,
         new_producer_id,
-        lambda result: send(
+        lambda result: deferred.complete(
             EndTxnResponse(
                 error_code=result.error,
                 producer_id=result.identity.producer_id,
@@ -76,6 +66,7 @@ def _end_and_bump(
             )
         ),
     )
+    return deferred
 
 
 def _identity(request: EndTxnRequest) -> ProducerIdentity:

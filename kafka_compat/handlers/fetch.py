@@ -12,9 +12,11 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
+from kafka_compat.deferred import Deferred
 from kafka_compat.errors import KafkaError
 from kafka_compat.long_work import gathered
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
 from kafka_compat.replication.fetch_session import (
@@ -26,17 +28,16 @@ from kafka_compat.replication.fetch_session import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import FetchServices
+    from kafka_compat.handlers.services import Services
     from kafka_compat.long_work import Steps
-    from kafka_compat.protocol.pending import Pending
 
 _PARTITIONS_AT_ONCE: Final = 256
 
 
 @handler(ApiKey.FETCH, 0, 18)
 def fetch(
-    ctx: RequestContext[FetchServices], request: FetchRequest
-) -> FetchResponse | Pending | Steps[FetchResponse | Pending]:
+    ctx: RequestContext[Services], request: FetchRequest
+) -> FetchResponse | Deferred | Steps[FetchResponse | Deferred]:
     by_id = ctx.api_version >= 13
     targets: list[FetchTarget] = []
     if len(request.forgotten_topics_data) > _PARTITIONS_AT_ONCE:
@@ -54,7 +55,7 @@ def fetch(
     return ctx.services.new_fetch(ctx, request, plan).start()
 
 
-def _fetch_many(ctx: RequestContext[FetchServices], request: FetchRequest) -> Steps[FetchResponse | Pending]:
+def _fetch_many(ctx: RequestContext[Services], request: FetchRequest) -> Steps[FetchResponse | Deferred]:
     by_id = ctx.api_version >= 13
     targets: list[FetchTarget] = []
     for topic in request.topics:
@@ -70,8 +71,8 @@ def _fetch_many(ctx: RequestContext[FetchServices], request: FetchRequest) -> St
 
 
 def _fetch_allowed(
-    ctx: RequestContext[FetchServices], request: FetchRequest, plan: FetchPlan
-) -> Steps[FetchResponse | Pending]:
+    ctx: RequestContext[Services], request: FetchRequest, plan: FetchPlan
+) -> Steps[FetchResponse | Deferred]:
     delayed = ctx.services.new_fetch(ctx, request, plan)
     if ctx.authorizer is not None:
         yield from _take_out_denied(ctx, plan, delayed.is_follower)
@@ -94,7 +95,7 @@ def _targets(topic: str | UUID, partitions: Sequence[FetchPartition]) -> list[Fe
     ]
 
 
-def _forgotten(ctx: RequestContext[FetchServices], request: FetchRequest) -> Iterator[PartitionKey]:
+def _forgotten(ctx: RequestContext[Services], request: FetchRequest) -> Iterator[PartitionKey]:
     by_id = ctx.api_version >= 13
     for topic in request.forgotten_topics_data:
         for partition in topic.partitions:
@@ -102,7 +103,7 @@ def _forgotten(ctx: RequestContext[FetchServices], request: FetchRequest) -> Ite
 
 
 def _planned(
-    ctx: RequestContext[FetchServices],
+    ctx: RequestContext[Services],
     request: FetchRequest,
     targets: list[FetchTarget],
     forgotten: list[PartitionKey],
@@ -122,7 +123,7 @@ def _planned(
         return FetchResponse(error_code=error.code)
 
 
-def _take_out_denied(ctx: RequestContext[FetchServices], plan: FetchPlan, is_follower: bool) -> Steps[None]:
+def _take_out_denied(ctx: RequestContext[Services], plan: FetchPlan, is_follower: bool) -> Steps[None]:
     """Leave in the plan what the client may read. A session keeps the rest: it may be allowed one day."""
     # Not loaded by a broker where nobody decides.
     from kafka_compat.handlers.authorization import Denied, cluster_allows

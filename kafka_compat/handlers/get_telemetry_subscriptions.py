@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.telemetry_requests import client_of, forget_at_the_end
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
@@ -18,7 +19,7 @@ from kafka_compat.protocol.messages.get_telemetry_subscriptions import (
 from kafka_compat.storage.records.kinds import CompressionType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasTelemetry
+    from kafka_compat.handlers.services import Services
 
 _COMPRESSION_TYPES: Final = [
     CompressionType.ZSTD,
@@ -31,12 +32,12 @@ _COMPRESSION_TYPES: Final = [
 
 @handler(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, 0, telemetry=True)
 async def get_telemetry_subscriptions(
-    ctx: RequestContext[HasTelemetry], request: GetTelemetrySubscriptionsRequest
+    ctx: RequestContext[Services], request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:
     telemetry = ctx.services.telemetry
     await telemetry.ready()
     instance_id, found = telemetry.ask(request.client_instance_id, client_of(ctx))
-    forget_at_the_end(ctx.connection, telemetry, instance_id)
+    forget_at_the_end(ctx.caller, telemetry, instance_id)
     if isinstance(found, ErrorCode):
         return GetTelemetrySubscriptionsResponse(error_code=found)
     return GetTelemetrySubscriptionsResponse(

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import config_message, told_as
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import config_refusal
 from kafka_compat.long_work import counted
 from kafka_compat.metadata.incremental_changes import Change
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -21,12 +22,12 @@ from kafka_compat.protocol.messages.incremental_alter_configs import (
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasConfigs
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1)
 async def incremental_alter_configs(
-    ctx: RequestContext[HasConfigs], request: IncrementalAlterConfigsRequest
+    ctx: RequestContext[Services], request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     counts = await ctx.long_work.finish(
         counted((item.resource_type, item.resource_name) for item in request.resources)
@@ -41,7 +42,7 @@ async def incremental_alter_configs(
 
 
 async def _alter(
-    ctx: RequestContext[HasConfigs], resource: AlterConfigsResource, validate_only: bool, repeated: bool
+    ctx: RequestContext[Services], resource: AlterConfigsResource, validate_only: bool, repeated: bool
 ) -> AlterConfigsResourceResponse:
     response = AlterConfigsResourceResponse(
         error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name

@@ -9,24 +9,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
+from kafka_compat.deferred import Deferred
 from kafka_compat.groups.requests import Join, JoinResult
 from kafka_compat.handlers.authorization import require
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
-from kafka_compat.protocol.pending import PENDING
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasGroups
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.JOIN_GROUP, 0, 9)
-def join_group(ctx: RequestContext[HasGroups], request: JoinGroupRequest) -> object:
+def join_group(ctx: RequestContext[Services], request: JoinGroupRequest) -> Deferred:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     version = ctx.api_version
     join = Join(
@@ -42,8 +43,11 @@ def join_group(ctx: RequestContext[HasGroups], request: JoinGroupRequest) -> obj
         requires_known_member_id=version >= 4 and request.group_instance_id is None,
         supports_skipping_assignment=version >= 9,
     )
-    ctx.services.groups.join(request.group_id, join, lambda result: ctx.respond(_response(result, version)))
-    return PENDING
+    deferred = Deferred()
+    ctx.services.groups.join(
+        request.group_id, join, lambda result: deferred.complete(_response(result, version))
+    )
+    return deferred
 
 
 def _response(result: JoinResult, version: int) -> JoinGroupResponse:

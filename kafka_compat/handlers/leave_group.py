@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
+from kafka_compat.deferred import Deferred
 from kafka_compat.groups.requests import LeaveResult, Leaving
 from kafka_compat.handlers.authorization import require
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -18,15 +20,14 @@ from kafka_compat.protocol.messages.leave_group import (
     MemberIdentity,
     MemberResponse,
 )
-from kafka_compat.protocol.pending import PENDING
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasGroups
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.LEAVE_GROUP, 0, 5)
-def leave_group(ctx: RequestContext[HasGroups], request: LeaveGroupRequest) -> object:
+def leave_group(ctx: RequestContext[Services], request: LeaveGroupRequest) -> Deferred:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     version = ctx.api_version
     members = request.members if version >= 3 else [MemberIdentity(member_id=request.member_id)]
@@ -38,10 +39,11 @@ def leave_group(ctx: RequestContext[HasGroups], request: LeaveGroupRequest) -> o
         )
         for member in members
     ]
+    deferred = Deferred()
     ctx.services.groups.leave(
-        request.group_id, leaving, lambda result: ctx.respond(_response(result, version))
+        request.group_id, leaving, lambda result: deferred.complete(_response(result, version))
     )
-    return PENDING
+    return deferred
 
 
 def _response(result: LeaveResult, version: int) -> LeaveGroupResponse:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.metadata.config_manager import ResourceType
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.list_config_resources import (
     ConfigResource,
@@ -22,7 +23,7 @@ from kafka_compat.protocol.messages.list_config_resources import (
 from kafka_compat.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import ConfigResourcesServices
+    from kafka_compat.handlers.services import Services
 
 _GROUP = 32
 _TOLD_OF = (
@@ -36,7 +37,7 @@ _TOLD_OF = (
 
 @handler(ApiKey.LIST_CONFIG_RESOURCES, 0, 1)
 async def list_config_resources(
-    ctx: RequestContext[ConfigResourcesServices], request: ListConfigResourcesRequest
+    ctx: RequestContext[Services], request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
     require_cluster(ctx, Operation.DESCRIBE_CONFIGS)
     known = _TOLD_OF if ctx.api_version >= 1 else (ResourceType.CLIENT_METRICS,)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.list_transactions import (
     ListTransactionsRequest,
@@ -22,14 +23,14 @@ from kafka_compat.transactions import status as transaction_status
 from kafka_compat.transactions.id_pattern import IdPattern, InvalidPattern
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasTransactions
+    from kafka_compat.handlers.services import Services
 
 _STATES = {state.value for state in transaction_status.TransactionState}
 
 
 @handler(ApiKey.LIST_TRANSACTIONS, 0, 2)
 def list_transactions(
-    ctx: RequestContext[HasTransactions], request: ListTransactionsRequest
+    ctx: RequestContext[Services], request: ListTransactionsRequest
 ) -> ListTransactionsResponse:
     wanted = set(request.state_filters)
     known = wanted & _STATES

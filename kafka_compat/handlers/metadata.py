@@ -13,6 +13,8 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import (
     OPERATIONS_NOT_ASKED,
@@ -25,7 +27,6 @@ from kafka_compat.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.cache import NO_LEADER, MetadataCache, PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.topic_names import check_topic_name, is_internal
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.metadata import (
     MetadataRequest,
@@ -37,7 +38,7 @@ from kafka_compat.protocol.messages.metadata import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import MetadataServices
+    from kafka_compat.handlers.services import Services
 
 log = logging.getLogger(__name__)
 
@@ -49,11 +50,11 @@ Answer = MetadataResponse | Coroutine[Any, Any, MetadataResponse]
 
 
 @handler(ApiKey.METADATA, 0, 13)
-def metadata(ctx: RequestContext[MetadataServices], request: MetadataRequest) -> Answer:
+def metadata(ctx: RequestContext[Services], request: MetadataRequest) -> Answer:
     return _answer(ctx, request) if ctx.services.metadata.brokers else _once_known(ctx, request)
 
 
-async def _once_known(ctx: RequestContext[MetadataServices], request: MetadataRequest) -> MetadataResponse:
+async def _once_known(ctx: RequestContext[Services], request: MetadataRequest) -> MetadataResponse:
     """This broker has just started, and no controller has told it of the cluster. The answer waits:
     librdkafka 2.16 forgets every broker, and its coordinators, when it is told of none.
     """
@@ -62,7 +63,7 @@ async def _once_known(ctx: RequestContext[MetadataServices], request: MetadataRe
     return answer if isinstance(answer, MetadataResponse) else await answer
 
 
-def _answer(ctx: RequestContext[MetadataServices], request: MetadataRequest) -> Answer:
+def _answer(ctx: RequestContext[Services], request: MetadataRequest) -> Answer:
     missing: list[str] = []
     topics = ctx.long_work.run(_topics(ctx, request, missing))
     if isinstance(topics, list) and not missing:
@@ -71,7 +72,7 @@ def _answer(ctx: RequestContext[MetadataServices], request: MetadataRequest) -> 
 
 
 def _topics(
-    ctx: RequestContext[MetadataServices], request: MetadataRequest, missing: list[str]
+    ctx: RequestContext[Services], request: MetadataRequest, missing: list[str]
 ) -> Steps[list[MetadataResponseTopic]]:
     """The topics that are there; the names of those that are to be made go to `missing`."""
     cache = ctx.services.metadata
@@ -114,7 +115,7 @@ def _topics(
 
 
 async def _with_new_topics(
-    ctx: RequestContext[MetadataServices],
+    ctx: RequestContext[Services],
     request: MetadataRequest,
     topics: list[MetadataResponseTopic] | Coroutine[Any, Any, list[MetadataResponseTopic]],
     missing: list[str],
@@ -158,7 +159,7 @@ async def _with_new_topics(
 
 
 def _missing(
-    ctx: RequestContext[MetadataServices], request: MetadataRequest, name: str, code: ErrorCode
+    ctx: RequestContext[Services], request: MetadataRequest, name: str, code: ErrorCode
 ) -> MetadataResponseTopic:
     answer = _unknown(name, _NO_TOPIC_ID, code)
     answer.topic_authorized_operations = _operations(ctx, request, name)
@@ -179,7 +180,7 @@ def _denied(name: str) -> MetadataResponseTopic:
     return answer
 
 
-def _operations(ctx: RequestContext[MetadataServices], request: MetadataRequest, name: str) -> int:
+def _operations(ctx: RequestContext[Services], request: MetadataRequest, name: str) -> int:
     if not request.include_topic_authorized_operations:
         return OPERATIONS_NOT_ASKED
     return allowed_operations(ctx, ResourceType.TOPIC, name)
@@ -196,7 +197,7 @@ def _unknown(name: str | None, topic_id: UUID, code: ErrorCode) -> MetadataRespo
 
 
 def _topic(
-    ctx: RequestContext[MetadataServices], request: MetadataRequest, topic: TopicMetadata
+    ctx: RequestContext[Services], request: MetadataRequest, topic: TopicMetadata
 ) -> Steps[MetadataResponseTopic]:
     cache = ctx.services.metadata
     partitions = [_partition(cache, partition) for partition in topic.partitions[:_PARTITIONS_AT_ONCE]]
@@ -228,12 +229,12 @@ def _partition(cache: MetadataCache, partition: PartitionMetadata) -> MetadataRe
 
 
 def _response(
-    ctx: RequestContext[MetadataServices], request: MetadataRequest, topics: list[MetadataResponseTopic]
+    ctx: RequestContext[Services], request: MetadataRequest, topics: list[MetadataResponseTopic]
 ) -> MetadataResponse:
     cache = ctx.services.metadata
     brokers = []
     for broker in cache.brokers.values():
-        host, port = ctx.services.address_for(broker, ctx.connection)
+        host, port = ctx.services.address_for(broker, ctx.caller)
         brokers.append(
             MetadataResponseBroker(node_id=broker.broker_id, host=host, port=port, rack=broker.rack)
         )

@@ -8,13 +8,15 @@ timestamp per partition, 2 to 4 an expiry for all; 6 brings leader epochs (KIP-3
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
+from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import Commit, OffsetAndMetadata, PartitionErrors, TopicPartition
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.long_work import Steps
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -22,27 +24,23 @@ from kafka_compat.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from kafka_compat.protocol.pending import PENDING, Pending
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasClock, HasGroups, HasZooKeeperOffsets
-
-    class _Services(HasClock, HasGroups, HasZooKeeperOffsets, Protocol):
-        """What is used here."""
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.OFFSET_COMMIT, 0, 9)
 def offset_commit(
-    ctx: RequestContext[_Services], request: OffsetCommitRequest
-) -> Steps[OffsetCommitResponse | Pending] | Coroutine[Any, Any, OffsetCommitResponse]:
+    ctx: RequestContext[Services], request: OffsetCommitRequest
+) -> Steps[OffsetCommitResponse | Deferred] | Coroutine[Any, Any, OffsetCommitResponse]:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     return _commit_to_store(ctx, request) if ctx.api_version == 0 else _commit(ctx, request)
 
 
 def _commit(
-    ctx: RequestContext[_Services], request: OffsetCommitRequest
-) -> Steps[OffsetCommitResponse | Pending]:
+    ctx: RequestContext[Services], request: OffsetCommitRequest
+) -> Steps[OffsetCommitResponse | Deferred]:
     now_ms = ctx.services.clock.now_ms()
     expire_timestamp_ms = -1 if request.retention_time_ms == -1 else now_ms + request.retention_time_ms
     denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
@@ -72,16 +70,17 @@ def _commit(
         group_instance_id=request.group_instance_id,
         offsets=offsets,
     )
+    deferred = Deferred()
     yield from ctx.services.groups.commit_offsets(
         request.group_id,
         commit,
-        lambda errors: ctx.long_work.start(_response(order, refused | errors), ctx.respond),
+        lambda errors: ctx.long_work.start(_response(order, refused | errors), deferred.complete),
     )
-    return PENDING
+    return deferred
 
 
 async def _commit_to_store(
-    ctx: RequestContext[_Services], request: OffsetCommitRequest
+    ctx: RequestContext[Services], request: OffsetCommitRequest
 ) -> OffsetCommitResponse:
     offsets = ctx.services.zookeeper_offsets
     denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)

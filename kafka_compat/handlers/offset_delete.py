@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
+from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import PartitionErrors
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.long_work import Steps
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -18,15 +20,14 @@ from kafka_compat.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from kafka_compat.protocol.pending import PENDING
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasGroups
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.OFFSET_DELETE, 0, 0)
-def offset_delete(ctx: RequestContext[HasGroups], request: OffsetDeleteRequest) -> object:
+def offset_delete(ctx: RequestContext[Services], request: OffsetDeleteRequest) -> Deferred:
     require(ctx, Operation.DELETE, ResourceType.GROUP, request.group_id)
     denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
     refused: PartitionErrors = {}
@@ -40,10 +41,11 @@ def offset_delete(ctx: RequestContext[HasGroups], request: OffsetDeleteRequest) 
 
     def respond(result: PartitionErrors | ErrorCode) -> None:
         whole = result if isinstance(result, ErrorCode) else refused | result
-        ctx.long_work.start(_response(whole), ctx.respond)
+        ctx.long_work.start(_response(whole), deferred.complete)
 
+    deferred = Deferred()
     ctx.services.groups.delete_offsets(request.group_id, wanted, respond)
-    return PENDING
+    return deferred
 
 
 def _response(result: PartitionErrors | ErrorCode) -> Steps[OffsetDeleteResponse]:

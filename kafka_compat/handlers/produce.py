@@ -16,6 +16,9 @@ from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
+from kafka_compat.deferred import Deferred, HungUp
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.produce_refusals import (
     ATTRIBUTES_LOW_BYTE,
@@ -27,7 +30,6 @@ from kafka_compat.handlers.produce_refusals import (
     unverified,
 )
 from kafka_compat.metadata.topic_names import is_internal
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.produce import (
     LeaderIdAndEpoch,
@@ -38,7 +40,6 @@ from kafka_compat.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kafka_compat.protocol.pending import PENDING
 from kafka_compat.replication.delayed_produce import DelayedProduce
 from kafka_compat.storage.errors import OutOfOrderSequence, StorageError, TakesLong
 from kafka_compat.storage.log.log import AppendInfo
@@ -51,9 +52,8 @@ from kafka_compat.storage.records.validation import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import ProduceServices
+    from kafka_compat.handlers.services import Services
     from kafka_compat.long_work import Steps
-    from kafka_compat.protocol.pending import Pending
     from kafka_compat.replication.partition import Partition
     from kafka_compat.transactions.verification import PartitionErrors, Verification
 
@@ -76,56 +76,44 @@ _NO_LEADER: Final[LeaderIdAndEpoch] = PartitionProduceResponse().current_leader
 
 @handler(ApiKey.PRODUCE, 0, 13)
 def produce(
-    ctx: RequestContext[ProduceServices], request: ProduceRequest
-) -> ProduceResponse | Pending | Coroutine[Any, Any, ProduceResponse | Pending | None] | None:
-    if ctx.authorizer is not None:
-        return ctx.long_work.run(_produce_allowed(ctx, request), partial(_keep_records, ctx, request))
-    if _may_be_long(ctx, request):
-        return ctx.long_work.run(_produce_in_steps(ctx, request, []), partial(_keep_records, ctx, request))
-    verification = _verify(ctx, request)
-    if verification is None:
-        return _produce(ctx, request, [], {}, {})
-    return _verified(ctx, request, [], verification)
+    ctx: RequestContext[Services], request: ProduceRequest
+) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
+    if ctx.authorizer is None and not _may_be_long(ctx, request):
+        return _append_verified(ctx, request, [], {})
+    return ctx.long_work.run(_produce_in_steps(ctx, request), partial(_keep_records, ctx, request))
 
 
-def _produce_allowed(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> Steps[Any]:
-    """The same where somebody decides who may write to what."""
-    denied = yield from take_out_denied(ctx, request)
-    if _may_be_long(ctx, request):
-        return (yield from _produce_in_steps(ctx, request, denied))
-    verification = _verify(ctx, request)
-    if verification is None:
-        return _produce(ctx, request, denied, {}, {})
-    return _verified(ctx, request, denied, verification)
-
-
-def _verified(
-    ctx: RequestContext[ProduceServices],
+def _append_verified(
+    ctx: RequestContext[Services],
     request: ProduceRequest,
     denied: list[TopicProduceResponse],
-    verification: Verification,
-) -> ProduceResponse | Pending | Coroutine[Any, Any, ProduceResponse | Pending | None] | None:
+    validated: Validated,
+) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
+    """Append to all partitions, once the coordinator of the transaction has said that it includes them."""
+    verification = _verify(ctx, request)
+    if verification is None:
+        return _append_all(ctx, request, denied, {}, validated)
     if verification.is_answered:
-        return _produce(ctx, request, denied, verification.take(), {})
+        return _append_all(ctx, request, denied, verification.take(), validated)
     _keep_records(ctx, request)
-    return _when_verified(ctx, request, denied, verification, {})
+    return _when_verified(ctx, request, denied, verification, validated)
 
 
 async def _when_verified(
-    ctx: RequestContext[ProduceServices],
+    ctx: RequestContext[Services],
     request: ProduceRequest,
     denied: list[TopicProduceResponse],
     verification: Verification,
     validated: Validated,
-) -> ProduceResponse | Pending | None:
+) -> ProduceResponse | Deferred | None:
     await verification.wait()
-    return _produce(ctx, request, denied, verification.take(), validated)
+    return _append_all(ctx, request, denied, verification.take(), validated)
 
 
 # Requests that may be long
 
 
-def _may_be_long(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> bool:
+def _may_be_long(ctx: RequestContext[Services], request: ProduceRequest) -> bool:
     """Whether the records are many, or nobody knows how many bytes they are."""
     partition_count = record_count = 0
     for topic in request.topic_data:
@@ -146,18 +134,19 @@ def _may_be_long(ctx: RequestContext[ProduceServices], request: ProduceRequest) 
                     topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
                 )
                 partition = None if name is None else ctx.services.replicas.get(name, data.index)
-                if partition is not None and partition.log.compresses_anew(records):
+                if partition is not None and partition.log.must_recompress(records):
                     return True
     return False
 
 
-def _produce_in_steps(
-    ctx: RequestContext[ProduceServices], request: ProduceRequest, denied: list[TopicProduceResponse]
-) -> Steps[Any]:
+def _produce_in_steps(ctx: RequestContext[Services], request: ProduceRequest) -> Steps[Any]:
     """Partition after partition; those of a transaction are checked one by one, and appended together: what
     the coordinator says of them holds until something else happens.
     """
+    denied = [] if ctx.authorizer is None else (yield from take_out_denied(ctx, request))
     validated: Validated = {}
+    if not _may_be_long(ctx, request):
+        return _append_verified(ctx, request, denied, validated)
     if request.transactional_id is not None:
         _keep_records(ctx, request)
         for topic in request.topic_data:
@@ -166,12 +155,7 @@ def _produce_in_steps(
                 ready = yield from _validated(ctx, request, topic, data)
                 if ready is not None:
                     validated[id(data)] = ready
-        verification = _verify(ctx, request)
-        if verification is None:
-            return _produce(ctx, request, denied, {}, validated)
-        if verification.is_answered:
-            return _produce(ctx, request, denied, verification.take(), validated)
-        return _when_verified(ctx, request, denied, verification, validated)
+        return _append_verified(ctx, request, denied, validated)
     refusal = None if request.acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
     for topic in request.topic_data:
         for data in topic.partition_data:
@@ -192,7 +176,7 @@ def _produce_in_steps(
 
 
 def _validated(
-    ctx: RequestContext[ProduceServices],
+    ctx: RequestContext[Services],
     request: ProduceRequest,
     topic: TopicProduceData,
     data: PartitionProduceData,
@@ -226,25 +210,25 @@ def _validate(
         return error.with_traceback(None)
 
 
-def _keep_records(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> None:
+def _keep_records(ctx: RequestContext[Services], request: ProduceRequest) -> None:
     """The request outlives its frame."""
-    if ctx.frame_is_kept:
+    if ctx.is_kept:
         return
     for topic in request.topic_data:
         for data in topic.partition_data:
             records = data.records
             if isinstance(records, memoryview):
                 data.records = memoryview(bytearray(records))
-    ctx.frame_is_kept = True
+    ctx.is_kept = True
 
 
-def _produce(
-    ctx: RequestContext[ProduceServices],
+def _append_all(
+    ctx: RequestContext[Services],
     request: ProduceRequest,
     denied: list[TopicProduceResponse],
     verified: PartitionErrors,
     validated: Validated,
-) -> ProduceResponse | Pending | None:
+) -> ProduceResponse | Deferred | None:
     refusal = _refusal(request)
     appends = _Appends(ctx, request.acks, denied, verified, validated)
     for topic in request.topic_data:
@@ -272,7 +256,7 @@ class _Appends:
 
     def __init__(
         self,
-        ctx: RequestContext[ProduceServices],
+        ctx: RequestContext[Services],
         acks: int,
         denied: list[TopicProduceResponse],
         verified: PartitionErrors,
@@ -307,21 +291,21 @@ class _Appends:
             answer, partition, needed = _append(self._ctx, name, data, self._acks, self._verified, ready)
             if partition is not None:
                 if self._parked is None:
-                    self._parked = DelayedProduce(self._ctx)
+                    self._parked = DelayedProduce(self._ctx.services.replicas)
                 self._parked.wait_for(partition, needed, self._acks, answer)
         if answer.error_code != 0:
             self._failed = True
         self._partitions.append(answer)
 
-    def finish(self, request: ProduceRequest) -> ProduceResponse | Pending | None:
+    def finish(self, request: ProduceRequest) -> ProduceResponse | Deferred | None:
         """What the handler returns."""
         if self._acks == 0:
             if self._failed:
-                self._ctx.connection.abort()
+                raise HungUp
             return None
         response = ProduceResponse(responses=self._responses)
-        if self._parked is not None and self._parked.start(response, request.timeout_ms):
-            return PENDING
+        if self._parked is not None:
+            return self._parked.start(response, request.timeout_ms) or response
         return response
 
 
@@ -339,7 +323,7 @@ def _refusal(request: ProduceRequest) -> ErrorCode | None:
     return None
 
 
-def _verify(ctx: RequestContext[ProduceServices], request: ProduceRequest) -> Verification | None:
+def _verify(ctx: RequestContext[Services], request: ProduceRequest) -> Verification | None:
     """Ask whether the transaction includes the partitions that it has no records in yet; None where there is
     nothing to ask.
     """
@@ -389,7 +373,7 @@ def _may_begin(partition: Partition, records: memoryview) -> bool:
 
 
 def _append(
-    ctx: RequestContext[ProduceServices],
+    ctx: RequestContext[Services],
     name: str | None,
     data: PartitionProduceData,
     acks: int,

@@ -16,9 +16,9 @@ from kafka_compat.protocol.messages.produce import (
 )
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import ProduceServices
+    from kafka_compat.api.request import RequestContext
+    from kafka_compat.handlers.services import Services
     from kafka_compat.long_work import Steps
-    from kafka_compat.network.request import RequestContext
 
 MAGIC_POSITION: Final = 16
 ATTRIBUTES_LOW_BYTE: Final = 22
@@ -92,7 +92,7 @@ def is_transactional(records: Records | None) -> bool:
 
 
 def take_out_denied(
-    ctx: RequestContext[ProduceServices], request: ProduceRequest
+    ctx: RequestContext[Services], request: ProduceRequest
 ) -> Steps[list[TopicProduceResponse]]:
     """Leave in the request what the client may write; the answers for the rest of it.
 

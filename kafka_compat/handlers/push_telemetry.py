@@ -7,24 +7,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.handlers.telemetry_requests import client_of, forget_at_the_end
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from kafka_compat.telemetry.instances import Push
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasTelemetry
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.PUSH_TELEMETRY, 0, 0, telemetry=True)
 async def push_telemetry(
-    ctx: RequestContext[HasTelemetry], request: PushTelemetryRequest
+    ctx: RequestContext[Services], request: PushTelemetryRequest
 ) -> PushTelemetryResponse:
     telemetry = ctx.services.telemetry
     await telemetry.ready()
     instance_id, metrics = request.client_instance_id, request.metrics
     push = Push(request.subscription_id, request.terminating, request.compression_type, len(metrics))
     steps = telemetry.push(instance_id, client_of(ctx), push, metrics)
-    forget_at_the_end(ctx.connection, telemetry, instance_id)
+    forget_at_the_end(ctx.caller, telemetry, instance_id)
     return PushTelemetryResponse(error_code=await ctx.long_work.finish(steps))

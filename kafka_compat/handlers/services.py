@@ -1,9 +1,6 @@
-"""What handlers may use of the broker that they belong to, one Protocol for each.
+"""What handlers may use of the broker that they belong to.
 
-A handler says which it needs by the type of its context (`ctx: RequestContext[HasGroups]`, or a Protocol of
-its own that joins several), so a reader sees what it can touch and a test hands in just that. A broker offers
-all of them: `Services`, and in a cluster `ClusterServices`. Only for types: nothing imports it at run time,
-since making that many Protocols takes 3 ms.
+Only for types: nothing imports it at run time. A test hands in what a handler uses.
 """
 
 from __future__ import annotations
@@ -12,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from kafka_compat.api.caller import Caller
     from kafka_compat.clock import Clock
     from kafka_compat.cluster.controller_orders import ControllerOrders
     from kafka_compat.cluster.controller_service import ControllerService
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from kafka_compat.metadata.cache import BrokerMetadata, MetadataCache
     from kafka_compat.metadata.config_manager import ConfigManager
     from kafka_compat.metadata.producer_ids import ProducerIds
-    from kafka_compat.network.connection import Connection
     from kafka_compat.protocol.api_keys import ApiKey
     from kafka_compat.protocol.messages.fetch import FetchRequest
     from kafka_compat.quotas.client_quotas import ClientQuotas
@@ -49,33 +46,26 @@ if TYPE_CHECKING:
     NewFetch = Callable[[FetchContext, FetchRequest, FetchPlan], DelayedFetch]
 
 
-# --- the broker itself
+class Services(Protocol):
+    """Of every broker."""
 
+    # --- the broker itself
 
-class HasClock(Protocol):
     @property
     def clock(self) -> Clock: ...
 
-
-class HasAuthorizer(Protocol):
     @property
     def authorizer(self) -> Authorizer | None:
         """Who may do what; None: everybody everything."""
 
-
-class HasConfig(Protocol):
     @property
     def config(self) -> BrokerConfig:
         """The broker's settings, dynamic ones included."""
 
-
-class HasConfigs(Protocol):
     @property
     def configs(self) -> ConfigManager:
         """The settings of topics, brokers and loggers, to be read and changed."""
 
-
-class HasServed(Protocol):
     @property
     def served(self) -> Mapping[ApiKey, tuple[int, int]]:
         """The APIs with the versions that clients are told of."""
@@ -83,213 +73,95 @@ class HasServed(Protocol):
     @property
     def finalized_features_epoch(self) -> int: ...
 
+    # --- topics and who leads them
 
-# --- topics and who leads them
-
-
-class HasMetadata(Protocol):
     @property
     def metadata(self) -> MetadataCache: ...
 
-
-class HasBrokers(HasMetadata, Protocol):
-    """What tells clients of the brokers."""
-
-    def address_for(self, broker: BrokerMetadata, connection: Connection) -> tuple[str, int]:
-        """Where a client that came by `connection` finds `broker`."""
+    def address_for(self, broker: BrokerMetadata, caller: Caller) -> tuple[str, int]:
+        """Where a caller finds `broker`."""
 
     async def await_metadata(self) -> None:
         """Wait for a while until this broker knows its cluster."""
 
-
-class HasTopics(Protocol):
     @property
     def topics(self) -> Topics:
         """What makes, changes and drops topics."""
 
-
-class HasQuotas(Protocol):
     @property
     def quotas(self) -> Enforcement | None:
         """What clients may use; None while nobody has a quota."""
 
-
-class HasController(Protocol):
     @property
     def controller(self) -> Controller: ...
 
+    # --- logs
 
-# --- logs
-
-
-class HasReplicas(Protocol):
     @property
     def replicas(self) -> ReplicaManager: ...
 
-
-class HasFetchSessions(Protocol):
     @property
     def fetch_sessions(self) -> FetchSessionCache: ...
 
-
-class HasNewFetch(Protocol):
     @property
     def new_fetch(self) -> NewFetch:
         """Makes what answers a fetch."""
 
-
-class HasCounts(Protocol):
     @property
     def counts(self) -> Counts | None:
         """What partitions count; None where nobody can ask."""
 
-
-class HasLogDirs(Protocol):
     @property
     def log_dirs(self) -> LogDirs: ...
 
-
-class HasFlusher(Protocol):
     @property
     def flusher(self) -> Flusher: ...
 
-
-class HasLogMover(Protocol):
     @property
     def log_mover(self) -> LogMover: ...
 
+    # --- coordinators
 
-# --- coordinators
-
-
-class HasGroups(Protocol):
     @property
     def groups(self) -> GroupCoordinator: ...
 
-
-class HasZooKeeperOffsets(Protocol):
     @property
     def zookeeper_offsets(self) -> ZooKeeperOffsets:
         """The positions of Kafka's oldest clients."""
 
-
-class HasProducerIds(Protocol):
     @property
     def producer_ids(self) -> ProducerIds: ...
 
-
-class HasTransactions(Protocol):
     @property
     def transactions(self) -> TransactionCoordinator: ...
 
-
-class HasVerifications(Protocol):
     @property
     def verifications(self) -> Verifications:
         """Asks coordinators about transactions that come to a partition here."""
 
-
-class HasMarkers(Protocol):
     @property
     def markers(self) -> LocalMarkerWriter:
         """Ends transactions in the partitions that this broker leads."""
 
+    # --- what is kept for those who ask
 
-# --- what is kept for those who ask
-
-
-class HasClientQuotas(Protocol):
     @property
     def client_quotas(self) -> ClientQuotas: ...
 
-
-class HasScramCredentials(Protocol):
     @property
     def scram_credentials(self) -> ScramCredentials: ...
 
-
-class HasAcls(HasAuthorizer, Protocol):
     @property
     def acls(self) -> Keeper | None:
         """What the authorizer decides by; None without one."""
 
-
-class HasDelegationTokens(Protocol):
     @property
     def delegation_tokens(self) -> DelegationTokens | None:
         """None where there are none."""
 
-
-class HasTelemetry(Protocol):
     @property
     def telemetry(self) -> ClientTelemetry:
         """What clients push of their metrics. Only for handlers that are declared so."""
-
-
-# --- all of them
-
-
-class Services(
-    HasAcls,
-    HasBrokers,
-    HasClientQuotas,
-    HasClock,
-    HasConfig,
-    HasConfigs,
-    HasController,
-    HasDelegationTokens,
-    HasFetchSessions,
-    HasFlusher,
-    HasGroups,
-    HasLogDirs,
-    HasLogMover,
-    HasMarkers,
-    HasProducerIds,
-    HasQuotas,
-    HasReplicas,
-    HasScramCredentials,
-    HasServed,
-    HasTelemetry,
-    HasZooKeeperOffsets,
-    HasTopics,
-    HasTransactions,
-    HasVerifications,
-    Protocol,
-):
-    """Of every broker."""
-
-
-# --- joined for handlers that are compiled: mypyc takes no class within `if TYPE_CHECKING`
-
-
-class ProduceServices(HasClock, HasConfig, HasCounts, HasMetadata, HasReplicas, HasVerifications, Protocol):
-    """What Produce uses."""
-
-
-class FetchServices(
-    HasClock, HasConfig, HasFetchSessions, HasMetadata, HasNewFetch, HasQuotas, HasReplicas, Protocol
-):
-    """What Fetch uses."""
-
-
-class MetadataServices(HasBrokers, HasConfig, HasQuotas, HasTopics, Protocol):
-    """What Metadata uses."""
-
-
-class ConfigResourcesServices(HasConfigs, HasMetadata, Protocol):
-    """What ListConfigResources uses."""
-
-
-class ApiVersionsServices(HasConfig, HasServed, Protocol):
-    """What ApiVersions uses."""
-
-
-class EndTxnServices(HasProducerIds, HasTransactions, Protocol):
-    """What EndTxn uses."""
-
-
-class AddPartitionsToTxnServices(HasMetadata, HasTransactions, Protocol):
-    """What AddPartitionsToTxn uses."""
 
 
 # --- a broker of a cluster

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from kafka_compat.api.request import RequestContext
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.network.request import RequestContext
 from kafka_compat.security.principal import ANONYMOUS, TokenHolder
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasAuthorizer, HasConfig, HasDelegationTokens
+    from kafka_compat.handlers.services import Services
     from kafka_compat.security.tokens.keeper import Keeper
 
-    class TokenServices(HasAuthorizer, HasConfig, HasDelegationTokens, Protocol):
-        """What they use."""
 
-
-def may_ask(ctx: RequestContext[TokenServices]) -> bool:
+def may_ask(ctx: RequestContext[Services]) -> bool:
     """Only who has proved who it is, and not by a token: else a token would last for ever."""
     listeners = ctx.services.config.listeners
     name = ctx.listener_name
@@ -26,7 +23,7 @@ def may_ask(ctx: RequestContext[TokenServices]) -> bool:
     return protocol != "SSL" or ctx.principal != ANONYMOUS
 
 
-def tokens_for(ctx: RequestContext[TokenServices]) -> Keeper:
+def tokens_for(ctx: RequestContext[Services]) -> Keeper:
     """The tokens, for a client that may ask for them. KafkaError for any other, and where there are none."""
     if not may_ask(ctx):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)

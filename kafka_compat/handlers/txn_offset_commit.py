@@ -7,15 +7,17 @@ version 5 on this request adds the group to the transaction (KIP-890).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
 from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProducer
+from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import Commit, OffsetAndMetadata
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -23,16 +25,12 @@ from kafka_compat.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from kafka_compat.protocol.pending import PENDING
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.transactions.status import ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasClock, HasConfig, HasGroups, HasMetadata, HasVerifications
+    from kafka_compat.handlers.services import Services
     from kafka_compat.transactions.verification import PartitionErrors, Verification
-
-    class _Services(HasClock, HasConfig, HasGroups, HasMetadata, HasVerifications, Protocol):
-        """What is used here."""
 
 
 _FIRST_VERSION_WITH_LOADING = 2
@@ -46,7 +44,7 @@ _VERIFICATION_ERRORS: Final = {
 
 
 @handler(ApiKey.TXN_OFFSET_COMMIT, 0, 5)
-def txn_offset_commit(ctx: RequestContext[_Services], request: TxnOffsetCommitRequest) -> Steps[object]:
+def txn_offset_commit(ctx: RequestContext[Services], request: TxnOffsetCommitRequest) -> Steps[object]:
     require(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
@@ -85,7 +83,7 @@ def txn_offset_commit(ctx: RequestContext[_Services], request: TxnOffsetCommitRe
 
 
 async def _when_verified(
-    ctx: RequestContext[_Services],
+    ctx: RequestContext[Services],
     request: TxnOffsetCommitRequest,
     offsets: dict[TopicPartition, OffsetAndMetadata],
     refused: PartitionErrors,
@@ -97,7 +95,7 @@ async def _when_verified(
 
 
 def _commit(
-    ctx: RequestContext[_Services],
+    ctx: RequestContext[Services],
     request: TxnOffsetCommitRequest,
     offsets: dict[TopicPartition, OffsetAndMetadata],
     refused: PartitionErrors,
@@ -105,11 +103,12 @@ def _commit(
 ) -> Steps[object]:
 
     def respond(errors: PartitionErrors) -> None:
-        ctx.long_work.start(_response(ctx, errors | refused), ctx.respond)
+        ctx.long_work.start(_response(ctx, errors | refused), deferred.complete)
 
+    deferred = Deferred()
     if error:
         respond(dict.fromkeys(offsets, _VERIFICATION_ERRORS.get(error, error)))
-        return PENDING
+        return deferred
     commit = Commit(
         generation_id=request.generation_id,
         member_id=request.member_id,
@@ -121,10 +120,10 @@ def _commit(
     yield from ctx.services.groups.commit_offsets(
         request.group_id, commit, lambda errors: respond({key: errors[key] for key in order})
     )
-    return PENDING
+    return deferred
 
 
-def _verify(ctx: RequestContext[_Services], request: TxnOffsetCommitRequest) -> Verification | None:
+def _verify(ctx: RequestContext[Services], request: TxnOffsetCommitRequest) -> Verification | None:
     """Ask whether the group's partition of `__consumer_offsets` is in the transaction; None where nobody
     wants to know.
     """
@@ -141,7 +140,7 @@ def _verify(ctx: RequestContext[_Services], request: TxnOffsetCommitRequest) -> 
     )
 
 
-def _response(ctx: RequestContext[_Services], errors: PartitionErrors) -> Steps[TxnOffsetCommitResponse]:
+def _response(ctx: RequestContext[Services], errors: PartitionErrors) -> Steps[TxnOffsetCommitResponse]:
     topics: dict[str, TxnOffsetCommitResponseTopic] = {}
     for (topic, partition), error in errors.items():
         yield None

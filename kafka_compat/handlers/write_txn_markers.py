@@ -10,10 +10,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kafka_compat.api.declaration import handler
+from kafka_compat.api.request import RequestContext
+from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import cluster_allows, require_cluster
 from kafka_compat.long_work import Steps, batched, gathered
-from kafka_compat.network.request import RequestContext, handler
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -22,19 +24,18 @@ from kafka_compat.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from kafka_compat.protocol.pending import PENDING, Pending
 from kafka_compat.security.authorizer import Operation
 from kafka_compat.transactions.marker_writer import Marker
 from kafka_compat.transactions.status import VERSION_WITH_EPOCH_BUMP, ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
-    from kafka_compat.handlers.services import HasMarkers
+    from kafka_compat.handlers.services import Services
 
 
 @handler(ApiKey.WRITE_TXN_MARKERS, 0, 2)
 def write_txn_markers(
-    ctx: RequestContext[HasMarkers], request: WriteTxnMarkersRequest
-) -> Steps[WriteTxnMarkersResponse | Pending]:
+    ctx: RequestContext[Services], request: WriteTxnMarkersRequest
+) -> Steps[WriteTxnMarkersResponse | Deferred]:
     if not cluster_allows(ctx, Operation.ALTER, logged=False):
         require_cluster(ctx, Operation.CLUSTER_ACTION)
     asked: list[tuple[Marker, list[TopicPartition]]] = []
@@ -60,12 +61,13 @@ def write_txn_markers(
     def settle(number: int, partition: TopicPartition, error: ErrorCode) -> None:
         errors[number, partition] = error
         if len(errors) == len(wanted):
-            ctx.long_work.start(_response(asked, errors), ctx.respond)
+            ctx.long_work.start(_response(asked, errors), deferred.complete)
 
+    deferred = Deferred()
     for number, partition in wanted:
         ctx.services.markers.write(asked[number][0], (partition,), partial(settle, number))
         yield None
-    return PENDING
+    return deferred
 
 
 def _response(

@@ -1,4 +1,5 @@
-"""Who may ask over HTTP. No I/O.
+"""Authentication of HTTP requests, and protection against requests that other sites make browsers send. No
+I/O.
 
 What the listener serves can change everything, so it has to be meant: a page in somebody's browser, on the
 same machine or led there by a name of its own that means 127.0.0.1, must not be able to.

@@ -1,4 +1,4 @@
-"""Answers as JSON."""
+"""Responses as JSON."""
 
 from __future__ import annotations
 

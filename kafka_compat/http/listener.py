@@ -1,4 +1,4 @@
-"""The listener: its address is claimed when the broker starts, and served as soon as what serves it is there.
+"""The HTTP listener: it binds its address at startup, and serves as soon as the brokers do.
 
 aiohttp takes as long to import as half a broker takes to start, so that happens in a thread once the broker
 serves its clients. Whoever asks sooner waits in the socket's queue.

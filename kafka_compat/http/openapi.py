@@ -1,4 +1,4 @@
-"""The routes as OpenAPI 3.1 has them, and as a page for people. Pure."""
+"""The routes as an OpenAPI 3.1 document, and as a page. Pure."""
 
 from __future__ import annotations
 

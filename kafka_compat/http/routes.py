@@ -1,4 +1,4 @@
-"""What can be asked over HTTP, without the server that is asked."""
+"""Routes of the HTTP listener, their requests and responses, independent of the HTTP library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Browsers that have shown the token: a browser sends no header of its own accord, but a cookie. No I/O.
+"""Sessions of browsers that have shown the token, as cookies. No I/O.
 
 A session is a random name that only its cookie has. They are kept in memory: after a restart of the broker
 the token is asked for again.

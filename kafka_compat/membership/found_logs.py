@@ -51,7 +51,8 @@ class Adopted:
         replicas: dict[int, tuple[int, ...]] = {index: (local_id,) for index in range(max(partitions) + 1)}
         self.state = TopicState(topic, topic_id, replicas)
         self.epochs = {
-            index: max(log_dirs.logs[topic, index].latest_leader_epoch, FIRST_EPOCH) for index in partitions
+            index: max(log_dirs.logs[topic, index].leader_epochs.latest_epoch, FIRST_EPOCH)
+            for index in partitions
         }
         self.overrides = topic_rules.internal_configs(config, topic)
         if not self.overrides and any(name == topic for name, _ in log_dirs.clean_offsets):

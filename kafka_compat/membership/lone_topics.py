@@ -166,7 +166,7 @@ class LoneTopics:
             path = znodes.partition_state_path(name, index)
             # The log may know a newer epoch: another broker led it while our tree was not in use.
             held = self._log_dirs.logs.get((name, index))
-            epoch = held.latest_leader_epoch if held is not None else -1
+            epoch = held.leader_epochs.latest_epoch if held is not None else -1
             try:
                 data, stat = await self._store.get(path)
             except NoNode:

@@ -1,1 +1,1 @@
-"""What operators see of the brokers of this process: are they ready, metrics for Prometheus."""
+"""Metrics and health of the brokers of this process, for Prometheus, orchestrators and OpenTelemetry."""

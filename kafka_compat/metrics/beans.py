@@ -1,4 +1,4 @@
-"""What the MBeans of a broker of Kafka would tell, on its way to families of samples.
+"""Samples of Kafka's MBeans, collected into families.
 
 Where several brokers are in one process, what they count is added up, as dashboards do with the brokers of a
 cluster.
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kafka_compat.metrics.dialects import NO_TAGS, Bean, Dialect, Series, Tags, written
-from kafka_compat.metrics.text import Family
+from kafka_compat.metrics.dialects import NO_TAGS, Bean, Dialect, Series, Tags
+from kafka_compat.metrics.family import NO_LABELS, Family, Labels, Sample
 
 QUANTILES: Final = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
-"""Those that Kafka's distributions tell."""
+"""Those of Kafka's distributions."""
 
 
 _QUOTAS: Final = {
@@ -23,16 +23,16 @@ _QUOTAS: Final = {
     "tokens": "ControllerMutation",
     "throttle-time": "Produce|Fetch|Request|ControllerMutation",
 }
-"""Which MBeans have an attribute of clients with quotas."""
+"""The MBeans that have an attribute of clients with quotas."""
 
 
 class Beans:
-    """Of one scrape."""
+    """Those of one scrape."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-        self._families: dict[str, Family] = {}
-        self._sums: dict[tuple[Series, str, str], float] = {}
+        self._families: dict[str, tuple[Series, str, list[Sample]]] = {}
+        self._sums: dict[tuple[Series, Labels, str], float] = {}
 
     def gauge(self, bean: Bean, value: float, tags: Tags = NO_TAGS) -> None:
         """A value that goes up and down."""
@@ -47,15 +47,15 @@ class Beans:
     def distribution(self, bean: Bean, count: int, ordered: Sequence[float], tags: Tags = NO_TAGS) -> None:
         """`ordered` are values of `count`, the least first; without any all quantiles are 0, as Kafka's."""
         self.counter(bean, count, tags)
-        family = self.family(self.dialect.quantiles(bean), bean.help)
+        samples = self._samples(self.dialect.quantiles(bean), bean.help)
         named = {self.dialect.label(tag): value for tag, value in tags.items()}
         for quantile in QUANTILES:
-            labels = written({**named, "quantile": quantile})
-            family.add(labels, quantile_of(ordered, float(quantile)))
+            labels = Labels({**named, "quantile": quantile})
+            samples.append((labels, quantile_of(ordered, float(quantile))))
 
     def socket(self, attribute: str, value: float, tags: Tags) -> None:
         """Of the connections of a listener."""
-        labels = written({self.dialect.socket_label(tag): value for tag, value in tags.items()})
+        labels = Labels({self.dialect.socket_label(tag): value for tag, value in tags.items()})
         known_as = attribute.removesuffix("_software").replace("_", "-")
         help_text = f"kafka.server:type=socket-server-metrics,attribute={known_as}"
         self._add(self.dialect.socket(attribute), help_text, labels, value)
@@ -70,37 +70,33 @@ class Beans:
         """Of what a client, or those who share a quota, use of `resource`: Produce, Fetch, Request."""
         series, labels = self.dialect.quota(resource, attribute, client)
         help_text = f"kafka.server:type={_QUOTAS[attribute]},attribute={attribute}"
-        self._add(series, help_text, written(labels), value)
+        self._add(series, help_text, Labels(labels), value)
 
     def idle(self, share: float) -> None:
         """How idle a broker is, from 0 to 1."""
         help_text = "kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent"
-        self._add(self.dialect.idle, help_text, "", share)
+        self._add(self.dialect.idle, help_text, NO_LABELS, share)
 
     def own(self, name: str, kind: str, help_text: str, value: float, labels: Tags = NO_TAGS) -> None:
         """What no MBean tells."""
-        self._add(Series(name, kind), help_text, written(labels), value)
+        self._add(Series(name, kind), help_text, Labels(labels), value)
 
-    def family(self, series: Series, help_text: str) -> Family:
-        """To be written to by somebody who adds nothing up."""
-        found = self._families.get(series.name)
-        if found is None:
-            found = self._families[series.name] = Family(series.name, help_text, series.kind)
-        return found
-
-    def pieces(self) -> list[bytes]:
-        """All of it as text."""
+    def families(self) -> list[Family]:
+        """All of them."""
         for (series, labels, help_text), value in self._sums.items():
-            self.family(series, help_text).add(labels, value)
-        self._sums.clear()
-        return [piece for family in self._families.values() for piece in family.pieces()]
+            self._samples(series, help_text).append((labels, value))
+        return [Family(*series, about, samples) for series, about, samples in self._families.values()]
 
-    def _add(self, series: Series, help_text: str, labels: str, value: float) -> None:
+    def _samples(self, series: Series, help_text: str) -> list[Sample]:
+        """Those of a family, to be added to where nothing is summed up."""
+        return self._families.setdefault(series.name, (series, help_text, []))[2]
+
+    def _add(self, series: Series, help_text: str, labels: Labels, value: float) -> None:
         key = series, labels, help_text
         self._sums[key] = self._sums.get(key, 0) + value
 
-    def _labels(self, tags: Mapping[str, str]) -> str:
-        return written({self.dialect.label(tag): value for tag, value in tags.items()})
+    def _labels(self, tags: Mapping[str, str]) -> Labels:
+        return Labels({self.dialect.label(tag): value for tag, value in tags.items()}) if tags else NO_LABELS
 
 
 def quantile_of(ordered: Sequence[float], quantile: float) -> float:

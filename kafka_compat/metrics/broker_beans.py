@@ -1,4 +1,4 @@
-"""What Kafka tells of a broker: its replicas, what it is to the cluster, connections, disks and groups."""
+"""Kafka's metrics of one broker: replicas, connections, memory, disks, ZooKeeper sessions, idleness."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import Bean, Tags
 from kafka_compat.network.authentications import FAILED, FAILED_AGAIN, PASSED, PASSED_AGAIN
-from kafka_compat.replication.delayed_fetch import DelayedFetch
-from kafka_compat.replication.delayed_produce import DelayedProduce
 
 if TYPE_CHECKING:
     from kafka_compat.broker.services import BrokerServices
-    from kafka_compat.metrics.sight import Counted, Sight
+    from kafka_compat.metrics.cluster_view import ClusterView, RunningBroker
     from kafka_compat.metrics.zookeeper_sessions import ZooKeeperSessions
     from kafka_compat.network.server import Server
     from kafka_compat.replication.partition import Partition
+    from kafka_compat.replication.replica_manager import ReplicaManager
 
 _RUNNING: Final = 3
 """The state of a broker that serves, as Kafka numbers them."""
@@ -27,24 +26,25 @@ PROCESSOR: Final[Tags] = {"networkProcessor": "0"}
 """There is one loop."""
 
 
-def broker(counted: Counted, beans: Beans) -> Steps[None]:
+def broker(running: RunningBroker, beans: Beans) -> Steps[None]:
     """Of one broker."""
-    yield from _replicas(counted, beans)
-    yield from _connections(counted.server, beans)
-    _network(counted.server, beans)
-    _disks(counted.services, beans)
-    for fetcher, count in counted.partitions.expired_fetches.items():
+    yield from _replicas(running, beans)
+    yield from _connections(running.server, beans)
+    _waiting(running.services.replicas, beans)
+    _network(running.server, beans)
+    _disks(running.services, beans)
+    for fetcher, count in running.partitions.expired_fetches.items():
         bean = Bean("server", "DelayedFetchMetrics", "ExpiresPerSec")
         beans.counter(bean, count, {"fetcherType": fetcher})
-    sessions = counted.services.fetch_sessions
+    sessions = running.services.fetch_sessions
     beans.gauge(_fetch_sessions("NumIncrementalFetchSessions"), len(sessions))
     beans.gauge(_fetch_sessions("NumIncrementalFetchPartitionsCached"), sessions.partition_count)
     beans.counter(_fetch_sessions("IncrementalFetchSessionEvictionsPerSec"), sessions.evictions)
     beans.gauge(Bean("server", "KafkaServer", "BrokerState"), _RUNNING)
 
 
-def _replicas(counted: Counted, beans: Beans) -> Steps[None]:
-    services = counted.services
+def _replicas(running: RunningBroker, beans: Beans) -> Steps[None]:
+    services = running.services
     metadata = services.metadata
     seen: Counter[str] = Counter()
     producers = 0
@@ -71,9 +71,9 @@ def _replicas(counted: Counted, beans: Beans) -> Steps[None]:
         beans.gauge(_replica_manager(name), seen[name])
     beans.gauge(_replica_manager("OfflineReplicaCount"), services.replicas.offline_count)
     beans.gauge(_replica_manager("ProducerIdCount"), producers)
-    beans.counter(_replica_manager("IsrShrinksPerSec"), counted.partitions.isr_shrinks)
-    beans.counter(_replica_manager("IsrExpandsPerSec"), counted.partitions.isr_expands)
-    beans.counter(_replica_manager("FailedIsrUpdatesPerSec"), counted.partitions.isr_refusals)
+    beans.counter(_replica_manager("IsrShrinksPerSec"), running.partitions.isr_shrinks)
+    beans.counter(_replica_manager("IsrExpandsPerSec"), running.partitions.isr_expands)
+    beans.counter(_replica_manager("FailedIsrUpdatesPerSec"), running.partitions.isr_refusals)
 
 
 def _led(held: Partition, replicas: int, seen: Counter[str]) -> None:
@@ -85,18 +85,15 @@ def _led(held: Partition, replicas: int, seen: Counter[str]) -> None:
 
 
 def _connections(server: Server, beans: Beans) -> Steps[None]:
-    """Who is there, by listener and by what the client says it is; and what waits."""
+    """Connections by listener and by client software."""
     by_listener: Counter[str] = Counter(dict.fromkeys(server.bound, 0))
     by_software: Counter[tuple[str, str, str]] = Counter()
-    fetches = produces = unsent = 0
+    unsent = 0
     for some in batched(list(server.connections), 200):
         for one in some:
             by_listener[one.listener_name] += 1
-            by_software[one.listener_name, one.told[1], one.told[2]] += 1
+            by_software[one.listener_name, one.session.software_name, one.session.software_version] += 1
             unsent += one.answer_bytes > 0
-            for parked in one.parked:
-                fetches += isinstance(parked, DelayedFetch)
-                produces += isinstance(parked, DelayedProduce)
         yield None
     for listener, count in by_listener.items():
         tags = {"listener": listener, **PROCESSOR}
@@ -109,13 +106,17 @@ def _connections(server: Server, beans: Beans) -> Steps[None]:
     for (listener, name, version), count in by_software.items():
         software = {"clientSoftwareName": name, "clientSoftwareVersion": version}
         beans.socket("connections_software", count, {"listener": listener, **PROCESSOR, **software})
-    for operation, count in (("Fetch", fetches), ("Produce", produces)):
-        tags = {"delayedOperation": operation}
-        beans.gauge(Bean("server", "DelayedOperationPurgatory", "PurgatorySize"), count, tags)
-        beans.gauge(Bean("server", "DelayedOperationPurgatory", "NumDelayedOperations"), count, tags)
     queue = Bean("network", "RequestChannel", "ResponseQueueSize")
     beans.gauge(queue, unsent)
     beans.gauge(queue, unsent, {"processor": "0"})
+
+
+def _waiting(replicas: ReplicaManager, beans: Beans) -> None:
+    """Requests that wait for records, or until theirs are safe."""
+    for operation, count in (("Fetch", replicas.delayed_fetches), ("Produce", replicas.delayed_produces)):
+        tags = {"delayedOperation": operation}
+        beans.gauge(Bean("server", "DelayedOperationPurgatory", "PurgatorySize"), count, tags)
+        beans.gauge(Bean("server", "DelayedOperationPurgatory", "NumDelayedOperations"), count, tags)
 
 
 def _network(server: Server, beans: Beans) -> None:
@@ -137,21 +138,21 @@ def _disks(services: BrokerServices[Any], beans: Beans) -> None:
         beans.gauge(Bean("log", "LogManager", "LogDirectoryOffline"), int(path in offline), tags)
 
 
-def flushes(sight: Sight, beans: Beans) -> None:
-    """How long it took to make logs durable."""
-    disks = list(sight.disks())
+def flushes(view: ClusterView, beans: Beans) -> None:
+    """Times of syncs."""
+    disks = list(view.disks())
     ordered = sorted(took_ms for disk in disks for took_ms in list(disk.flush_times_ms))
     bean = Bean("log", "LogFlushStats", "LogFlushRateAndTimeMs")
     beans.distribution(bean, sum(disk.flushes for disk in disks), ordered)
 
 
-def zookeeper(sight: Sight, sessions: ZooKeeperSessions, beans: Beans) -> None:
-    """Of the sessions with a ZooKeeper; nothing where there is none."""
+def zookeeper(view: ClusterView, sessions: ZooKeeperSessions, beans: Beans) -> None:
+    """Of the ZooKeeper sessions; nothing without one."""
     if not sessions.are_any:
         return
     for name, count in sessions.counts.items():
         beans.counter(Bean("server", "SessionExpireListener", f"ZooKeeper{name}PerSec"), count)
-    stores = list(sight.zookeepers())
+    stores = list(view.zookeepers())
     ordered = sorted(took_ms for store in stores for took_ms in store.request_times_ms)
     bean = Bean("server", "ZooKeeperClientMetrics", "ZooKeeperRequestLatencyMs")
     beans.distribution(bean, sessions.requests + sum(store.requests for store in stores), ordered)

@@ -1,7 +1,7 @@
-"""What Kafka tells of compaction: kafka.log:type=LogCleaner and type=LogCleanerManager.
+"""Kafka's metrics of compaction: kafka.log:type=LogCleaner and type=LogCleanerManager.
 
 The figures of a look or a cleaning are those of the last one. Of several brokers in one process the greatest
-is told, as Kafka does with the threads of one.
+is reported, as Kafka does with the threads of one.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from kafka_compat.metrics.dialects import Bean
 from kafka_compat.upkeep.cleaner_stats import NEVER
 
 if TYPE_CHECKING:
-    from kafka_compat.metrics.sight import Counted
+    from kafka_compat.metrics.cluster_view import RunningBroker
     from kafka_compat.upkeep.cleaner_stats import Cleaning
 
 
-def cleaner(counted: Sequence[Counted], beans: Beans) -> None:
+def cleaner(brokers: Sequence[RunningBroker], beans: Beans) -> None:
     """Of brokers with log.cleaner.enable; nothing where no other is."""
-    enabled = [each for each in counted if each.services.config.bool("log.cleaner.enable")]
+    enabled = [each for each in brokers if each.services.config.bool("log.cleaner.enable")]
     if not enabled:
         return
     stats = [each.cleaner.stats for each in enabled if each.cleaner is not None]
@@ -48,7 +48,7 @@ def _recopied_percent(last: Sequence[Cleaning]) -> int:
     return int(100 * written_bytes / max(sum(each.read_bytes for each in last), 1))
 
 
-def _idle_ms(each: Counted) -> list[int]:
+def _idle_ms(each: RunningBroker) -> list[int]:
     """For how long logs were not looked at; nothing before there was one to look at."""
     stats = None if each.cleaner is None else each.cleaner.stats
     if stats is None or stats.looked_ms == NEVER:
@@ -56,7 +56,7 @@ def _idle_ms(each: Counted) -> list[int]:
     return [each.services.clock.monotonic_ms() - stats.looked_ms]
 
 
-def _uncleanable(enabled: Sequence[Counted], beans: Beans) -> None:
+def _uncleanable(enabled: Sequence[RunningBroker], beans: Beans) -> None:
     partitions: Counter[str] = Counter()
     bytes_left: Counter[str] = Counter()
     for each in enabled:

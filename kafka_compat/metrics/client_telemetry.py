@@ -1,83 +1,66 @@
-"""What clients push of their own metrics (KIP-714), at /metrics beside the broker's.
+"""Metrics that clients push (KIP-714), as families beside the broker's.
 
 Each sample has the client's id and that of its instance; `kafka_client_info` tells the rest of it once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from math import isfinite, isnan
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.long_work import Steps, batched
-from kafka_compat.telemetry.pushed import PushedBy, PushedMetrics
+from kafka_compat.metrics.family import COUNTER, GAUGE, NO_LABELS, UNTYPED, Family, Labels, Sample
 
-_LINES_AT_ONCE = 500
+if TYPE_CHECKING:
+    from kafka_compat.telemetry.payload import Pairs
+    from kafka_compat.telemetry.pushed import PushedBy, PushedMetrics
 
 
-def client_telemetry(pushed: PushedMetrics, now_ms: int, *, by_client: bool) -> Steps[list[bytes]]:
-    """The text, in steps; none while nobody pushes. `by_client=False`: without samples of single clients."""
+class _Pushed(NamedTuple):
+    """Samples of one name. Clients need not agree about its kind."""
+
+    kinds: set[str]
+    samples: list[tuple[PushedBy, Pairs, float]]
+
+
+def client_telemetry(pushed: PushedMetrics, now_ms: int, *, by_client: bool) -> Steps[list[Family]]:
+    """The families; none while no client pushes. `by_client=False`: without samples of single clients."""
     pushed.expire(now_ms)
     if not (pushed.series or pushed.left_out):
         return []
     clients = pushed.clients() if by_client else []
-    families: dict[str, _Family] = {}
+    found: dict[str, _Pushed] = {}
     for client in clients:
-        for batch in batched(_samples(client)):
-            for (name, labels), value, is_counter in batch:
-                family = families.get(name)
-                if family is None:
-                    family = families[name] = _Family()
-                family.add(f"{name}{{{_joined(client.identity, labels)}}}", value, is_counter)
-            yield None
-    pieces = [_own(pushed, clients)]
-    for name in sorted(families):
-        pieces.append(families[name].text(name))
-        yield None
-    return pieces
+        # Copied, since more may be pushed before this is written.
+        for values, kind in ((client.counters, COUNTER), (client.gauges, GAUGE)):
+            for some in batched(list(values.items())):
+                for (name, labels), value in some:
+                    of_name = found.setdefault(name, _Pushed(set(), []))
+                    of_name.kinds.add(kind)
+                    of_name.samples.append((client, labels, value))
+                yield None
+    about = [(Labels(client.identity + client.about), 1) for client in clients]
+    families = [
+        Family("kafka_client_info", GAUGE, "Clients that push their metrics", about),
+        Family(
+            "kafka_client_series",
+            GAUGE,
+            "Time series that clients push",
+            [(NO_LABELS, pushed.series)],
+        ),
+        Family(
+            "kafka_client_series_left_out_total",
+            COUNTER,
+            "Time series that clients pushed and that were left out",
+            [(NO_LABELS, pushed.left_out)],
+        ),
+    ]
+    for name, (kinds, samples) in sorted(found.items()):
+        kind = kinds.pop() if len(kinds) == 1 else UNTYPED
+        families.append(Family(name, kind, "Pushed by clients (KIP-714)", _labelled(samples)))
+    return families
 
 
-def _samples(client: PushedBy) -> Iterator[tuple[tuple[str, str], float, bool]]:
-    # Copied, since there may be news while this is written.
-    for values, is_counter in ((client.counters, True), (client.gauges, False)):
-        for series, value in list(values.items()):
-            yield series, value, is_counter
-
-
-class _Family:
-    """Samples of one name. Clients need not agree about what kind it is."""
-
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-        self._kinds: set[str] = set()
-
-    def add(self, series: str, value: float, is_counter: bool) -> None:
-        self._kinds.add("counter" if is_counter else "gauge")
-        self._lines.append(f"{series} {_number(value)}\n")
-
-    def text(self, name: str) -> bytes:
-        kind = self._kinds.pop() if len(self._kinds) == 1 else "untyped"
-        head = f"# HELP {name} Pushed by clients (KIP-714)\n# TYPE {name} {kind}\n"
-        return "".join((head, *self._lines)).encode()
-
-
-def _joined(*labels: str) -> str:
-    return ",".join(filter(None, labels))
-
-
-def _number(value: float) -> str:
-    if isfinite(value):
-        return repr(value)
-    return "NaN" if isnan(value) else "+Inf" if value > 0 else "-Inf"
-
-
-def _own(pushed: PushedMetrics, clients: Iterable[PushedBy]) -> bytes:
-    told = "".join(f"kafka_client_info{{{_joined(client.identity, client.about)}}} 1\n" for client in clients)
-    return (
-        "# HELP kafka_client_info Clients that push their metrics\n# TYPE kafka_client_info gauge\n"
-        f"{told}"
-        "# HELP kafka_client_series Time series that clients push\n# TYPE kafka_client_series gauge\n"
-        f"kafka_client_series {pushed.series}\n"
-        "# HELP kafka_client_series_left_out_total Time series that clients pushed and that were left out\n"
-        "# TYPE kafka_client_series_left_out_total counter\n"
-        f"kafka_client_series_left_out_total {pushed.left_out}\n"
-    ).encode()
+def _labelled(samples: list[tuple[PushedBy, Pairs, float]]) -> Iterator[Sample]:
+    for client, labels, value in samples:
+        yield Labels(client.identity + labels), value

@@ -1,7 +1,7 @@
-"""What Kafka tells of its controller: kafka.controller:type=KafkaController, ControllerStats,
+"""Kafka's metrics of the controller: kafka.controller:type=KafkaController, ControllerStats,
 ControllerEventManager and ControllerChannelManager.
 
-What the controller alone knows is 0 elsewhere, as with Kafka's. Times are those of all terms of a broker.
+Brokers that are not the controller report 0, as in Kafka. Times are those of all terms of a broker.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from kafka_compat.broker.services import BrokerServices
     from kafka_compat.cluster.controller_service import ControllerService
     from kafka_compat.cluster.controller_times import Durations
-    from kafka_compat.metrics.sight import Sight
+    from kafka_compat.metrics.cluster_view import ClusterView
 
 _WITH_ZOOKEEPER: Final = 4
 """The state of a cluster's metadata that are kept in ZooKeeper, and not on their way out of it."""
 
 
-def controller(sight: Sight, beans: Beans) -> Steps[None]:
+def controller(view: ClusterView, beans: Beans) -> Steps[None]:
     """Of the brokers of this process."""
-    for each in sight.services:
+    for each in view.services:
         yield from _known(each, beans)
-    beans.gauge(Bean("server", "MetadataLoader", "CurrentControllerId"), sight.metadata.controller_id)
-    if any(each.config.str("zookeeper.connect") for each in sight.services):
+    beans.gauge(Bean("server", "MetadataLoader", "CurrentControllerId"), view.metadata.controller_id)
+    if any(each.config.str("zookeeper.connect") for each in view.services):
         beans.gauge(_controller("ZkMigrationState"), _WITH_ZOOKEEPER)
-    candidates = [each for each in sight.services if not isinstance(each.membership, LoneMembership)]
+    candidates = [each for each in view.services if not isinstance(each.membership, LoneMembership)]
     if candidates:
         # One that is alone has nothing to control.
         _terms(candidates, beans)

@@ -1,4 +1,4 @@
-"""What Kafka tells of the coordinators of groups and of transactions."""
+"""Kafka's metrics of the group and transaction coordinators."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import Bean
 
 if TYPE_CHECKING:
-    from kafka_compat.metrics.sight import Sight
+    from kafka_compat.metrics.cluster_view import ClusterView
 
 GROUPS, TRANSACTIONS = "group-coordinator-metrics", "transaction-coordinator-metrics"
 _PURGATORY: Final = ("PurgatorySize", "NumDelayedOperations")
 
 
-def groups(sight: Sight, beans: Beans) -> Steps[None]:
+def groups(view: ClusterView, beans: Beans) -> Steps[None]:
     """Of the groups that this process coordinates."""
     states: Counter[GroupState] = Counter()
     offsets = 0
-    for coordinator in sight.coordinators():
+    for coordinator in view.coordinators():
         for some in batched(coordinator.group_ids(), 200):
             for group_id in some:
                 progress = coordinator.progress(group_id)
@@ -41,11 +41,11 @@ def groups(sight: Sight, beans: Beans) -> Steps[None]:
         beans.gauge(bean, states[GroupState.PREPARING_REBALANCE], {"delayedOperation": "Rebalance"})
 
 
-def loading(sight: Sight, beans: Beans) -> None:
+def loading(view: ClusterView, beans: Beans) -> None:
     """How long it took to load their partitions (ms), the last ones of each; not a number before."""
-    of_groups = [took for each in sight.coordinators() for took in each.load_times_ms]
+    of_groups = [took for each in view.coordinators() for took in each.load_times_ms]
     of_transactions: list[int] = []
-    for services in sight.services:
+    for services in view.services:
         made = services.coordinators.transactions.made
         of_transactions += [] if made is None else made.load_times_ms
     for type_name, times_ms in ((GROUPS, of_groups), (TRANSACTIONS, of_transactions)):

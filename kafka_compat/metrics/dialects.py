@@ -1,4 +1,4 @@
-"""How the JMX exporter's rules name what Kafka's brokers tell. Pure.
+"""Names of Kafka's metrics, by the rules of the JMX exporter. Pure.
 
 Kafka has MBeans; what Prometheus sees of them is up to the rules that somebody gave the exporter. Two sets of
 rules circulate, and dashboards and alerts are made for the one or the other:
@@ -15,13 +15,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from kafka_compat.metrics.text import escaped
+from kafka_compat.metrics.family import COUNTER, GAUGE, UNTYPED
 
 SETTING: Final = "kafka.compat.metrics.dialect"
-
-GAUGE: Final = "gauge"
-COUNTER: Final = "counter"
-UNTYPED: Final = "untyped"
 
 Tags = Mapping[str, str]
 """The properties of an MBean beside its type and name."""
@@ -61,7 +57,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def quantiles(self, bean: Bean) -> Series:
-        """Of a distribution, whose samples are told apart by the label `quantile`."""
+        """Of a distribution, whose samples differ in the label `quantile`."""
 
     @abstractmethod
     def socket(self, attribute: str) -> Series:
@@ -89,13 +85,6 @@ class Dialect(ABC):
     @abstractmethod
     def idle(self) -> Series:
         """How idle request handlers are, from 0 to 1, of late."""
-
-
-def written(labels: Mapping[str, str]) -> str:
-    """Labels as samples have them, in the order of their names."""
-    if not labels:
-        return ""
-    return "{" + ",".join(f'{name}="{escaped(value)}"' for name, value in sorted(labels.items())) + "}"
 
 
 def _plain(bean: Bean) -> str:

@@ -1,4 +1,4 @@
-"""What Kafka tells of followers, kafka.server:type=ReplicaFetcherManager, FetcherStats and FetcherLagMetrics,
+"""Kafka's metrics of followers, kafka.server:type=ReplicaFetcherManager, FetcherStats and FetcherLagMetrics,
 and of logs that move between directories, type=ReplicaAlterLogDirsManager.
 """
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
-from kafka_compat.metrics.dialects import Bean, Dialect, Tags, written
-from kafka_compat.metrics.text import Family
+from kafka_compat.metrics.dialects import Bean, Dialect, Tags
+from kafka_compat.metrics.family import Family, Labels
 from kafka_compat.replication.counted_partition import CountedPartition
 
 if TYPE_CHECKING:
-    from kafka_compat.metrics.sight import Counted
+    from kafka_compat.metrics.cluster_view import RunningBroker
     from kafka_compat.replication.counted_fetcher import CountedFetcher
 
 _REPLICA: Final[Tags] = {"clientId": "Replica"}
@@ -25,7 +25,7 @@ _MOVES: Final[Tags] = {"clientId": "ReplicaAlterLogDirs"}
 class Fetching(NamedTuple):
     """A fetcher of a broker of this process."""
 
-    each: Counted
+    each: RunningBroker
     leader_id: int
     number: int
     fetcher: CountedFetcher
@@ -36,9 +36,9 @@ class Fetching(NamedTuple):
         return f"ReplicaFetcherThread-{self.number}-{self.leader_id}"
 
 
-def fetching(counted: Sequence[Counted]) -> Iterator[Fetching]:
+def fetching(brokers: Sequence[RunningBroker]) -> Iterator[Fetching]:
     """All of them."""
-    for each in counted:
+    for each in brokers:
         fetchers = each.services.replicas.fetching
         if fetchers is None:
             continue
@@ -49,12 +49,12 @@ def fetching(counted: Sequence[Counted]) -> Iterator[Fetching]:
                 yield Fetching(each, leader_id, number, fetcher)
 
 
-def fetchers(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
+def fetchers(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
     """How far brokers of this process are behind the leaders that they follow, and what they ask of them."""
     now_s = time.monotonic()
     rates = []
     max_lag = failed = 0
-    running = list(fetching(counted))
+    running = list(fetching(brokers))
     for one in running:
         rates.append(one.fetcher.rate(now_s))
         tags = {"clientId": one.client_id, **_address(one)}
@@ -63,7 +63,7 @@ def fetchers(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
         for some in batched(one.fetcher.follower, 200):
             max_lag = max([max_lag, *(held.lag for held in some if isinstance(held, CountedPartition))])
             yield None
-    for each in counted:
+    for each in brokers:
         own = [one.fetcher.follower for one in running if one.each is each]
         for some in batched(each.services.replicas, 200):
             for held in some:
@@ -79,18 +79,18 @@ def fetchers(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
     beans.gauge(_of(manager, "DeadThreadCount"), 0, _REPLICA)
 
 
-def throttled(counted: Sequence[Counted], beans: Beans) -> None:
+def throttled(brokers: Sequence[RunningBroker], beans: Beans) -> None:
     """How fast replicas are copied whose bandwidth is limited (KIP-73)."""
-    for each in counted:
+    for each in brokers:
         quotas, now_ms = each.services.replicas.quotas, each.services.clock.monotonic_ms()
         beans.attribute("LeaderReplication", "byte-rate", quotas.leader.rate(now_ms))
         beans.attribute("FollowerReplication", "byte-rate", quotas.follower.rate(now_ms))
 
 
-def moves(counted: Sequence[Counted], beans: Beans) -> None:
+def moves(brokers: Sequence[RunningBroker], beans: Beans) -> None:
     """Logs on their way to another directory, and how far their copies are behind."""
     max_lag = 0
-    for each in counted:
+    for each in brokers:
         logs = each.services.log_dirs.logs
         for key, future in list(each.services.log_dirs.futures.items()):
             log = logs.get(key)
@@ -101,27 +101,22 @@ def moves(counted: Sequence[Counted], beans: Beans) -> None:
     beans.gauge(_of("ReplicaAlterLogDirsManager", "DeadThreadCount"), 0, _MOVES)
 
 
-def lags(counted: Sequence[Counted], dialect: Dialect) -> Steps[list[bytes]]:
+def lags(brokers: Sequence[RunningBroker], dialect: Dialect) -> Steps[list[Family]]:
     """Of each partition that is followed: how many records it lacked at the last answer of its leader. Of two
-    followers in this process the one that is further behind is told.
+    followers in this process the one that is further behind is reported.
     """
     bean = _of("FetcherLagMetrics", "ConsumerLag")
     (series,) = dialect.gauges(bean)
-    client, found = dialect.label("clientId"), dict[str, int]()
-    for one in fetching(counted):
+    client, found = dialect.label("clientId"), dict[Labels, int]()
+    for one in fetching(brokers):
         for some in batched(one.fetcher.follower, 100):
             for held in some:
                 if isinstance(held, CountedPartition):
                     tags = {client: one.client_id, "topic": held.topic, "partition": str(held.partition)}
-                    labels = written(tags)
+                    labels = Labels(tags)
                     found[labels] = max(held.lag, found.get(labels, 0))
             yield None
-    family = Family(series.name, bean.help, series.kind)
-    for lines in batched(found.items(), 1000):
-        for labels, lag in lines:
-            family.add(labels, lag)
-        yield None
-    return family.pieces() if found else []
+    return [Family(*series, bean.help, found.items())] if found else []
 
 
 def _address(one: Fetching) -> dict[str, str]:

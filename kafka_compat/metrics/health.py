@@ -74,7 +74,7 @@ def reasons_against(services: BrokerServices[Any]) -> Steps[list[str]]:
 
 
 def _not_taken_up(services: BrokerServices[Any]) -> Steps[int]:
-    """How many partitions with a replica here there are whose leader the controller has not told."""
+    """How many replicas of this broker have no leader yet that the controller reported."""
     found = 0
     replicas, metadata = services.replicas, services.metadata
     local_id = metadata.local_id

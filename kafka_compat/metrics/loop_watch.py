@@ -1,4 +1,4 @@
-"""How the event loop of a process gets on: how idle its thread is, and where it stood still.
+"""The event loop of this process: how idle its thread is, and its stalls.
 
 It is looked at by a timer, each INTERVAL_S: what is late by more than STALL_S is a stall. Each second it
 notes what was counted, for the rates of the last minute.
@@ -25,14 +25,14 @@ class Second(NamedTuple):
     busy_s: float
     """CPU time of the loop's thread."""
     counts: Sequence[int]
-    """What `counted` told."""
+    """The counters then."""
 
 
 class LoopWatch:
     """See the module. On the loop, from `start` to `stop`."""
 
     def __init__(self, counted: Callable[[], Sequence[int]], pace: Callable[[float], None]) -> None:
-        """`counted` is asked each second for what `rates` is about; `pace` is told how long a second was."""
+        """`counted` returns the counters that `rates` is about; `pace` gets the length of each second."""
         self.stalls = 0
         self.stalled_s = 0.0
         self._counted = counted

@@ -1,4 +1,4 @@
-"""What Kafka has no word for, and what exporters tell of their process."""
+"""Metrics that Kafka does not have, and those that Prometheus's clients have of their process."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.long_work import Steps
 from kafka_compat.metrics.beans import Beans
-from kafka_compat.metrics.dialects import COUNTER, GAUGE, Bean
+from kafka_compat.metrics.dialects import Bean
+from kafka_compat.metrics.family import COUNTER, GAUGE
 
 if TYPE_CHECKING:
+    from kafka_compat.metrics.cluster_view import RunningBroker
     from kafka_compat.metrics.loop_watch import LoopWatch
-    from kafka_compat.metrics.sight import Counted
 
 _PROC: Final = Path("/proc/self")
 _BOOTED: Final = Path("/proc/stat")
 
 
 def loop(watch: LoopWatch, beans: Beans) -> None:
-    """How the event loop gets on."""
+    """Of the event loop."""
     beans.own("kafka_compat_loop_stalls_total", COUNTER, "How often the event loop stood still", watch.stalls)
     beans.own(
         "kafka_compat_loop_stall_seconds_total",
@@ -37,12 +38,13 @@ def loop(watch: LoopWatch, beans: Beans) -> None:
     )
 
 
-def requests(counted: Sequence[Counted], beans: Beans) -> None:
+def requests(brokers: Sequence[RunningBroker], beans: Beans) -> None:
     """What waits here, and how records leave."""
-    parked = sum(len(one.parked) for each in counted for one in each.server.connections)
+    replicas = [each.services.replicas for each in brokers]
+    parked = sum(one.delayed_fetches + one.delayed_produces for one in replicas)
     beans.own("kafka_compat_parked_requests", GAUGE, "Requests that wait for records or replicas", parked)
-    copied = sum(each.partitions.fetched_copied_bytes for each in counted)
-    by_kernel = sum(each.partitions.fetched_sendfile_bytes for each in counted)
+    copied = sum(each.partitions.fetched_copied_bytes for each in brokers)
+    by_kernel = sum(each.partitions.fetched_sendfile_bytes for each in brokers)
     for way, value in (("copied", copied), ("sendfile", by_kernel)):
         beans.own(
             "kafka_compat_fetched_bytes_total",
@@ -54,7 +56,7 @@ def requests(counted: Sequence[Counted], beans: Beans) -> None:
 
 
 class _Proc(NamedTuple):
-    """What Linux tells of this process."""
+    """Figures of this process in /proc."""
 
     open_fds: int
     started_s: float
@@ -85,7 +87,7 @@ def _proc() -> _Proc | None:
 
 
 def process(beans: Beans) -> Steps[None]:
-    """As Prometheus's clients tell of their processes; what this system does not say is left out."""
+    """As Prometheus's clients have them; what this system does not report is left out."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     beans.own(
         "process_cpu_seconds_total",

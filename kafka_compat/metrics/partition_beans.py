@@ -1,59 +1,55 @@
-"""What Kafka tells of single partitions: kafka.cluster:type=Partition and kafka.log:type=Log.
+"""Kafka's metrics of single partitions: kafka.cluster:type=Partition and kafka.log:type=Log.
 
-It is most of what there is to say, and is said family after family: a piece that was sent is not kept until
-the last one is made.
+These are most of all samples. Families are made one after another, so that none is kept until the last one
+is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.dialects import Bean, Dialect
-from kafka_compat.metrics.text import Family, escaped
+from kafka_compat.metrics.family import Family, Labels
 
 if TYPE_CHECKING:
-    from kafka_compat.metrics.sight import Sight
+    from kafka_compat.metrics.cluster_view import ClusterView
     from kafka_compat.replication.partition import Partition
 
 _AT_ONCE: Final = 100
-"""Samples of a step: some 100 µs."""
+"""Partitions of a step: some 100 µs."""
 
 
 class Held(NamedTuple):
     """A partition that a broker of this process holds; of several replicas here it is the leader's."""
 
-    labels: str
+    labels: Labels
     partition: Partition
     replicas: int
     """How many there are, where this is the leader; else 0, as Kafka has it."""
 
 
-def held_partitions(sight: Sight) -> Steps[list[Held]]:
-    """All of them, with their labels as samples have them."""
+def held_partitions(view: ClusterView) -> Steps[list[Held]]:
+    """All of them, with their labels."""
     found: list[Held] = []
-    for topic in list(sight.metadata.topics.values()):
-        of_topic = f'topic="{escaped(topic.name)}"}}'
+    for topic in list(view.metadata.topics.values()):
+        of_topic = ("topic", topic.name)
         for some in batched(topic.partitions, _AT_ONCE):
             for known in some:
-                held = sight.held(topic.name, known)
+                held = view.held(topic.name, known)
                 if held is not None:
-                    labels = f'{{partition="{known.partition}",{of_topic}'
+                    labels = Labels((("partition", str(known.partition)), of_topic))
                     found.append(Held(labels, held, len(known.replicas) if held.is_leader else 0))
             yield None
     return found
 
 
-def family(bean: Bean, value: Value, dialect: Dialect, partitions: list[Held]) -> Steps[list[bytes]]:
-    """The text of one family."""
-    (series,) = dialect.gauges(bean)
-    written = Family(series.name, bean.help, series.kind)
-    for some in batched(partitions, _AT_ONCE):
-        for held in some:
-            written.add(held.labels, value(held))
-        yield None
-    return written.pieces()
+def partition_families(dialect: Dialect, partitions: list[Held]) -> Iterator[Family]:
+    """One after another, with samples that are computed when they are written."""
+    for bean, value in FAMILIES:
+        (series,) = dialect.gauges(bean)
+        yield Family(*series, bean.help, ((held.labels, value(held)) for held in partitions))
 
 
 Value = Callable[[Held], int]

@@ -1,4 +1,4 @@
-"""What Kafka tells of clients with quotas: type=Produce, Fetch, Request and ControllerMutation."""
+"""Kafka's metrics of clients with quotas: type=Produce, Fetch, Request and ControllerMutation."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
-from kafka_compat.quotas.counted_enforcement import CHANGES, FETCH, PRODUCE, TIME, CountedEnforcement, Used
+from kafka_compat.quotas.enforcement import CHANGES, FETCH, PRODUCE, TIME, Used
 
 if TYPE_CHECKING:
-    from kafka_compat.metrics.sight import Counted
+    from kafka_compat.metrics.cluster_view import RunningBroker
     from kafka_compat.quotas.precedence import Owner
 
 _RATES: Final[Mapping[str, str]] = {
@@ -22,14 +22,14 @@ _RATES: Final[Mapping[str, str]] = {
 }
 
 
-def quotas(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
+def quotas(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
     """Of all who have a quota and came. Several brokers add up what was used; of their throttle times the
-    longest is told.
+    longest is reported.
     """
     throttled: dict[tuple[str, Owner], float] = {}
-    for each in counted:
+    for each in brokers:
         enforcement = each.services.quotas
-        if not isinstance(enforcement, CountedEnforcement):
+        if enforcement is None:
             continue
         for some in batched(list(enforcement.used()), 100):
             for used in some:
@@ -37,8 +37,8 @@ def quotas(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
                 key = used.resource, used.owner
                 throttled[key] = _longer(throttled.get(key, math.nan), used.throttle_ms)
             yield None
-    for told in batched(list(throttled.items()), 100):
-        for (resource, owner), throttle_ms in told:
+    for longest in batched(list(throttled.items()), 100):
+        for (resource, owner), throttle_ms in longest:
             beans.quota(resource, "throttle-time", throttle_ms, _client(owner))
         yield None
 

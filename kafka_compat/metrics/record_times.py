@@ -1,4 +1,4 @@
-"""Since when a record waits to be committed by a group, remembered from scrape to scrape.
+"""The timestamps of the first records that groups have not committed, remembered from scrape to scrape.
 
 What is remembered of an offset is so as long as nothing was taken out of its log (compaction, retention,
 truncation), so that a scrape reads only what moved.
@@ -43,12 +43,12 @@ class RecordTimes:
             for key in [key for key in known if key[0] == topic]:
                 del known[key]
 
-    def lag_ms(self, led: Partition, committed: int, now_ms: int) -> Steps[int | None]:
-        """The age of the first record that a group has not committed, 0 where there is none, and never
-        negative; None where the record has no timestamp. Raises a StorageError where it cannot be read.
+    def first_uncommitted_ms(self, led: Partition, committed: int) -> Steps[int | None]:
+        """The timestamp of the first record that a group has not committed; None where there is no such
+        record, negative where it has no timestamp. Raises a StorageError where it cannot be read.
         """
         record = yield from self._first(led, max(committed, led.log.log_start_offset))
-        return age_ms(None if record is None else record.timestamp, now_ms)
+        return None if record is None else record.timestamp
 
     def _first(self, led: Partition, offset: int) -> Steps[TimestampOffset | None]:
         log, end_offset = led.log, led.high_watermark
@@ -65,12 +65,3 @@ class RecordTimes:
         record = yield from first_record_from(log, begin, end_offset)
         self._now[key] = _Known(log, removals, end_offset, record)
         return record
-
-
-def age_ms(since_ms: int | None, now_ms: int) -> int | None:
-    """How long a record waits: 0 where there is none (None), or its time lies ahead; None where it has no
-    time (-1).
-    """
-    if since_ms is None:
-        return 0
-    return max(0, now_ms - since_ms) if since_ms >= 0 else None

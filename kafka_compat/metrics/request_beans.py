@@ -1,20 +1,20 @@
-"""What Kafka tells of requests, and of what topics took in and gave out."""
+"""Kafka's metrics of requests, and of the traffic of topics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from kafka_compat.api.request_counts import CONSUMER, FOLLOWER, Times
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import Steps
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import NO_TAGS, Bean, Tags
-from kafka_compat.network.request_counts import CONSUMER, FOLLOWER, Times
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.json_form import api_name
 
 if TYPE_CHECKING:
-    from kafka_compat.metrics.sight import Counted
+    from kafka_compat.metrics.cluster_view import RunningBroker
     from kafka_compat.replication.counts import TopicCounts
 
 _COLUMNS: Final[Mapping[str, str]] = {
@@ -27,7 +27,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "RequestBytes": "size",
 }
 _NEVER_WAITS: Final = "ResponseQueueTimeMs"
-"""An answer is handed to its socket by whoever made it."""
+"""Responses do not queue: they go to their socket when they are complete."""
 
 
 def _requests(name: str) -> Bean:
@@ -37,37 +37,37 @@ def _requests(name: str) -> Bean:
 _CODES: Final = {int(code): code.name for code in ErrorCode}
 
 
-def requests(counted: Sequence[Counted], beans: Beans, *, all_apis: bool) -> Steps[None]:
+def requests(brokers: Sequence[RunningBroker], beans: Beans, *, all_apis: bool) -> Steps[None]:
     """How many came, what they were answered, how long they took. `all_apis=False`: only of those that write
     and read records.
     """
     yield None
     few = (ApiKey.PRODUCE, ApiKey.FETCH)
-    served = sorted({key for each in counted for key in each.served if all_apis or key in few})
+    served = sorted({key for each in brokers for key in each.served if all_apis or key in few})
     for key in served:
-        counts, errors = _of_api(counted, key)
+        counts, errors = _of_api(brokers, key)
         name = api_name(ApiKey(key))
         _count(beans, name, counts)
         for code, count in sorted(errors.items()):
             tags = {"request": name, "error": _CODES.get(code, str(code))}
             beans.counter(_requests("ErrorsPerSec"), count, tags)
-        yield from _times(counted, beans, name, sum(counts.values()))
+        yield from _times(brokers, beans, name, sum(counts.values()))
         if key == ApiKey.FETCH:
             followers = {
-                version: sum(each.partitions.follower_fetches.get(version, 0) for each in counted)
+                version: sum(each.partitions.follower_fetches.get(version, 0) for each in brokers)
                 for version in counts
             }
             consumers = {version: max(count - followers[version], 0) for version, count in counts.items()}
             for kind, those in ((FOLLOWER, followers), (CONSUMER, consumers)):
                 _count(beans, kind, {version: count for version, count in those.items() if count})
-                yield from _times(counted, beans, kind, sum(those.values()))
+                yield from _times(brokers, beans, kind, sum(those.values()))
 
 
-def _of_api(counted: Sequence[Counted], key: int) -> tuple[dict[int, int], dict[int, int]]:
+def _of_api(brokers: Sequence[RunningBroker], key: int) -> tuple[dict[int, int], dict[int, int]]:
     """How many came by version, and what they were answered by code."""
     versions: dict[int, int] = {}
     codes: dict[int, int] = {}
-    for each in counted:
+    for each in brokers:
         for of_key, version, count in each.requests.requests:
             if of_key == key:
                 versions[version] = versions.get(version, 0) + count
@@ -84,8 +84,8 @@ def _count(beans: Beans, name: str, counts: Mapping[int, int]) -> None:
         beans.counter(_requests("RequestsPerSec"), count, {"request": name, "version": str(version)})
 
 
-def _times(counted: Sequence[Counted], beans: Beans, name: str, count: int) -> Steps[None]:
-    seen: list[Times] = [each.requests.times[name] for each in counted if name in each.requests.times]
+def _times(brokers: Sequence[RunningBroker], beans: Beans, name: str, count: int) -> Steps[None]:
+    seen: list[Times] = [each.requests.times[name] for each in brokers if name in each.requests.times]
     tags = {"request": name}
     for bean_name, column in _COLUMNS.items():
         ordered = sorted(value for times in seen for value in times.sorted(column)) if seen else ()
@@ -95,9 +95,9 @@ def _times(counted: Sequence[Counted], beans: Beans, name: str, count: int) -> S
     beans.distribution(_requests(_NEVER_WAITS), count, (), tags)
 
 
-def topics(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
+def topics(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
     """BrokerTopicMetrics: of all topics together, and of each that something happened to."""
-    for each in counted:
+    for each in brokers:
         _topic(beans, each.partitions.total(), NO_TAGS)
         for number, (name, of_topic) in enumerate(list(each.partitions.topics.items())):
             if number % 100 == 0:
@@ -107,7 +107,7 @@ def topics(counted: Sequence[Counted], beans: Beans) -> Steps[None]:
 
 def _topic(beans: Beans, counts: TopicCounts, tags: Tags) -> None:
     """As Kafka has it, a topic has no sample of what never happened."""
-    told = {
+    values = {
         "MessagesInPerSec": counts.records_in,
         "BytesInPerSec": counts.bytes_in,
         "BytesOutPerSec": counts.bytes_out,
@@ -118,13 +118,13 @@ def _topic(beans: Beans, counts: TopicCounts, tags: Tags) -> None:
         "TotalFetchRequestsPerSec": counts.fetches,
     }
     if not tags:
-        told["ReplicationBytesInPerSec"] = counts.replicated_bytes_in
-        told["ReplicationBytesOutPerSec"] = counts.replicated_bytes_out
-        told["ProduceMessageConversionsPerSec"] = counts.converted_in
-        told["FetchMessageConversionsPerSec"] = counts.converted_out
-        told["InvalidMessageCrcRecordsPerSec"] = counts.corrupt_in
-        told["InvalidOffsetOrSequenceRecordsPerSec"] = counts.misplaced_in
-        told["NoKeyCompactedTopicRecordsPerSec"] = counts.keyless_in
-    for name, value in told.items():
+        values["ReplicationBytesInPerSec"] = counts.replicated_bytes_in
+        values["ReplicationBytesOutPerSec"] = counts.replicated_bytes_out
+        values["ProduceMessageConversionsPerSec"] = counts.converted_in
+        values["FetchMessageConversionsPerSec"] = counts.converted_out
+        values["InvalidMessageCrcRecordsPerSec"] = counts.corrupt_in
+        values["InvalidOffsetOrSequenceRecordsPerSec"] = counts.misplaced_in
+        values["NoKeyCompactedTopicRecordsPerSec"] = counts.keyless_in
+    for name, value in values.items():
         if value or not tags:
             beans.counter(Bean("server", "BrokerTopicMetrics", name), value, tags)

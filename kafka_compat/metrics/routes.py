@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_compat.http.routes import Answer, BadCall, Call, Route, Stream
+from kafka_compat.metrics.cluster_view import NoBrokerRuns
+from kafka_compat.metrics.prometheus_text import CONTENT_TYPE
 from kafka_compat.metrics.scraper import Scraper
-from kafka_compat.metrics.sight import NobodyRuns
-from kafka_compat.metrics.text import CONTENT_TYPE
 
 _UNAVAILABLE: Final = 503
 
@@ -17,10 +17,10 @@ def metrics_routes(scraper: Scraper) -> list[Route]:
 
     async def scraped(*, by_partition: bool) -> Answer:
         try:
-            sight = scraper.look()
-        except NobodyRuns:
+            view = scraper.look()
+        except NoBrokerRuns:
             raise BadCall("the broker stops, or starts anew", _UNAVAILABLE) from None
-        return Stream(await scraper.text(sight, by_partition=by_partition), CONTENT_TYPE)
+        return Stream(await scraper.text(view, by_partition=by_partition), CONTENT_TYPE)
 
     async def everything(call: Call) -> Answer:
         return await scraped(by_partition=True)

@@ -1,22 +1,36 @@
-"""All that is told of the brokers of this process, as Prometheus's text: for /metrics, and to be pushed."""
+"""One scrape of the brokers of this process: all families of metrics, for /metrics and to be pushed."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kafka_compat.long_work import Steps
+from kafka_compat.metrics import (
+    broker_beans,
+    cleaner_beans,
+    controller_beans,
+    coordinator_beans,
+    fetcher_beans,
+    own_beans,
+    quota_beans,
+    request_beans,
+)
+from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.client_telemetry import client_telemetry
+from kafka_compat.metrics.cluster_view import ClusterView, RunningBroker, running_brokers
 from kafka_compat.metrics.dialects import DIALECTS, SETTING
-from kafka_compat.metrics.elsewhere import look_elsewhere
-from kafka_compat.metrics.fetcher_beans import fetching, lags
-from kafka_compat.metrics.kafka_names import Watches, by_kafkas_names, connection_counts
+from kafka_compat.metrics.family import Family
+from kafka_compat.metrics.group_lag import GroupLags
+from kafka_compat.metrics.kafka_exporter import KafkaExporter
 from kafka_compat.metrics.loop_watch import LoopWatch
-from kafka_compat.metrics.partition_beans import FAMILIES, family, held_partitions
+from kafka_compat.metrics.partition_beans import held_partitions, partition_families
+from kafka_compat.metrics.prometheus_text import lines, next_piece
 from kafka_compat.metrics.record_times import RecordTimes
-from kafka_compat.metrics.scrape import scrape
-from kafka_compat.metrics.sight import Sight, counted
+from kafka_compat.metrics.remote_lag import remote_lags
 from kafka_compat.metrics.zookeeper_sessions import ZooKeeperSessions
 
 if TYPE_CHECKING:
@@ -26,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Scraper:
-    """Of the brokers of this process, as they are when somebody asks, and as they have counted."""
+    """Of the brokers of this process, as they are at the time of a scrape, and with their counters."""
 
     def __init__(self, brokers: Sequence[Broker[Any]], pushed: PushedMetrics | None = None) -> None:
         """Brokers that have started; on their event loop. `pushed`: what clients push, if they may."""
@@ -35,7 +49,9 @@ class Scraper:
         self._dialect = DIALECTS[brokers[0].config.str(SETTING) or ""]
         self._times = RecordTimes()
         self._scraping = asyncio.Lock()
-        self._watch = LoopWatch(lambda: connection_counts(counted(self._brokers)), self._second)
+        self._watch = LoopWatch(
+            lambda: list(_connections(running_brokers(self._brokers)).values()), self._second
+        )
         self._sessions = ZooKeeperSessions(brokers)
         self._watch.start()
         for broker in brokers:
@@ -51,46 +67,96 @@ class Scraper:
 
     def _second(self, second_s: float) -> None:
         self._sessions.look()
-        running = counted(self._brokers)
+        running = running_brokers(self._brokers)
         for each in running:
             each.requests.pace(second_s)
         now_s = time.monotonic()
-        for one in fetching(running):
+        for one in fetcher_beans.fetching(running):
             one.fetcher.pace(now_s)
 
-    def look(self) -> Sight:
-        """What the brokers know now. NobodyRuns."""
-        return Sight(self._brokers)
+    def look(self) -> ClusterView:
+        """What the brokers know now. NoBrokerRuns."""
+        return ClusterView(self._brokers)
 
-    async def text(self, sight: Sight, *, by_partition: bool = True) -> AsyncGenerator[bytes, None]:
-        """One scrape, in pieces of whole lines, each made when the one before it has been taken. Topics and
+    async def families(
+        self, view: ClusterView, *, by_partition: bool = True
+    ) -> AsyncGenerator[Iterable[Family], None]:
+        """One scrape, some families at a time, each made when those before it have been taken. Topics and
         groups are looked at before this returns. `by_partition=False`: without samples of single partitions
         and clients.
         """
         async with self._scraping:
-            elsewhere = await look_elsewhere(sight)
-            steps = scrape(sight, self._times, elsewhere, by_partition=by_partition)
-            first = await sight.long_work.finish(steps)
-        return self._pieces(first, sight, by_partition=by_partition)
+            remote = await remote_lags(view)
+            self._times.begin()
+            exporter = KafkaExporter(view, GroupLags(view, self._times, remote), by_partition=by_partition)
+            first = await view.long_work.finish(exporter.collect())
+        return self._families(first, view, by_partition=by_partition)
 
-    async def _pieces(
-        self, first: list[bytes], sight: Sight, *, by_partition: bool
-    ) -> AsyncGenerator[bytes, None]:
-        first.reverse()
-        while first:
-            yield first.pop()
-        finish, watches = sight.long_work.finish, Watches(self._watch, self._sessions)
-        beans = await finish(by_kafkas_names(sight, watches, self._dialect, by_partition=by_partition))
-        for piece in beans.pieces():
-            yield piece
+    async def _families(
+        self, first: Iterator[Family], view: ClusterView, *, by_partition: bool
+    ) -> AsyncGenerator[Iterable[Family], None]:
+        yield first
+        # Its rows are as large as what follows.
+        del first
+        finish = view.long_work.finish
+        yield (await finish(self._beans(view, by_partition=by_partition))).families()
         if by_partition:
-            held = await finish(held_partitions(sight))
-            for bean, value in FAMILIES:
-                for piece in await finish(family(bean, value, self._dialect, held)):
-                    yield piece
-            for piece in await finish(lags(sight.counted, self._dialect)):
-                yield piece
+            held = await finish(held_partitions(view))
+            yield partition_families(self._dialect, held)
+            yield await finish(fetcher_beans.lags(view.brokers, self._dialect))
         if self._pushed is not None:
-            told = client_telemetry(self._pushed, sight.monotonic_ms(), by_client=by_partition)
-            for piece in await finish(told):
+            reported = client_telemetry(self._pushed, view.monotonic_ms(), by_client=by_partition)
+            yield await finish(reported)
+
+    def _beans(self, view: ClusterView, *, by_partition: bool) -> Steps[Beans]:
+        """Kafka's MBeans, but for those of single partitions. `by_partition=False`: of few APIs, and without
+        clients with quotas.
+        """
+        beans, watch, brokers = Beans(self._dialect), self._watch, view.brokers
+        yield from request_beans.topics(brokers, beans)
+        yield from request_beans.requests(brokers, beans, all_apis=by_partition)
+        for each in brokers:
+            yield from broker_beans.broker(each, beans)
+        yield from controller_beans.controller(view, beans)
+        if by_partition:
+            yield from quota_beans.quotas(brokers, beans)
+        cleaner_beans.cleaner(brokers, beans)
+        yield from fetcher_beans.fetchers(brokers, beans)
+        fetcher_beans.throttled(brokers, beans)
+        fetcher_beans.moves(brokers, beans)
+        yield from coordinator_beans.groups(view, beans)
+        coordinator_beans.loading(view, beans)
+        broker_beans.flushes(view, beans)
+        broker_beans.zookeeper(view, self._sessions, beans)
+        broker_beans.idleness(beans, watch.idle(), watch.idle_s)
+        for (listener, attribute), rate in zip(_connections(brokers), watch.rates(), strict=True):
+            beans.socket(f"{attribute}_rate", rate, {"listener": listener, **broker_beans.PROCESSOR})
+        own_beans.loop(watch, beans)
+        own_beans.requests(brokers, beans)
+        yield from own_beans.process(beans)
+        return beans
+
+    async def text(self, view: ClusterView, *, by_partition: bool = True) -> AsyncGenerator[bytes, None]:
+        """One scrape as Prometheus's text, in pieces of whole lines."""
+        return _pieces(view, await self.families(view, by_partition=by_partition))
+
+
+async def _pieces(
+    view: ClusterView, families: AsyncGenerator[Iterable[Family], None]
+) -> AsyncGenerator[bytes, None]:
+    async with contextlib.aclosing(families):
+        async for some in families:
+            text = lines(some)
+            while piece := await view.long_work.finish(next_piece(text)):
                 yield piece
+
+
+def _connections(brokers: Sequence[RunningBroker]) -> dict[tuple[str, str], int]:
+    """How many connections were opened and closed, by listener."""
+    counts = {}
+    for listener in sorted({listener for each in brokers for listener in each.server.bound}):
+        opened = sum(each.server.accepted.get(listener, 0) for each in brokers)
+        open_now = sum(one.listener_name == listener for each in brokers for one in each.server.connections)
+        counts[listener, "connection_creation"] = opened
+        counts[listener, "connection_close"] = opened - open_now
+    return counts

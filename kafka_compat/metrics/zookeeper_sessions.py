@@ -1,4 +1,4 @@
-"""What became of the sessions with a ZooKeeper, counted from when a broker serves HTTP on.
+"""Changes of the ZooKeeper sessions, counted since the broker serves HTTP.
 
 A session that has expired is followed by another one, of which is heard by looking: each second.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka_compat.coordination.store.metadata_store import SessionState
-from kafka_compat.metrics.sight import zookeeper_of
+from kafka_compat.metrics.cluster_view import zookeeper_of
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker

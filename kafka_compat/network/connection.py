@@ -21,17 +21,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import sys
 from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_compat.api.api import Part
+from kafka_compat.api.caller import Caller, Session
+from kafka_compat.deferred import Deferred
 from kafka_compat.network.framing import FIRST_BYTES, FrameReader, InvalidFrame
 from kafka_compat.network.host import Entrance, Host
-from kafka_compat.network.output import SENDFILE_BYTES_MIN, Output, Part, Slot
+from kafka_compat.network.output import SENDFILE_BYTES_MIN, Output, Slot
 from kafka_compat.network.tls import TlsSocket, Wire
 from kafka_compat.network.turns import TURN_S
-from kafka_compat.protocol.pending import Parked
 from kafka_compat.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
@@ -56,21 +57,26 @@ class Connection:
         self.listener_name = listener_name
         self.peer_host, self.peer_port = (str(peer[0]), int(peer[1])) if peer else ("", 0)
         local = accepted.getsockname()
-        self.local_host: str = local[0]
-        self.local_port: int = local[1]
         self.dispatch = server.dispatch
         """Serves a frame; another function while the client is not let in yet."""
-        self.entrance = entrance
         self.authentication: Exchange | None = None
         """How far the client has proved who it is, where the listener asks that by SASL."""
-        self.principal = ANONYMOUS
+        self.session = Session(self)
+        self.caller = Caller(
+            ANONYMOUS,
+            self.peer_host,
+            listener_name,
+            port=self.peer_port,
+            local_host=local[0],
+            local_port=int(local[1]),
+            session=self.session,
+        )
         """Who the client is. Another than at first once it has said so, and proved it."""
         self.last_active_s = monotonic()
         self.frame_started_s = 0.0
         self.closed = False
-        self.told: tuple[str | None, str, str] = (None, "unknown", "unknown")  # id, software, version
-        self.parked: set[Parked] = set()
-        """Requests that are told when the connection has ended; each takes itself out when it is answered."""
+        self.parked: set[Deferred] = set()
+        """Requests whose responses come later, and which are canceled when the connection has ended."""
         self.in_line = False
         self._loop = server.loop
         self._turns = server.turns
@@ -94,7 +100,8 @@ class Connection:
             if tls is not None:
                 self._socket = self._tls = tls
         use_sendfile = server.use_sendfile and self._tls is None
-        self.sendfile_bytes_min = SENDFILE_BYTES_MIN if use_sendfile else sys.maxsize
+        if use_sendfile:
+            self.session.sendfile_bytes_min = SENDFILE_BYTES_MIN
         self._output = Output(
             server.loop, self._socket, server.answer_budget, use_sendfile, self.go_on, self._broke
         )
@@ -106,6 +113,11 @@ class Connection:
             # A buffer that fits the cache: with one that the kernel grows, large fetches cost twice the CPU.
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, server.limits.send_buffer_bytes)
         server.loop.add_reader(accepted.fileno(), self._on_readable)
+
+    @property
+    def principal(self) -> Principal:
+        """Who the client is."""
+        return self.caller.principal
 
     # --- requests
 
@@ -130,7 +142,7 @@ class Connection:
 
     def let_in(self, principal: Principal) -> None:
         """The client has passed the entrance: requests are served as this principal's."""
-        self.principal = principal
+        self.caller = self.caller.with_principal(principal)
         self.dispatch = self.server.dispatch
         self.frame_started_s = 0.0
         self._reader.max_frame_bytes = self.server.limits.request_max_bytes
@@ -313,9 +325,10 @@ class Connection:
 
     # --- answers
 
-    def take_slot(self) -> Slot:
+    def add_slot(self, slot: Slot) -> Slot:
         """A place for the answer to the request being dispatched, which comes later by `complete`."""
-        return self._output.take_slot()
+        self._output.slots.append(slot)
+        return slot
 
     def complete(self, slot: Slot, parts: list[Part] | None) -> None:
         """The answer to an earlier request; None where the request wants no answer."""
@@ -440,7 +453,8 @@ class Connection:
         self._reader.close()
         self._socket.close()
         while self.parked:
-            self.parked.pop().connection_ended()
+            self.parked.pop().cancel()
+        self.session.leave()
         self._answer_budget.leave(self)
         self._request_budget.leave(self)
         self._request_budget.change(-self._charged_bytes)

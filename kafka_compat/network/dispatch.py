@@ -1,47 +1,36 @@
-"""From a frame to its handler and back to bytes.
+"""From a frame to the call of its API, and from the response back to bytes, in the order of the requests.
 
-A handler is a function named as its API in the module of that name under `kafka_compat.handlers`:
-
-- `def name(ctx, request)` returns the response, or None where the request wants no answer, or PENDING: then
-  it calls `ctx.respond(response)` later, exactly once, and requests behind it on the connection go on
-  meanwhile;
-- a generator, `def name(ctx, request)` with a `yield` after each item of a request that may have many: the
-  steps of `kafka_compat.long_work`, which return the response; requests behind it wait where it takes long;
-- `async def name(ctx, request)`, or a function that returns a coroutine, gives the response, or PENDING as
-  above; requests behind it on the connection wait until it returns (admin APIs).
-
-A frame that is no request closes its connection, as with Kafka. An error that escapes from a handler becomes
-the API's error response (see error_response.py): every client waits for some answer. The process lives.
+A response that is there at once goes out at once; one that comes later (Deferred) has a place (slot) kept for
+it among those of the connection. A frame that is no request closes its connection, as with Kafka. The process
+lives.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
-from functools import partial
+import time
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from kafka_compat.error_mapping import told_as
-from kafka_compat.network.api import SIZE_BYTES, Api, LateAnswer
-from kafka_compat.network.codec_thread import ELEMENTS_ON_LOOP_MAX, CodecThread
+from kafka_compat.api.api import SIZE_BYTES, Api, Part
+from kafka_compat.api.calls import Calls
+from kafka_compat.api.codec_thread import ELEMENTS_ON_LOOP_MAX
+from kafka_compat.deferred import Deferred, HungUp
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import SPARE_BYTES_MAX
-from kafka_compat.network.request import HasLongWork, RequestContext
-from kafka_compat.network.stages import Account, Quota, Sent, Served, StagedContext, Stages
+from kafka_compat.network.output import Slot
 from kafka_compat.protocol import codec
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.buffers import TooLong
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.headers import decode_client_id
-from kafka_compat.protocol.pending import PENDING
 from kafka_compat.storage.segments.segment import FileSlice
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kafka_compat.errors import KafkaError
-    from kafka_compat.network.output import Part, Slot
-    from kafka_compat.protocol.schema import Message
 
 log = logging.getLogger(__name__)
 
@@ -52,170 +41,92 @@ SHORT_HEADER_BYTES: Final = 8
 """The same without a client id."""
 
 
-class Serving(HasLongWork, Protocol):
-    """What the dispatcher itself asks of the services that it hands to handlers."""
+class AwaitedSlot(Slot):
+    """The place of a response that comes later, and what it is encoded with."""
 
-    @property
-    def served(self) -> Mapping[ApiKey, tuple[int, int]]:
-        """The APIs that are answered, with their first and last version."""
+    __slots__ = ("_dispatcher", "api", "connection", "correlation_id", "version")
 
+    def __init__(
+        self, dispatcher: Dispatcher, connection: Connection, api: Api, version: int, correlation_id: int
+    ) -> None:
+        super().__init__()
+        self._dispatcher = dispatcher
+        self.connection = connection
+        self.api = api
+        self.version = version
+        self.correlation_id = correlation_id
 
-class Observed(Protocol):
-    """Who counts what all requests come to."""
-
-    def new_api(self, key: ApiKey, min_version: int, max_version: int, answer_late: LateAnswer) -> Api:
-        """An API whose answers are counted."""
-
-    def timed(self, served: Served) -> None:
-        """Told of requests that came by `dispatch_timed`."""
+    def answer(self, deferred: Deferred) -> None:
+        """The response is there."""
+        self._dispatcher.answer_late(self, deferred)
 
 
 class Dispatcher:
-    """Routes frames of one broker. `dispatch` is what the server calls.
+    """Serves the frames of one broker. `dispatch` is what the server calls."""
 
-    `services` is what handlers find at `ctx.services`; each says by its type what it needs of it.
-    """
-
-    def __init__(
-        self, services: Serving, stages: Stages | None = None, observed: Observed | None = None
-    ) -> None:
-        """`stages` are what requests go through beside their handlers, if anything."""
-        self._services = services
-        self._stages = stages
-        self._observed = observed
-        self._accounts: list[Account] = []
-        if stages is not None and stages.account is not None:
-            self._accounts.append(stages.account)
-        self._timing = self._with_times()
-        self._apis: dict[int, Api] = {}
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
         self._tasks: set[asyncio.Task[None]] = set()
-        self._codec_thread = CodecThread()
-
-    def api(self, key: int) -> Api | None:
-        api = self._apis.get(key)
-        if api is None:
-            versions = self._services.served.get(key)  # type: ignore[call-overload]
-            if versions is None:
-                return None
-            low, high = versions
-            new_api = Api if self._observed is None else self._observed.new_api
-            api = self._apis[key] = new_api(ApiKey(key), low, high, self._answer_late)
-        return api
-
-    def set_quota(self, quota: Quota | None, sent: Sent | None = None) -> None:
-        """Have requests that come from now on go through this stage, or through none."""
-        before = self._stages or Stages()
-        self._set_stages(Stages(quota, before.account, sent, before.faults))
-
-    def add_account(self, account: Account) -> None:
-        """Have requests that come from now on counted by this, too."""
-        self._accounts.append(account)
-        self._accounts_changed()
-
-    def remove_account(self, account: Account) -> None:
-        """Have it count no more."""
-        self._accounts.remove(account)
-        self._accounts_changed()
-
-    def _accounts_changed(self) -> None:
-        before = self._stages or Stages()
-        account = self._accounts[0] if len(self._accounts) == 1 else None
-        if len(self._accounts) > 1:
-            account = partial(_all_count, tuple(self._accounts))
-        self._set_stages(Stages(before.quota, account, before.sent, before.faults))
-
-    def _set_stages(self, stages: Stages) -> None:
-        self._stages = stages if stages.any else None
-        self._timing = self._with_times()
-
-    def _with_times(self) -> Stages | None:
-        """The stages of requests that the observer wants to know the times of."""
-        if self._observed is None:
-            return None
-        stages, times = self._stages or Stages(), self._observed.timed
-        account = times if stages.account is None else partial(_all_count, (stages.account, times))
-        return Stages(stages.quota, account, stages.sent, stages.faults)
 
     def dispatch(self, connection: Connection, frame: memoryview) -> bool:
         """Serve one frame; False when the connection must be closed."""
         try:
-            return self._dispatch(connection, frame, self._stages)
-        except Exception as error:
-            return self._failed(connection, error)
-
-    def dispatch_timed(self, connection: Connection, frame: memoryview) -> bool:
-        """The same for a request whose times the observer is told."""
-        try:
-            return self._dispatch(connection, frame, self._timing)
-        except Exception as error:
-            return self._failed(connection, error)
-
-    def _failed(self, connection: Connection, error: Exception) -> bool:
-        host = connection.peer_host
-        if isinstance(error, MalformedRequest):
-            log.info("closing the connection from %s: %s", host, error)
-            connection.server.note_refusal(host, f"it sent what is no request: {error}")
-        else:
-            log.error("closing the connection from %s: a request failed", host, exc_info=error)
+            return self._dispatch(connection, frame)
+        except HungUp:
+            return False
+        except MalformedRequest as error:
+            _note_malformed(connection, error)
+        except Exception:
+            log.exception("closing the connection from %s: a request failed", connection.peer_host)
         return False
 
-    def _dispatch(self, connection: Connection, frame: memoryview, stages: Stages | None) -> bool:
+    def _dispatch(self, connection: Connection, frame: memoryview) -> bool:
         if len(frame) < HEADER_BYTES:
             raise MalformedRequest(f"a header of {len(frame)} bytes")
         key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
-        api = self._apis.get(key) or self.api(key)
+        calls = self._calls
+        api = calls.api(key)
         if api is None:
             raise MalformedRequest(f"API key {key} is not served")
         if not api.min_version <= version <= api.max_version:
             if key == ApiKey.API_VERSIONS:
-                return self._unsupported_api_versions(connection, api, correlation_id, len(frame))
+                # KIP-511: a version we do not know is answered in version 0: the client can choose again.
+                result = calls.call(connection.caller, key, 0, None, len(frame), connection.last_active_s)
+                return self._answer(connection, api, 0, correlation_id, result)
             raise MalformedRequest(f"{api.key.name} version {version} is not served")
         client_id: str | None = None
         position = SHORT_HEADER_BYTES
         if version > 0 or not api.has_short_header:
             is_flexible = version >= api.first_flexible_version
             client_id, position = decode_client_id(frame, HEADER_BYTES, client_id_length, is_flexible)
-        if stages is None:
-            ctx = RequestContext(self._services, connection, api, version, correlation_id, client_id)
-            function = api.handler
-        else:
-            staged = StagedContext(self._services, connection, api, version, correlation_id, client_id)
-            staged.begin(len(frame), stages)
-            ctx = staged
-            function = stages.guarded(api.handler)
+        caller = connection.caller
+        if client_id != caller.client_id:
+            caller = connection.caller = caller.with_client_id(client_id)
+        began_s = 0.0 if calls.stages is None else time.perf_counter()
         try:
             request, _ = codec.decode_at(api.request_class, version, frame, position, ELEMENTS_ON_LOOP_MAX)
         except TooLong:
-            self._start_serial(ctx, self._serve_long(ctx, _kept(frame), position))
+            deferred = Deferred(is_serial=True)
+            self._answer(connection, api, version, correlation_id, deferred)
+            work = self._serve_long(connection, api, version, _kept(frame), position, began_s, deferred)
+            task = asyncio.ensure_future(work)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
             return True
+        response = calls.call(
+            caller, key, version, request, len(frame), connection.last_active_s, began_s, False
+        )
+        if type(response) is not api.response_class:
+            return self._answer(connection, api, version, correlation_id, response)
+        # What `_answer` does with a response that is there, without the call.
         try:
-            response = function(ctx, request)
-            is_usual = type(response) is api.response_class
-            if not is_usual and response is not PENDING and _is_steps(response):
-                response = self._services.long_work.run(response)
-                is_usual = type(response) is api.response_class
-        except Exception as error:
-            response = self._error_response(ctx, request, error)
-            if response is None:
-                return False
-            is_usual = True
-        if is_usual and stages is None:
-            # What `_answer` does where there are no stages, without the call.
-            try:
-                parts = api.encode(version, correlation_id, response)
-            except TooLong:
-                self._encode_long(ctx, connection.take_slot(), response)
-                return True
-            connection.respond(parts)
-        elif response is PENDING:
-            if ctx._early is not PENDING:
-                self._answer(ctx, ctx._early)
-            else:
-                ctx._slot = connection.take_slot()
-        elif isinstance(response, Coroutine):
-            self._start_serial(ctx, self._serve(ctx, request, response))
-        else:
-            self._answer(ctx, response)
+            parts = api.encode(version, correlation_id, response)
+        except TooLong:
+            slot = AwaitedSlot(self, connection, api, version, correlation_id)
+            connection.add_slot(slot)
+            self._encode_long(slot, response, None)
+            return True
+        connection.respond(parts)
         return True
 
     def refusal(self, connection: Connection, frame: memoryview, error: KafkaError) -> list[Part] | None:
@@ -223,7 +134,7 @@ class Dispatcher:
         if len(frame) < HEADER_BYTES:
             return None
         key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
-        api = self.api(key)
+        api = self._calls.api(key)
         if api is None or not api.min_version <= version <= api.max_version:
             return None
         try:
@@ -235,195 +146,127 @@ class Dispatcher:
         except (MalformedRequest, TooLong):
             return None
 
-    def _error_response(self, ctx: RequestContext[Any], request: Any, error: Exception) -> Message | None:
-        """None where the request wants no answer: its connection is to be closed."""
-        told = told_as(error, f"{ctx._api.key.name} v{ctx.api_version} from {ctx.connection.peer_host}")
-        return ctx._api.error_response(ctx.api_version, request, told)
-
-    # --- answers
-
-    def _answer(self, ctx: RequestContext[Any], response: Any) -> None:
-        """Answer the request that is being dispatched."""
-        if isinstance(ctx, StagedContext):
-            if self._is_withheld(ctx, None, response):
-                return
-            self._apply_quota(ctx, response)
-        if response is None:
-            self._account(ctx, None, None)
-            return
+    async def _serve_long(
+        self,
+        connection: Connection,
+        api: Api,
+        version: int,
+        frame: memoryview,
+        position: int,
+        began_s: float,
+        deferred: Deferred,
+    ) -> None:
+        """Serve a request that is decoded in the codec's thread. Its frame counts as unserved until then."""
+        calls, caller, size_bytes = self._calls, connection.caller, len(frame)
+        budget = connection.server.request_budget
+        budget.change(size_bytes)
+        arrived_s = connection.last_active_s
+        result: Any = None
         try:
-            parts = ctx._api.encode(ctx.api_version, ctx.correlation_id, response)
-        except TooLong:
-            self._encode_long(ctx, ctx.connection.take_slot(), response)
+            try:
+                request = await calls.codec_thread.run(api.decode_long, version, frame, position)
+            finally:
+                budget.change(-size_bytes)
+            result = calls.call(caller, api.key, version, request, size_bytes, arrived_s, began_s)
+        except BaseException as error:
+            deferred.hang_up()
+            if isinstance(error, MalformedRequest):
+                _note_malformed(connection, error)
+            elif not isinstance(error, HungUp):
+                raise
             return
-        ctx.connection.respond(parts)
-        self._account(ctx, response, parts)
+        if isinstance(result, Deferred):
+            deferred.follow(result)
+        else:
+            deferred.complete(result)
 
-    def _answer_late(self, ctx: RequestContext[Any], slot: Slot, response: Any) -> None:
-        if isinstance(ctx, StagedContext):
-            if self._is_withheld(ctx, slot, response):
-                return
-            self._apply_quota(ctx, response)
-        parts = None
+    # --- responses
+
+    def _answer(
+        self, connection: Connection, api: Api, version: int, correlation_id: int, result: Any
+    ) -> bool:
+        """Answer the request that is being dispatched; False: its connection is to be closed."""
+        if result is None:
+            return True
+        if isinstance(result, Deferred):
+            if result.is_done and result.is_hung_up:
+                return False
+            slot = AwaitedSlot(self, connection, api, version, correlation_id)
+            connection.add_slot(slot)
+            if result.is_serial:
+                connection.begin_serial()
+                result.when_released(connection.end_serial)
+            if result.work is not None:
+                connection.parked.add(result)
+            result.when_done(slot.answer)
+            return True
+        slot = AwaitedSlot(self, connection, api, version, correlation_id)
+        connection.add_slot(slot)
+        self._complete(slot, result, None)
+        return True
+
+    def answer_late(self, slot: AwaitedSlot, deferred: Deferred) -> None:
+        """The response to an earlier request is there."""
+        connection = slot.connection
+        connection.parked.discard(deferred)
+        if deferred.is_hung_up:
+            connection.abort()
+            return
+        if deferred.throttle_time_ms:
+            connection.mute(deferred.throttle_time_ms / 1000)
+        self._complete(slot, deferred.response, deferred)
+
+    def _complete(self, slot: AwaitedSlot, response: Any, deferred: Deferred | None) -> None:
+        parts: list[Part] | None = None
         if response is not None:
             try:
-                parts = ctx._api.encode(ctx.api_version, ctx.correlation_id, response)
+                parts = slot.api.encode(slot.version, slot.correlation_id, response)
             except TooLong:
-                self._encode_long(ctx, slot, response)
+                self._encode_long(slot, response, deferred)
                 return
-        ctx.connection.complete(slot, parts)
-        if isinstance(ctx, StagedContext):
-            self._account(ctx, response, parts)
+        self._send(slot, parts, deferred)
 
-    def _encode_long(self, ctx: RequestContext[Any], slot: Slot, response: Any) -> None:
+    def _send(self, slot: AwaitedSlot, parts: list[Part] | None, deferred: Deferred | None) -> None:
+        connection = slot.connection
+        if deferred is None:
+            connection.complete(slot, parts)
+            return
+        if deferred.mangle is not None and parts is not None:
+            whole = b"".join([part.read() if isinstance(part, FileSlice) else bytes(part) for part in parts])
+            mangled = deferred.mangle(whole)
+            if len(mangled) < len(whole):
+                asyncio.get_running_loop().call_soon(connection.close)
+            parts = [mangled]
+        connection.complete(slot, parts)
+        if deferred.sent is not None:
+            deferred.sent(codec.parts_size_bytes(parts) - SIZE_BYTES if parts else 0)
+
+    def _encode_long(self, slot: AwaitedSlot, response: Any, deferred: Deferred | None) -> None:
         """Answer from the codec's thread; until then the answers behind wait, their requests do not."""
 
         def encoded(parts: asyncio.Future[list[Part]]) -> None:
             if parts.cancelled() or parts.exception() is not None:
-                ctx.connection.abort()
+                slot.connection.abort()
                 if not parts.cancelled():
                     log.error("closing a connection: an answer failed", exc_info=parts.exception())
             else:
-                ctx.connection.complete(slot, parts.result())
-                self._account(ctx, response, parts.result())
+                self._send(slot, parts.result(), deferred)
 
-        work = self._codec_thread.run(ctx._api.encode_long, ctx.api_version, ctx.correlation_id, response)
+        encode: Callable[..., list[Part]] = slot.api.encode_long
+        work = self._calls.codec_thread.run(encode, slot.version, slot.correlation_id, response)
         work.add_done_callback(encoded)
-
-    def _is_withheld(self, ctx: StagedContext[Any], slot: Slot | None, response: Any) -> bool:
-        """Whether a fault keeps this answer back, for a while or for good."""
-        if ctx.fault is None:
-            return False
-        fault, ctx.fault = ctx.fault, None
-        if fault.amend is not None and response is not None:
-            fault.amend(response)
-        mangle = fault.mangle if response is not None else None
-        if not (fault.is_dropped or fault.is_lost or fault.delay_ms or mangle):
-            return False
-        if slot is None:
-            # The answers behind it wait.
-            slot = ctx.connection.take_slot()
-        loop = asyncio.get_running_loop()
-        if fault.is_dropped or fault.is_lost:
-            loop.call_soon(ctx.connection.abort)
-            self._account(ctx, None, None)
-        elif mangle is not None:
-            self._answer_mangled(ctx, slot, response, mangle)
-        else:
-            loop.call_later(fault.delay_ms / 1000, self._answer_late, ctx, slot, response)
-        return True
-
-    def _answer_mangled(
-        self, ctx: RequestContext[Any], slot: Slot, response: Any, mangle: Callable[[bytes], bytes]
-    ) -> None:
-        parts = ctx._api.encode_long(ctx.api_version, ctx.correlation_id, response)
-        whole = b"".join([part.read() if isinstance(part, FileSlice) else bytes(part) for part in parts])
-        sent = mangle(whole)
-        ctx.connection.complete(slot, [sent])
-        if len(sent) < len(whole):
-            asyncio.get_running_loop().call_soon(ctx.connection.close)
-        self._account(ctx, response, [sent])
-
-    def _apply_quota(self, ctx: StagedContext[Any], response: Any) -> None:
-        throttle_time_ms = ctx.stages.ready(ctx, response)
-        if throttle_time_ms:
-            ctx.connection.mute(throttle_time_ms / 1000)
-
-    def _account(self, ctx: RequestContext[Any], response: Any, parts: list[Part] | None) -> None:
-        if isinstance(ctx, StagedContext):
-            response_bytes = codec.parts_size_bytes(parts) - SIZE_BYTES if parts else 0
-            ctx.stages.answered(ctx, response, response_bytes)
-
-    def _unsupported_api_versions(
-        self, connection: Connection, api: Api, correlation_id: int, size_bytes: int
-    ) -> bool:
-        # KIP-511: a version we do not know is answered in version 0, so that the client can choose again.
-        ctx: StagedContext[Any] = StagedContext(self._services, connection, api, 0, correlation_id, None)
-        ctx.begin(size_bytes, self._stages or Stages())
-        self._answer(ctx, api.handler(ctx, None))
-        return True
-
-    # --- requests that take their time, and let those behind them on the connection wait
-
-    def _start_serial(self, ctx: RequestContext[Any], work: Awaitable[None]) -> None:
-        ctx._slot = ctx.connection.take_slot()
-        if ctx._early is not PENDING:
-            # Given before the handler's steps turned out to take their time.
-            ctx.respond(ctx._early)
-        ctx.connection.begin_serial()
-        task = asyncio.ensure_future(self._run_serial(ctx.connection, work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _run_serial(self, connection: Connection, work: Awaitable[None]) -> None:
-        try:
-            await work
-        except asyncio.CancelledError:
-            connection.abort()
-            raise
-        except MalformedRequest as error:
-            log.info("closing the connection from %s: %s", connection.peer_host, error)
-            connection.server.note_refusal(connection.peer_host, f"it sent what is no request: {error}")
-            connection.abort()
-        except Exception:
-            log.exception("closing the connection from %s: a request failed", connection.peer_host)
-            connection.abort()
-        finally:
-            connection.end_serial()
-
-    async def _serve(self, ctx: RequestContext[Any], request: Any, result: Awaitable[Any]) -> None:
-        """Answer with what an `async def` handler gives."""
-        try:
-            response = await result
-        except Exception as error:
-            response = self._error_response(ctx, request, error)
-            if response is None:
-                ctx.connection.abort()
-        if response is not PENDING:
-            ctx.respond(response)
-
-    async def _serve_long(self, ctx: RequestContext[Any], frame: memoryview, position: int) -> None:
-        """Serve a request that is decoded in the codec's thread. Its frame counts as unserved until then."""
-        api = ctx._api
-        budget = ctx.connection.server.request_budget
-        budget.change(len(frame))
-        try:
-            request = await self._codec_thread.run(api.decode_long, ctx.api_version, frame, position)
-        finally:
-            budget.change(-len(frame))
-        ctx.frame_is_kept = True
-        try:
-            function = ctx.stages.guarded(api.handler) if isinstance(ctx, StagedContext) else api.handler
-            response = function(ctx, request)
-            if _is_steps(response):
-                response = await self._services.long_work.finish(response)
-            elif isinstance(response, Coroutine):
-                response = await response
-        except Exception as error:
-            response = await self._codec_thread.run(self._error_response, ctx, request, error)
-            if response is None:
-                ctx.connection.abort()
-        if response is not PENDING:
-            ctx.respond(response)
 
     async def stop(self) -> None:
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._codec_thread.close()
+        await self._calls.stop()
 
 
-def _all_count(accounts: tuple[Account, ...], served: Served) -> None:
-    for account in accounts:
-        account(served)
-
-
-def _is_steps(response: Any) -> bool:
-    """Whether a handler gave the steps to its response. A coroutine that is compiled looks like a generator,
-    too; the other way round they differ.
-    """
-    return isinstance(response, Generator) and not isinstance(response, Coroutine)
+def _note_malformed(connection: Connection, error: MalformedRequest) -> None:
+    log.info("closing the connection from %s: %s", connection.peer_host, error)
+    connection.server.note_refusal(connection.peer_host, f"it sent what is no request: {error}")
 
 
 def _kept(frame: memoryview) -> memoryview:

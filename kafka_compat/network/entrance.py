@@ -51,6 +51,23 @@ class SaslTerms(NamedTuple):
     frame_max_bytes: int
 
 
+class SaslAuthentication:
+    """See api.caller.Authentication; that of one client."""
+
+    def __init__(self, entrance: ListenerEntrance, connection: Connection, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self._entrance = entrance
+        self._connection = connection
+
+    def passed(self) -> None:
+        """The exchange is complete: later requests are those of its principal."""
+        self._entrance.passed(self._connection, self.exchange)
+
+    def refused(self, reason: str, answer: Callable[[], None] | None = None) -> None:
+        """The client has to leave. After the delay `answer` is called."""
+        self._connection.turn_away(reason, self.exchange.offer.failure_delay_ms, answer)
+
+
 class ListenerEntrance:
     """See the rules above; that of one listener, which has one of both terms or both."""
 
@@ -63,7 +80,8 @@ class ListenerEntrance:
         """A client has come: what its connection is to have in the place of its socket, if anything."""
         connection.frame_started_s = monotonic()
         if self._sasl is not None:
-            connection.authentication = self._sasl.new_exchange()
+            exchange = connection.authentication = self._sasl.new_exchange()
+            connection.session.authentication = SaslAuthentication(self, connection, exchange)
             connection.hold_out(self.dispatch, self._sasl.frame_max_bytes)
         if self._tls is None:
             return None

@@ -19,15 +19,13 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
+from kafka_compat.api.api import Part
 from kafka_compat.network.budget import AnswerBudget
 from kafka_compat.network.tls import CHUNK_BYTES, Wire
 from kafka_compat.storage.errors import CorruptRecord
+from kafka_compat.storage.segments.segment import SENDFILE_BYTES_MIN as SENDFILE_BYTES_MIN
 from kafka_compat.storage.segments.segment import FileSlice
 
-Part = bytes | bytearray | memoryview | FileSlice
-
-# Below this a pread and one joined write are cheaper than a sendfile call of its own.
-SENDFILE_BYTES_MIN: Final = 32 * 1024
 # Larger parts in memory are not copied together with their neighbours.
 _JOINED_BYTES_MAX: Final = 64 * 1024
 # Answers to requests that came together leave together, up to this many.
@@ -100,15 +98,11 @@ class Output:
 
     # --- in the order of requests
 
-    def take_slot(self) -> Slot:
-        slot = Slot()
-        self.slots.append(slot)
-        return slot
-
     def respond(self, parts: list[Part]) -> None:
         """The answer to the request being dispatched right now."""
         if self.slots:
-            slot = self.take_slot()
+            slot = Slot()
+            self.slots.append(slot)
             slot.done = True
             slot.parts = parts
             self._count(parts, 1)
@@ -215,6 +209,10 @@ class Output:
             self._loop.add_writer(self._socket.fileno(), self._drain)
 
     def _enqueue(self, parts: list[Part]) -> None:
+        for part in parts:
+            if isinstance(part, FileSlice):
+                # While it waits it takes no memory: what does is counted.
+                part.unload()
         self._queue.extend(parts)
         self._count(parts, 1)
 

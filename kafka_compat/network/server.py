@@ -26,9 +26,9 @@ from kafka_compat.network.turns import Turns
 from kafka_compat.security.principal import ANONYMOUS
 
 if TYPE_CHECKING:
+    from kafka_compat.api.api import Part
     from kafka_compat.errors import KafkaError
     from kafka_compat.lazy import Lazy
-    from kafka_compat.network.output import Part
     from kafka_compat.quotas.connection_rates import ConnectionRates
 
 log = logging.getLogger(__name__)

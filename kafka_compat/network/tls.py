@@ -190,6 +190,12 @@ class TlsSocket:
             with suppress(OSError):
                 self._flush()
         self._socket.close()
+        # They refer to the connection, and it to this object: both are to be freed without the collector.
+        self._on_open = self._on_refusal = _ignore
+
+
+def _ignore(_: object) -> None:
+    """The callback of a socket that is closed."""
 
 
 def reason_of(error: ssl.SSLError) -> str:

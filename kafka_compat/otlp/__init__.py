@@ -1,4 +1,4 @@
-"""Metrics as OpenTelemetry's collectors take them: what /metrics tells, pushed as OTLP over HTTP.
+"""Push of metrics to OpenTelemetry's collectors: the families of /metrics as OTLP over HTTP.
 
 Imported only where `kafka.compat.otlp.endpoint` is set.
 """

@@ -1,99 +1,95 @@
-"""Prometheus's text, as our brokers write it, to requests of OTLP. Pure, in steps.
+"""Families as requests of OTLP. Pure.
 
-A family keeps its name, help and labels. A counter becomes a sum that only grows, cumulative, with the time
-since when it is counted; a gauge a gauge, and what has no type a gauge too, as OpenTelemetry's specification
-wants of Prometheus's metrics. There are no others. Numbers are always doubles, as Prometheus's are: a series
-does not change its type when a value happens to be whole.
+A family keeps its name, help and labels. A counter becomes a cumulative, monotonic sum with the time since
+when it is counted; a gauge, and what has no type, a gauge, as OpenTelemetry's specification wants of
+Prometheus's metrics. Numbers are always doubles, as Prometheus's are: a series does not change its type when
+a value happens to be whole.
 """
 
 from __future__ import annotations
 
 import gzip
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_compat.long_work import Steps
+from kafka_compat.long_work import Steps, batched
+from kafka_compat.metrics.family import COUNTER
 
 if TYPE_CHECKING:
-    from opentelemetry.proto.metrics.v1.metrics_pb2 import ScopeMetrics
+    from kafka_compat.metrics.family import Family, Sample
 
-_LABEL: Final = re.compile(r'([^={,]+)="((?:[^"\\]|\\.)*)"')
-_ESCAPED: Final = re.compile(r"\\(.)")
 _SCOPE: Final = "kafka_compat"
-_COUNTER: Final = "counter"
 _QUICK_COMPRESSION: Final = 1
 _AT_ONCE: Final = 100
-"""Lines of a step: some 300 µs."""
+"""Points of a step: some 300 µs."""
+POINTS_MAX: Final = 5_000
+"""Of a request: 300 kB before they are compressed. Receivers bound what they take at once."""
+
+Point = tuple["Family", "Sample"]
 
 
-class Encoder:
-    """Of one push. Pieces come in their order, each of whole lines; a family may go on in the next ones."""
+def points_of(families: Iterable[Family]) -> Iterator[Point]:
+    """All samples, each with its family."""
+    return ((family, sample) for family in families for sample in family.samples)
 
-    def __init__(self, resource: Mapping[str, str], started_ns: int) -> None:
-        """`resource` are the attributes of who tells; `started_ns` is since when counters count (Unix time,
-        in ns).
+
+class Request:
+    """One ExportMetricsServiceRequest."""
+
+    def __init__(self, resource: Mapping[str, str], started_ns: int, now_ns: int) -> None:
+        """`resource` are the attributes of this process; counters count since `started_ns`. Times are Unix
+        times.
         """
-        self._resource = resource
-        self._started_ns = started_ns
-        self._name = self._help = self._kind = ""
-
-    def encode(self, pieces: Iterable[bytes], now_ns: int) -> Steps[bytes]:
-        """An ExportMetricsServiceRequest, compressed by gzip."""
         from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
-        request = ExportMetricsServiceRequest()
-        told = request.resource_metrics.add()
-        for key, value in self._resource.items():
-            told.resource.attributes.add(key=key).value.string_value = value
-        scope = told.scope_metrics.add()
-        scope.scope.name = _SCOPE
-        yield from self._add(b"".join(pieces).decode(), scope, now_ns)
-        data = request.SerializeToString()
-        compressed: bytes = yield partial(gzip.compress, data, _QUICK_COMPRESSION, mtime=0)
-        return compressed
+        self.points = 0
+        """How many it has."""
+        self._started_ns = started_ns
+        self._now_ns = now_ns
+        self._message = ExportMetricsServiceRequest()
+        reported = self._message.resource_metrics.add()
+        for key, value in resource.items():
+            reported.resource.attributes.add(key=key).value.string_value = value
+        self._scope = reported.scope_metrics.add()
+        self._scope.scope.name = _SCOPE
 
-    def _add(self, text: str, scope: ScopeMetrics, now_ns: int) -> Steps[None]:
-        points: Any = None
+    def fill(self, points: Iterator[Point]) -> Steps[bool]:
+        """Add points; whether the request is full and others may be left."""
+        last: Family | None = None
+        data_points: Any = None
         started_ns = 0
-        for count, line in enumerate(text.split("\n")):
-            if count % _AT_ONCE == 0:
-                yield None
-            if line.startswith("#"):
-                _, what, self._name, rest = line.split(" ", 3)
-                if what == "HELP":
-                    self._help = rest
-                else:
-                    self._kind, points = rest, None
-            elif line:
-                if points is None:
-                    points = self._new(scope)
-                    started_ns = self._started_ns if self._kind == _COUNTER else 0
-                series, _, value = line.rpartition(" ")
-                point = points.add(
-                    start_time_unix_nano=started_ns, time_unix_nano=now_ns, as_double=float(value)
+        for some in batched(islice(points, POINTS_MAX - self.points), _AT_ONCE):
+            for family, (labels, value) in some:
+                if family is not last:
+                    last, data_points = family, self._new(family)
+                    started_ns = self._started_ns if family.kind == COUNTER else 0
+                point = data_points.add(
+                    start_time_unix_nano=started_ns, time_unix_nano=self._now_ns, as_double=value
                 )
-                _, _, labels = series.partition("{")
-                for name, text_value in _LABEL.findall(labels):
-                    point.attributes.add(key=name).value.string_value = _unescaped(text_value)
+                for name, text in labels.pairs:
+                    point.attributes.add(key=name).value.string_value = text
+            self.points += len(some)
+            yield None
+        return self.points >= POINTS_MAX
 
-    def _new(self, scope: ScopeMetrics) -> Any:
-        """The points of the family that is read."""
+    def _new(self, family: Family) -> Any:
+        """The points of a family in this request."""
         from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_CUMULATIVE
 
-        metric = scope.metrics.add(name=self._name, description=self._help)
-        if self._kind != _COUNTER:
+        metric = self._scope.metrics.add(name=family.name, description=family.help)
+        if family.kind != COUNTER:
             return metric.gauge.data_points
         metric.sum.is_monotonic = True
         metric.sum.aggregation_temporality = AGGREGATION_TEMPORALITY_CUMULATIVE
         return metric.sum.data_points
 
-
-def _unescaped(value: str) -> str:
-    if "\\" not in value:
-        return value
-    return _ESCAPED.sub(lambda found: "\n" if found[1] == "n" else found[1], value)
+    def body(self) -> Steps[bytes]:
+        """The request, compressed by gzip."""
+        data = self._message.SerializeToString()
+        compressed: bytes = yield partial(gzip.compress, data, _QUICK_COMPRESSION, mtime=0)
+        return compressed
 
 
 def refused(answer: bytes) -> tuple[int, str]:

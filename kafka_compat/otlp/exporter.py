@@ -1,8 +1,8 @@
-"""Pushes what the brokers of this process tell: scrape, encode, send, wait.
+"""Pushes the metrics of the brokers of this process: scrape, encode, send, wait.
 
 A push is cut into requests of some thousand points, as receivers bound what they take at once; each is made
-when the one before it was taken, so that little of a push is in memory. A receiver that does not
-answer holds nothing up: it is waited for in a thread that no end of the process waits for, REQUEST_S at most.
+when the one before it was taken, so that little of a push is in memory. A receiver that does not respond
+delays nothing else: the exporter waits for it REQUEST_S at most.
 """
 
 from __future__ import annotations
@@ -15,23 +15,21 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kafka_compat.metrics.sight import NobodyRuns
-from kafka_compat.otlp.encoding import Encoder, refused
+from kafka_compat.http_client import Unreachable, ask
+from kafka_compat.metrics.cluster_view import NoBrokerRuns
+from kafka_compat.otlp.encoding import Request, points_of, refused
 from kafka_compat.otlp.schedule import Outcome, Schedule
-from kafka_compat.security.oauth.web import Unreachable, ask
 from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
+    from kafka_compat.metrics.cluster_view import ClusterView
     from kafka_compat.metrics.scraper import Scraper
-    from kafka_compat.metrics.sight import Sight
     from kafka_compat.otlp.settings import OtlpSettings
 
 log = logging.getLogger(__name__)
 
 REQUEST_S: Final = 10.0
 """OTLP's own default."""
-_REQUEST_BYTES: Final = 400_000
-"""Of text: some 5,000 points, which are 300 kB of OTLP before they are compressed."""
 _SERVICE: Final = "kafka-compat"
 _HEADERS: Final = {
     "Accept": "application/x-protobuf",
@@ -66,18 +64,16 @@ class OtlpExporter:
         await asyncio.to_thread(_import)
         while True:
             began_s = clock_s()
-            # A broker that stops, or starts anew, says nothing.
-            with contextlib.suppress(NobodyRuns):
+            # While all brokers stop or restart, nothing is pushed.
+            with contextlib.suppress(NoBrokerRuns):
                 self._schedule.note(await self._push(scraper, scraper.look()))
             await asyncio.sleep(self._schedule.pause_s(clock_s() - began_s))
 
-    async def _push(self, scraper: Scraper, sight: Sight) -> Outcome:
-        self._resource = self._resource or _resource(sight)
-        encoder = Encoder(self._resource, self._started_ns)
+    async def _push(self, scraper: Scraper, view: ClusterView) -> Outcome:
+        self._resource = self._resource or _resource(view)
         not_taken, reason = 0, ""
-        async with contextlib.aclosing(_joined(await scraper.text(sight))) as texts:
-            async for pieces in texts:
-                body = await sight.long_work.finish(encoder.encode(pieces, time.time_ns()))
+        async with contextlib.aclosing(self._bodies(scraper, view)) as bodies:
+            async for body in bodies:
                 try:
                     answer = await ask(
                         self._settings.where,
@@ -92,31 +88,32 @@ class OtlpExporter:
                 reason = reason or why
         return Outcome(None, not_taken, reason)
 
+    async def _bodies(self, scraper: Scraper, view: ClusterView) -> AsyncGenerator[bytes, None]:
+        """The requests of one push, each made when the one before it was taken."""
+        finish = view.long_work.finish
+        request = self._new_request()
+        async with contextlib.aclosing(await scraper.families(view)) as families:
+            async for some in families:
+                points = points_of(some)
+                while await finish(request.fill(points)):
+                    yield await finish(request.body())
+                    request = self._new_request()
+        if request.points:
+            yield await finish(request.body())
+
+    def _new_request(self) -> Request:
+        return Request(self._resource, self._started_ns, time.time_ns())
+
 
 def _import() -> None:
     """50 ms."""
     from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2  # noqa: F401
 
 
-async def _joined(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[list[bytes], None]:
-    """The pieces of each request."""
-    some: list[bytes] = []
-    size = 0
-    async with contextlib.aclosing(pieces):
-        async for piece in pieces:
-            some.append(piece)
-            size += len(piece)
-            if size >= _REQUEST_BYTES:
-                yield some
-                some, size = [], 0
-    if some:
-        yield some
-
-
-def _resource(sight: Sight) -> dict[str, str]:
-    """Who tells: a process of one broker or of several, which are one instance."""
-    cluster_id = sight.metadata.cluster_id
-    ids = ",".join(str(each) for each in sorted(services.broker_id for services in sight.services))
+def _resource(view: ClusterView) -> dict[str, str]:
+    """The attributes of this process, whose brokers are one instance together."""
+    cluster_id = view.metadata.cluster_id
+    ids = ",".join(str(each) for each in sorted(services.broker_id for services in view.services))
     return {
         "service.name": _SERVICE,
         "service.instance.id": f"{cluster_id}/{ids}",

@@ -1,4 +1,4 @@
-"""When metrics are pushed, and what the log tells of it. Pure.
+"""The schedule of pushes, and what the log says of failures. Pure.
 
 Rules
 1. A push begins an interval after the one before it began, or at once where that took longer.
@@ -33,7 +33,7 @@ class Schedule:
     """See the rules above."""
 
     def __init__(self, where: str, interval_s: float) -> None:
-        """`where` is told in the log."""
+        """`where` stands in the log."""
         self._where = where
         self._interval_s = interval_s
         self._failures = 0

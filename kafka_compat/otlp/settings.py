@@ -1,4 +1,4 @@
-"""Where metrics are pushed to, by the settings kafka.compat.otlp.… ."""
+"""The settings kafka.compat.otlp.*: where metrics are pushed to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
-from kafka_compat.security.oauth.web import Place, place
+from kafka_compat.http_client import Place, place
 from kafka_compat.telemetry.pushed import has_otlp
 
 ENDPOINT: Final = "kafka.compat.otlp.endpoint"
@@ -46,7 +46,7 @@ def otlp_settings(config: BrokerConfig) -> OtlpSettings:
             raise ValueError(f"a user and a password belong into {HEADERS}")
         if not parts.path or parts.path == "/":
             endpoint = urlunsplit(parts._replace(path=_PATH))
-        where = place(endpoint, {})
+        where = place(endpoint)
     except ValueError as error:
         # What is wrong may be the part that hides a password.
         raise StartupError(f"{ENDPOINT}: {error}; {_EXPECTED}") from None

@@ -1,4 +1,4 @@
-"""The page at the HTTP listener: what operators see of the brokers of this process and their cluster.
+"""The web page of the brokers of this process and their cluster, at the HTTP listener.
 
 Rendered here, by Jinja2, without JavaScript and without anything from elsewhere (docs/page.md,
 docs/design/decisions/0017-page.md). Imported where `kafka.compat.http.page.enable` is true, and Jinja2 in a
@@ -16,8 +16,8 @@ How to add a view
 3. Tell of it in `views/__init__.py`: a `View` with its path, as `/topics`. The page is then at
    `/ui/topics`, and the same data at `/ui/topics.json`. Names of topics and groups are parameters
    (`?name=`), never parts of the path, since they may hold anything; in templates a link is
-   `link("/topic", name=it.name)`. `menu` is the entry of the menu that it belongs to; `tabs.py` has the
-   entries under a topic and a group.
+   `link("/topic", name=it.name)`. `below` is the entry of the menu that it belongs to;
+   `rendering.py` has the menu, and the tabs of a topic and a group. Its template has the name of its path.
 4. What is wrong with a request is a `BadCall` with a text that says what would be right, and a status.
 
 How to change something
@@ -35,7 +35,7 @@ address of whoever looks. `await visit.ask(key, request)` has a broker serve a r
 protocol, by the very handler that serves clients, which asks the authorizer: that is the way to change
 anything, and the first choice to see something. `ask(..., broker_id=…)` asks another broker: where that
 is in another process (`visit.is_here` tells), it comes from this broker and with its rights, so
-`visit.rights` are to be asked before. Whoever reads the brokers' state by `visit.sight` asks
+`visit.rights` are to be asked before. Whoever reads the brokers' state by `visit.cluster` asks
 `visit.rights.may_see_topic(name)`, or `may(operation, type, name)`, for all that is shown, and leaves out
 what may not be seen; or `visit.rights.require(…)`, which raises the refusal.
 """

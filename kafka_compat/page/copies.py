@@ -1,4 +1,4 @@
-"""Copies of topics that this process makes, and how far they are."""
+"""Copies of topics that this process makes, and their progress."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from kafka_compat.http.routes import BadCall
-from kafka_compat.metrics.sight import NobodyRuns
+from kafka_compat.metrics.cluster_view import NoBrokerRuns
 from kafka_compat.search.source import Unreadable
 from kafka_compat.storage.errors import StorageError
 
@@ -32,7 +32,7 @@ class Copy:
         """Or `done`, `failed`."""
         self.problem: str | None = None
 
-    def told(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, Any]:
         return dict(vars(self))
 
 
@@ -65,7 +65,7 @@ class Copies:
         except asyncio.CancelledError:
             copy.state, copy.problem = "failed", "the broker stopped"
             raise
-        except NobodyRuns:
+        except NoBrokerRuns:
             copy.state, copy.problem = "failed", "the broker stopped"
         except (BadCall, Unreadable, StorageError, OSError) as error:
             copy.state, copy.problem = "failed", str(error)

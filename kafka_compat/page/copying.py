@@ -36,10 +36,10 @@ _MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PA
 
 async def copy_records(copy: Copy, look: Callable[[], Visit]) -> None:
     """Copy into a topic that was made for it. `look` gives a visit at any time, as who asked. Raises BadCall,
-    Unreadable, StorageError, OSError and NobodyRuns.
+    Unreadable, StorageError, OSError and NoBrokerRuns.
     """
     visit = look()
-    topic = visit.sight.metadata.topics.get(copy.source)
+    topic = visit.cluster.metadata.topics.get(copy.source)
     if topic is None:
         raise BadCall(f"there is no topic {copy.source}", 404)
     bounds = await source_of(visit, topic, committed=True).bounds(each.partition for each in topic.partitions)
@@ -57,7 +57,7 @@ async def copy_records(copy: Copy, look: Callable[[], Visit]) -> None:
 async def _step(copy: Copy, look: Callable[[], Visit], partition: int, first: int, end: int) -> int:
     """The offset behind what was copied."""
     visit = look()
-    topic = visit.sight.metadata.topics.get(copy.source)
+    topic = visit.cluster.metadata.topics.get(copy.source)
     if topic is None:
         raise BadCall(f"the topic {copy.source} was deleted", 404)
     source = source_of(visit, topic, committed=True)
@@ -65,7 +65,7 @@ async def _step(copy: Copy, look: Callable[[], Visit], partition: int, first: in
     if content is None:
         copy.done += end - first
         return end
-    made = await visit.sight.long_work.in_thread(partial(_rebuilt, content, first, end))
+    made = await visit.cluster.long_work.in_thread(partial(_rebuilt, content, first, end))
     for batch, count, next_offset in made:
         if batch is not None:
             await _append(look, copy.target, partition, batch)

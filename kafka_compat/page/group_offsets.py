@@ -1,4 +1,4 @@
-"""A group as its coordinator knows it, wherever that is: its state, its positions, and other positions."""
+"""The offsets of a group at its coordinator, wherever that is: read and committed."""
 
 from __future__ import annotations
 

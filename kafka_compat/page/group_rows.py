@@ -1,4 +1,4 @@
-"""Groups as lists show them: those that brokers of this process coordinate, and those of others."""
+"""Rows of the list of groups: those that this process coordinates, and those of other brokers."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.http.routes import BadCall
+from kafka_compat.lag import longest, records_behind, total_records
 from kafka_compat.long_work import Steps
-from kafka_compat.metrics.elsewhere import FarLag, GroupPartition, look_elsewhere
-from kafka_compat.metrics.record_times import age_ms
+from kafka_compat.metrics.group_lag import GroupLags
+from kafka_compat.metrics.remote_lag import remote_lags
 from kafka_compat.page.topic_rows import extent
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
-from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kafka_compat.page.far import Far
     from kafka_compat.page.listing import Row
+    from kafka_compat.page.remote_leaders import RemoteReport
     from kafka_compat.page.visit import Visit
 
 log = logging.getLogger(__name__)
@@ -44,25 +44,25 @@ class GroupSeen(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """All that may be seen. `untold` says who told nothing, and why."""
+    """All that may be seen. `missing` names the brokers that did not respond."""
 
     found: list[GroupSeen]
-    untold: list[str]
+    missing: list[str]
 
 
 async def all_groups(visit: Visit) -> Groups:
     """Of all coordinators."""
     found = await visit.finish(_groups_here(visit))
-    untold: list[str] = []
-    others = [one for one in visit.sight.metadata.brokers if not visit.is_here(one)]
-    for more in await asyncio.gather(*(_groups_there(visit, one, untold) for one in others)):
+    missing: list[str] = []
+    others = [one for one in visit.cluster.metadata.brokers if not visit.is_here(one)]
+    for more in await asyncio.gather(*(_groups_there(visit, one, missing) for one in others)):
         found += more
-    return Groups(found, untold)
+    return Groups(found, missing)
 
 
 def _groups_here(visit: Visit) -> Steps[list[GroupSeen]]:
     found = []
-    for services in visit.sight.services:
+    for services in visit.cluster.services:
         coordinator = services.coordinators.groups.made
         if coordinator is None:
             continue
@@ -87,7 +87,7 @@ def _groups_here(visit: Visit) -> Steps[list[GroupSeen]]:
     return found
 
 
-async def _groups_there(visit: Visit, broker_id: int, untold: list[str]) -> list[GroupSeen]:
+async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> list[GroupSeen]:
     """They are asked with this broker's rights: what the page may not see is left out here."""
     from kafka_compat.protocol.messages.describe_groups import DescribeGroupsRequest
     from kafka_compat.protocol.messages.list_groups import ListGroupsRequest
@@ -115,8 +115,8 @@ async def _groups_there(visit: Visit, broker_id: int, untold: list[str]) -> list
                 broker_id=broker_id,
             )
     except (BadCall, TimeoutError, MalformedRequest) as problem:
-        log.info("broker %d does not tell of its groups: %r", broker_id, problem)
-        untold.append(f"broker {broker_id} does not tell of the groups that it coordinates")
+        log.info("Broker %d did not report its groups: %r", broker_id, problem)
+        missing.append(f"broker {broker_id} did not report the groups that it coordinates")
         return []
     members = {one.group_id: len(one.members) for one in described.groups}
     committed = {
@@ -141,19 +141,16 @@ async def _groups_there(visit: Visit, broker_id: int, untold: list[str]) -> list
     ]
 
 
-def group_rows(visit: Visit, far: Far, groups: list[GroupSeen]) -> Steps[list[Row]]:
+def group_rows(visit: Visit, remote: RemoteReport, groups: list[GroupSeen]) -> Steps[list[Row]]:
     """Without the lag in seconds, which costs more: see `add_seconds`. `lag` is in records, as
     kafka-consumer-groups counts; `beyond_end` are partitions whose committed offset lies behind their end.
     """
     found = []
     for group in groups:
-        lag: int | None = 0 if group.committed else None
-        beyond_end = []
-        for place, committed in group.committed.items():
-            end = end_of(visit, far, place)
-            lag = None if lag is None or end is None else lag + end - committed
-            if end is not None and committed > end:
-                beyond_end.append(f"{place[0]}-{place[1]}")
+        lags = {
+            place: records_behind(committed, end_of(visit, remote, place))
+            for place, committed in group.committed.items()
+        }
         found.append(
             {
                 "name": group.name,
@@ -162,58 +159,50 @@ def group_rows(visit: Visit, far: Far, groups: list[GroupSeen]) -> Steps[list[Ro
                 "coordinator": group.coordinator,
                 "members": group.members,
                 "topics": len({topic for topic, _ in group.committed}),
-                "lag": lag,
-                "beyond_end": beyond_end,
+                "lag": total_records(lags.values()),
+                "beyond_end": [
+                    f"{topic}-{number}" for (topic, number), lag in lags.items() if (lag or 0) < 0
+                ],
             }
         )
         yield None
     return found
 
 
-def end_of(visit: Visit, far: Far, place: TopicPartition) -> int | None:
+def end_of(visit: Visit, remote: RemoteReport, place: TopicPartition) -> int | None:
     """Up to where consumers may read a partition; None where nobody knows."""
-    known = visit.sight.metadata.partition(*place)
-    return None if known is None else extent(visit.sight, far, place[0], known)[1]
+    known = visit.cluster.metadata.partition(*place)
+    return None if known is None else extent(visit.cluster, remote, place[0], known)[1]
 
 
 class Ages:
-    """How long the first record waits that a group has not committed."""
+    """Lag in time of the groups of one visit."""
 
-    def __init__(self, visit: Visit, elsewhere: Mapping[GroupPartition, FarLag]) -> None:
-        """`elsewhere` is what leaders in other processes were asked."""
+    def __init__(self, visit: Visit, lags: GroupLags) -> None:
         self._visit = visit
-        self._elsewhere = elsewhere
+        self._lags = lags
 
     @staticmethod
     async def of(visit: Visit) -> Ages:
-        """As it is now."""
-        return Ages(visit, await look_elsewhere(visit.sight))
+        """As it is now; leaders in other processes are asked."""
+        cluster = visit.cluster
+        return Ages(visit, GroupLags(cluster, visit.observed.times, await remote_lags(cluster)))
 
     def age_s(self, group: str, place: TopicPartition, committed: int) -> Steps[float | None]:
-        """In seconds; None where it is not known."""
-        sight = self._visit.sight
-        known = sight.metadata.partition(*place)
-        led = None if known is None else sight.led(place[0], known)
-        if led is not None:
-            try:
-                found_ms = yield from self._visit.observed.times.lag_ms(led, committed, sight.now_ms())
-            except StorageError:
-                return None
-        else:
-            told = self._elsewhere.get((group, *place))
-            if told is None:
-                return None
-            found_ms = age_ms(told.since_ms, sight.now_ms())
-        return None if found_ms is None else found_ms / 1000
+        """In seconds; None where it is unknown."""
+        known = self._visit.cluster.metadata.partition(*place)
+        if known is None:
+            return None
+        found = yield from self._lags.at(group, place[0], known, committed)
+        return None if found.ms is None else found.ms / 1000
 
     def oldest_s(self, group: GroupSeen) -> Steps[float | None]:
-        """The greatest of all partitions of a group; None where one is not known."""
-        oldest: float | None = 0.0 if group.committed else None
+        """Of all partitions of a group."""
+        found: list[float | None] = []
         for place, committed in group.committed.items():
-            found = yield from self.age_s(group.name, place, committed)
-            oldest = None if oldest is None or found is None else max(oldest, found)
+            found.append((yield from self.age_s(group.name, place, committed)))
             yield None
-        return oldest
+        return longest(found)
 
 
 def add_seconds(ages: Ages, rows: list[Row], groups: list[GroupSeen]) -> Steps[None]:

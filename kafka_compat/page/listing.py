@@ -1,4 +1,4 @@
-"""A long list as a page shows it: filtered, sorted, a part at a time. Pure."""
+"""A long list: filtered, sorted, one page at a time. Pure."""
 
 from __future__ import annotations
 

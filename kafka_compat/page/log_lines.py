@@ -1,4 +1,4 @@
-"""The last lines of this process's log, in memory, for those who look."""
+"""The last lines of this process's log, in memory."""
 
 from __future__ import annotations
 

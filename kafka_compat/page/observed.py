@@ -1,4 +1,4 @@
-"""What the page remembers of the brokers between two visits."""
+"""What the page keeps in memory between visits."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
 from kafka_compat.metrics.record_times import RecordTimes
-from kafka_compat.metrics.sight import NobodyRuns, Sight
 from kafka_compat.network.refusals import Refusals
 from kafka_compat.page.copies import Copies
-from kafka_compat.page.far import FarSight
 from kafka_compat.page.log_lines import LogLines
 from kafka_compat.page.rates import EVERY_S, Rates, record_counts
+from kafka_compat.page.remote_leaders import RemoteLeaders
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
@@ -31,9 +31,9 @@ class Observed:
         """On their event loop, while they run."""
         self._brokers = brokers
         self.registry = registry
-        """What it told of schemas; None where no schema registry is set."""
-        self.far = FarSight()
-        """What other processes' leaders tell."""
+        """The schema registry, with the schemas that it returned; None where none is set."""
+        self.remote = RemoteLeaders()
+        """Reports of leaders in other processes."""
         self.copies = Copies()
         """Of topics, record by record."""
         self.rates = Rates()
@@ -56,9 +56,9 @@ class Observed:
         """Of the brokers that run, with their ids."""
         return [(broker.broker_id, broker.server) for broker in self._brokers if broker.is_running]
 
-    def sight(self) -> Sight:
-        """What the brokers know now. Raises NobodyRuns."""
-        return Sight(self._brokers)
+    def cluster(self) -> ClusterView:
+        """What the brokers know now. Raises NoBrokerRuns."""
+        return ClusterView(self._brokers)
 
     async def watch(self) -> None:
         """Look at the brokers every EVERY_S, until it is cancelled."""
@@ -70,10 +70,10 @@ class Observed:
                 for _, server in self.servers():
                     server.refusals = self.refusals
                 try:
-                    sight = Sight(self._brokers)
-                    counts = await sight.long_work.finish(record_counts(sight))
+                    cluster = ClusterView(self._brokers)
+                    counts = await cluster.long_work.finish(record_counts(cluster))
                     self.rates.add(loop.time(), counts)
-                except NobodyRuns:
+                except NoBrokerRuns:
                     # It stops, or starts anew.
                     self.rates.forget()
                 except Exception:

@@ -1,4 +1,4 @@
-"""Where a group shall go on: what somebody asks for, as offsets. Pure.
+"""The new offsets of a group, as kafka-consumer-groups --reset-offsets would choose them. Pure.
 
 As Kafka's kafka-consumer-groups has it: offsets outside of what is there become the nearest end; where there
 is no record of a time or later, it is the end.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
+
+from kafka_compat.lag import records_behind
 
 TopicPartition = tuple[str, int]
 
@@ -40,11 +42,11 @@ class Step(NamedTuple):
 
     @property
     def old_lag(self) -> int | None:
-        return None if self.old is None or self.end is None else max(self.end - self.old, 0)
+        return records_behind(self.old, self.end)
 
     @property
     def new_lag(self) -> int | None:
-        return None if self.new is None or self.end is None else max(self.end - self.new, 0)
+        return records_behind(self.new, self.end)
 
 
 def plan(

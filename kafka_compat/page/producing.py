@@ -1,4 +1,4 @@
-"""Batches to the leaders of their partitions, as clients send them."""
+"""Produce batches to the leaders of their partitions, as clients do."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ async def append(visit: Visit, topic: str, partition: int, batch: bytes) -> Appe
 
 def leader_of(visit: Visit, topic: str, partition: int) -> int:
     """BadCall where there is none."""
-    known = visit.sight.metadata.partition(topic, partition)
+    known = visit.cluster.metadata.partition(topic, partition)
     if known is None:
         raise BadCall(f"{topic} has no partition {partition}", _NOT_FOUND)
-    leader = visit.sight.metadata.reachable_leader(known)
+    leader = visit.cluster.metadata.reachable_leader(known)
     if leader is None:
         raise BadCall(f"nobody leads {topic}-{partition} now", _UNAVAILABLE)
     return leader
@@ -76,5 +76,5 @@ def leader_of(visit: Visit, topic: str, partition: int) -> int:
 
 def led_partitions(visit: Visit, topic: TopicMetadata) -> list[int]:
     """Those that have a leader."""
-    metadata = visit.sight.metadata
+    metadata = visit.cluster.metadata
     return [each.partition for each in topic.partitions if metadata.reachable_leader(each) is not None]

@@ -1,4 +1,4 @@
-"""How many records come per second, by the ends of the logs at two moments. No I/O."""
+"""Records written per second, from the ends of logs at two moments. No I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_compat.long_work import Steps
 
 if TYPE_CHECKING:
-    from kafka_compat.metrics.sight import Sight
+    from kafka_compat.metrics.cluster_view import ClusterView
 
 EVERY_S: Final = 5.0
 _SAMPLES: Final = 13
@@ -58,14 +58,14 @@ class Rates:
         return None
 
 
-def record_counts(sight: Sight) -> Steps[Counts]:
+def record_counts(cluster: ClusterView) -> Steps[Counts]:
     """The counts of now, in steps."""
     found: dict[str, tuple[int, int]] = {}
     looked_at = 0
-    for topic in list(sight.metadata.topics.values()):
+    for topic in list(cluster.metadata.topics.values()):
         led = end = 0
         for known in topic.partitions:
-            partition = sight.led(topic.name, known)
+            partition = cluster.led(topic.name, known)
             if partition is not None:
                 led += 1
                 end += partition.log.log_end_offset

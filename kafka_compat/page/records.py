@@ -1,4 +1,4 @@
-"""Records as pages show them: read where they are, and decoded."""
+"""Records for the page: read at their leaders, and decoded."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _NO_REGISTRY: Final = "no schema registry is set: set kafka.compat.schema.regist
 
 def source_of(visit: Visit, topic: TopicMetadata, *, committed: bool) -> Source:
     """Where its partitions are read."""
-    sight = visit.sight
+    cluster = visit.cluster
     known = {each.partition: each for each in topic.partitions}
 
     def leader_of(partition: int) -> Leader | None:
-        leader_id = sight.metadata.reachable_leader(known[partition])
+        leader_id = cluster.metadata.reachable_leader(known[partition])
         return None if leader_id is None else Leader(leader_id, known[partition].leader_epoch)
 
     return Source(
         topic.name,
         leader_of,
-        lambda partition: sight.led(topic.name, known[partition]),
-        sight.remote_partitions(),
-        sight.long_work,
+        lambda partition: cluster.led(topic.name, known[partition]),
+        cluster.remote_partitions(),
+        cluster.long_work,
         committed=committed,
     )
 
 
-async def told(
+async def shown(
     visit: Visit, records: Sequence[Found], show_key: str, show_value: str
 ) -> list[dict[str, Any]]:
-    """What is told of records, with keys and values in these formats."""
+    """Records as views show them, with keys and values in these formats."""
     contents: list[bytes | None] = []
     if show_key in (AUTO, SCHEMA):
         contents += [each.key for each in records]
@@ -53,7 +53,7 @@ async def told(
         schemas = await registry.schemas(ids)
     elif SCHEMA in (show_key, show_value):
         schemas = dict.fromkeys(ids, _NO_REGISTRY)
-    return await visit.sight.long_work.in_thread(partial(_told, records, show_key, show_value, schemas))
+    return await visit.cluster.long_work.in_thread(partial(_told, records, show_key, show_value, schemas))
 
 
 def _told(records: Iterable[Found], show_key: str, show_value: str, schemas: Schemas) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Templates to HTML, in steps: a long table is put together between the requests of clients.
+"""Render templates to HTML in steps, so that a long table does not hold up the event loop.
 
 What a macro, or a `call` of one, makes is one piece and so one step. Rows are never within them: tables are
 plain HTML in templates, which extend, or include, others.
@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.page import formats
-from kafka_compat.page.tabs import MENU, tabs_of
 from kafka_compat.page.visit import ROOT, link
 
 if TYPE_CHECKING:
@@ -27,6 +26,44 @@ STYLE: Final = f"{ROOT}/style.css"
 _FOLDER: Final = Path(__file__).parent / "templates"
 _PIECES_AT_ONCE: Final = 100
 """Of a template, some 200 µs."""
+
+
+class Entry(NamedTuple):
+    """A link of a menu. `writes`: only where changes are allowed."""
+
+    path: str
+    text: str
+    writes: bool = False
+
+
+MENU: Final = (
+    Entry("/overview", "Overview"),
+    Entry("/topics", "Topics"),
+    Entry("/groups", "Groups"),
+    Entry("/transactions", "Transactions"),
+    Entry("/brokers", "Brokers"),
+    Entry("/disks", "Disks"),
+    Entry("/clients", "Clients"),
+    Entry("/refused", "Refused"),
+    Entry("/logs", "Logs"),
+)
+
+_TABS: Final = {
+    "topic": (
+        Entry("/topic", "Partitions"),
+        Entry("/messages", "Messages"),
+        Entry("/topic-settings", "Settings"),
+        Entry("/produce", "Produce", writes=True),
+        Entry("/copy", "Copy", writes=True),
+    ),
+    "group": (Entry("/group", "Members and lag"), Entry("/offsets", "Change offsets", writes=True)),
+}
+"""Each is asked for with ?name=."""
+
+
+def tabs_of(kind: str, *, writes: bool) -> list[Entry]:
+    """What there is to see of a "topic" or a "group", and with `writes` to do."""
+    return [entry for entry in _TABS[kind] if writes or not entry.writes]
 
 
 class Templates:

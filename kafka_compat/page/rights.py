@@ -1,4 +1,4 @@
-"""What the page may do: as much as a client with its principal, from the address of whoever looks."""
+"""What the page may do: as much as a client with its principal, from the address of the browser."""
 
 from __future__ import annotations
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
+import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.http.routes import Answer, BadCall, Call, File, Page, Redirect, Route
 from kafka_compat.lazy import Lazy
-from kafka_compat.metrics.sight import NobodyRuns, Sight
+from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
 from kafka_compat.network.strangers import Strangers
-from kafka_compat.page.forms import FIELD, Forms
 from kafka_compat.page.observed import Observed
 from kafka_compat.page.rendering import POLICY, STYLE, Templates
 from kafka_compat.page.rights import Rights
@@ -32,6 +33,30 @@ _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _UNAVAILABLE: Final = 503
 _YEAR_S: Final = 31_536_000
+FIELD: Final = "form_token"
+
+
+class Forms:
+    """Protects forms against other sites: each has a token that only pages of this listener know. It belongs
+    to a session, or without one to all who read the page.
+    """
+
+    def __init__(self) -> None:
+        self._secret = os.urandom(32)
+
+    def token(self, session: str | None) -> str:
+        """What FIELD has to hold."""
+        return hmac.new(self._secret, (session or "").encode(), "sha256").hexdigest()
+
+    def check(self, body: Mapping[str, Any], session: str | None) -> dict[str, Any]:
+        """The fields of a form, without FIELD. BadCall."""
+        given = str(body.get(FIELD, ""))
+        if not hmac.compare_digest(given.encode(), self.token(session).encode()):
+            text = (
+                "this form is not of now (the broker or your session began anew): go back, reload, send again"
+            )
+            raise BadCall(text, _FORBIDDEN)
+        return {name: value for name, value in body.items() if name != FIELD}
 
 
 class Site:
@@ -149,11 +174,11 @@ class Site:
 
     def _visit(self, call: Call) -> Visit:
         try:
-            sight = Sight(self._brokers)
-        except NobodyRuns:
+            cluster = ClusterView(self._brokers)
+        except NoBrokerRuns:
             raise BadCall("the broker stops, or starts anew", _UNAVAILABLE) from None
-        rights = Rights(sight.services[0].authorizer, self._principal, call.host)
-        return Visit(sight, rights, self._observed, call.query, call.body, may_write=self._may_write)
+        rights = Rights(cluster.services[0].authorizer, self._principal, call.host)
+        return Visit(cluster, rights, self._observed, call.query, call.body, may_write=self._may_write)
 
     def _acting_visit(self, call: Call) -> Visit:
         if not self._may_write:

@@ -1,4 +1,4 @@
-"""What a page is, without the server that it is asked of."""
+"""The kinds of views: pages, actions, downloads."""
 
 from __future__ import annotations
 
@@ -18,14 +18,22 @@ class View(NamedTuple):
     path: str
     """Under /ui, as `/topics`."""
     see: Callable[[Visit], Awaitable[Data]]
-    template: str
     title: str
     summary: str
     """One line, for the list of what can be asked."""
-    menu: str
-    """The path of the entry in the menu that it belongs to."""
+    below: str = ""
+    """The path of the menu's entry that it belongs to, unless it has one itself."""
     query: Mapping[str, str] = {}
     """Its parameters, as a Route's."""
+
+    @property
+    def menu(self) -> str:
+        return self.below or self.path
+
+    @property
+    def template(self) -> str:
+        """The name of its template."""
+        return f"{self.path[1:].replace('-', '_')}.html"
 
 
 class Shown(NamedTuple):

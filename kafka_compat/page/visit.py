@@ -1,4 +1,4 @@
-"""One request for a page: what it may use."""
+"""One request for a page, and what its view may use."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlencode
 
+from kafka_compat.api.caller import Caller
 from kafka_compat.http.routes import BadCall, natural
-from kafka_compat.page.asking import ask_here
+from kafka_compat.page.asking import CLIENT_ID, ask_here
 
 if TYPE_CHECKING:
     from kafka_compat.broker.services import BrokerServices
     from kafka_compat.long_work import Steps
-    from kafka_compat.metrics.sight import Sight
+    from kafka_compat.metrics.cluster_view import ClusterView
     from kafka_compat.page.observed import Observed
     from kafka_compat.page.rights import Rights
     from kafka_compat.protocol.api_keys import ApiKey
@@ -28,7 +29,7 @@ class Visit:
 
     def __init__(
         self,
-        sight: Sight,
+        cluster: ClusterView,
         rights: Rights,
         observed: Observed,
         query: Mapping[str, str],
@@ -36,7 +37,7 @@ class Visit:
         *,
         may_write: bool,
     ) -> None:
-        self.sight = sight
+        self.cluster = cluster
         self.rights = rights
         self.observed = observed
         """What is remembered between visits."""
@@ -45,13 +46,13 @@ class Visit:
         self.may_write = may_write
 
     def anew(self) -> Visit:
-        """The same at a later time, for work that goes on when the request is answered. Raises NobodyRuns."""
-        sight = self.observed.sight()
-        return Visit(sight, self.rights, self.observed, self.query, self.body, may_write=self.may_write)
+        """The same at a later time, for work that outlives the request. Raises NoBrokerRuns."""
+        cluster = self.observed.cluster()
+        return Visit(cluster, self.rights, self.observed, self.query, self.body, may_write=self.may_write)
 
     async def finish(self, steps: Steps[T]) -> T:
         """The result of long work."""
-        return await self.sight.long_work.finish(steps)
+        return await self.cluster.long_work.finish(steps)
 
     def given(self, name: str) -> str:
         """A parameter that there has to be. BadCall."""
@@ -76,18 +77,23 @@ class Visit:
             if services is not None:
                 if version is None:
                     version = services.served[key][1]
-                return await ask_here(services, self.rights, key, version, request)
-            remote = self.sight.remote_partitions()
+                return await ask_here(
+                    self.cluster.calls[services.broker_id], self._caller(), key, version, request
+                )
+            remote = self.cluster.remote_partitions()
             if remote is None or broker_id is None:
                 raise ConnectionError(f"there is no broker {broker_id}")
             if version is None:
-                version = self.sight.services[0].served[key][1]
+                version = self.cluster.services[0].served[key][1]
             return await remote.ask(broker_id, key, version, request)
         except (ConnectionError, TimeoutError) as error:
             raise BadCall(f"broker {broker_id} does not answer: {error}", 502) from None
 
+    def _caller(self) -> Caller:
+        return Caller(self.rights.principal, self.rights.host, self.cluster.listener, CLIENT_ID)
+
     def _services_of(self, broker_id: int | None) -> BrokerServices[Any] | None:
-        services = self.sight.services
+        services = self.cluster.services
         if broker_id is None:
             return services[0]
         return next((each for each in services if each.broker_id == broker_id), None)
@@ -104,8 +110,8 @@ def link(path: str, **query: object) -> str:
 
 def path_of(path: str, **query: object) -> str:
     """The same without ROOT, as `Done` has it."""
-    told = {name: value for name, value in query.items() if value is not None and value != ""}
-    return f"{path}?{urlencode(told)}" if told else path
+    given = {name: value for name, value in query.items() if value is not None and value != ""}
+    return f"{path}?{urlencode(given)}" if given else path
 
 
 async def result(found: T | Coroutine[Any, Any, T]) -> T:

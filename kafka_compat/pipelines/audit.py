@@ -19,7 +19,7 @@ from kafka_compat.pipelines.first_look import first_look
 from kafka_compat.pipelines.kafka_options import client_properties, source_options
 from kafka_compat.pipelines.plot_page import Made
 from kafka_compat.pipelines.progress import Progress, text_table, utc
-from kafka_compat.pipelines.session import create_session
+from kafka_compat.pipelines.session import session_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +165,7 @@ def run_audit(job: AuditJob) -> AuditReport:
         require_matplotlib()
     clusters = _first_looks(job, client_properties(options))
     counted = {tier.name: read_counts(Path(tier.place), job) for tier in job.tiers if tier.kind == "counts"}
-    spark = create_session(
-        "kafka-compat audit",
-        master=job.master,
-        jars=job.jars,
-        driver_memory=job.driver_memory,
-        verbose=job.verbose,
-    )
+    spark = session_of("audit", job)
     counts: dict[str, dict[Bucket, Count]] = {}
     rows_of = {tier.name: _reader(spark, tier, options, job) for tier in job.tiers if tier.kind != "counts"}
     with Progress("audit", len(job.tiers), unit="tiers to count") as progress:

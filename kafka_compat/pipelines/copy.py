@@ -8,7 +8,6 @@ rules. A batch becomes visible partition by partition.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from kafka_compat.pipelines import transactional_writer
@@ -17,7 +16,7 @@ from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.exact_sink import Target, target_of
 from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.kafka_options import source_options
-from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamRun, run_stream
+from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
 
 _SPLITTING = ("minPartitions", "maxRecordsPerPartition")
 
@@ -39,47 +38,7 @@ class CopyJob:
     group: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CopyReport:
-    """What the run did. `copied` and `skipped` (by this run, as an earlier try had copied them); `group`."""
-
-    directory: Path
-    run: StreamRun
-    copied: int
-    skipped: int
-    copied_total: int
-    group: str
-
-    @property
-    def exit_code(self) -> int:
-        """0, or 130 when a signal ended the run before its end."""
-        return self.run.exit_code
-
-    def as_json(self) -> dict[str, Any]:
-        """The report as plain values; `copied_total` is over all runs."""
-        return {
-            "job": "copy",
-            "complete": self.run.complete,
-            "rows": self.run.rows,
-            "copied": self.copied,
-            "skipped": self.skipped,
-            "copied_total": self.copied_total,
-            "batches": self.run.batches,
-            "seconds": round(self.run.seconds, 3),
-            "group": self.group,
-        }
-
-    def as_text(self) -> str:
-        """Two lines."""
-        rate = self.run.rows / max(self.run.seconds, 1e-3)
-        return (
-            f"{self.copied:,} records copied in {self.run.seconds:.1f} s ({rate:,.0f} records/s); "
-            f"{self.skipped:,} had been copied before a kill.\n"
-            f"In all, {self.copied_total:,} were copied. The group {self.group} shows where the job stands."
-        )
-
-
-def run_copy(job: CopyJob) -> CopyReport:
+def run_copy(job: CopyJob) -> StreamReport:
     """Copy what is there, or go on; raises PipelineError."""
     options = source_options(job.source.kafka_options)
     _check(job, options)
@@ -107,7 +66,15 @@ def run_copy(job: CopyJob) -> CopyReport:
     run = run_stream("copy", source, folder, process, look_at_target=look_at_target)
     last = folder.last()
     total = last[1]["copied_total"] if last else 0
-    return CopyReport(job.source.directory, run, counts["copied"], counts["skipped"], total, named["group"])
+    rate = run.rows / max(run.seconds, 1e-3)
+    return StreamReport(
+        "copy",
+        run,
+        {**counts, "copied_total": total, **named},
+        f"{counts['copied']:,} records copied in {run.seconds:.1f} s ({rate:,.0f} records/s); "
+        f"{counts['skipped']:,} had been copied before a kill.\n"
+        f"In all, {total:,} were copied. The group {named['group']} shows where the job stands.",
+    )
 
 
 def write_in_transactions(rows: Any, plan: transactional_writer.Slices) -> tuple[int, int]:

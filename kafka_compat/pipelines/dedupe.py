@@ -13,7 +13,6 @@ they are, and another one when the batch runs again after a kill. Here the first
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from kafka_compat.pipelines import dedupe_rows
@@ -21,7 +20,7 @@ from kafka_compat.pipelines.checkpoint import batch_range
 from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.exact_sink import Ends, Target, target_of, write_exactly_once
 from kafka_compat.pipelines.job_folder import JobFolder
-from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamRun, run_stream
+from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
 from kafka_compat.pipelines.versions import Versions
 from kafka_compat.pipelines.watermark import latest_time
 
@@ -43,50 +42,6 @@ class DedupeJob:
     target_servers: str | None = None
     target_options: Sequence[str] = ()
     create: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DedupeReport:
-    """Totals of all runs, and what is remembered now."""
-
-    directory: Path
-    run: StreamRun
-    kept: int
-    repeated: int
-    late: int
-    without_id: int
-    remembered: int
-    watermark_ms: int | None
-
-    @property
-    def exit_code(self) -> int:
-        """0, or 130 when a signal ended the run before its end."""
-        return self.run.exit_code
-
-    def as_json(self) -> dict[str, Any]:
-        """The report as plain values; `rows` are the run's, the counts are of all runs."""
-        return {
-            "job": "dedupe",
-            "complete": self.run.complete,
-            "rows": self.run.rows,
-            "batches": self.run.batches,
-            "seconds": round(self.run.seconds, 3),
-            "kept": self.kept,
-            "repeated": self.repeated,
-            "late": self.late,
-            "without_id": self.without_id,
-            "remembered": self.remembered,
-            "watermark_ms": self.watermark_ms,
-        }
-
-    def as_text(self) -> str:
-        """Two lines."""
-        return (
-            f"{self.run.rows:,} records read in {self.run.seconds:.1f} s. In all, {self.kept:,} were kept "
-            f"({self.without_id:,} of them without id); {self.repeated:,} repeated others; "
-            f"{self.late:,} came late and were left out.\n"
-            f"{self.remembered:,} ids are remembered."
-        )
 
 
 def id_expression(by: str | None) -> str:
@@ -123,7 +78,7 @@ def keep_first(rows: Any, remembered: Any, within_ms: int) -> Any:
     return by_id.mapInArrow(partial(dedupe_rows.keep_first, within_ms=within_ms), both.schema)
 
 
-def run_dedupe(job: DedupeJob) -> DedupeReport:
+def run_dedupe(job: DedupeJob) -> StreamReport:
     """Read what is there, or go on; raises PipelineError."""
     if job.target_servers is None and job.to_topic in job.source.topics:
         raise NotStarted(f"{job.to_topic} would be read again.")
@@ -152,9 +107,15 @@ def run_dedupe(job: DedupeJob) -> DedupeReport:
         last[1] if last else {**dict.fromkeys(_COUNTS, 0), "remembered": 0, "max_ms": None}
     )
     watermark = None if total["max_ms"] is None else total["max_ms"] - job.within_ms
-    kept, repeated, late, without_id = (total[name] for name in _COUNTS)
-    return DedupeReport(
-        job.source.directory, run, kept, repeated, late, without_id, total["remembered"], watermark
+    figures = {name: total[name] for name in (*_COUNTS, "remembered")}
+    return StreamReport(
+        "dedupe",
+        run,
+        {**figures, "watermark_ms": watermark},
+        f"{run.rows:,} records read in {run.seconds:.1f} s. In all, {total['kept']:,} were kept "
+        f"({total['without_id']:,} of them without id); {total['repeated']:,} repeated others; "
+        f"{total['late']:,} came late and were left out.\n"
+        f"{total['remembered']:,} ids are remembered.",
     )
 
 

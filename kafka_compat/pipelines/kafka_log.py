@@ -148,7 +148,7 @@ def rows_of(segment: SegmentFile, payload: str) -> Iterator[Any]:
 
     A segment that retention deleted meanwhile has none.
     """
-    from kafka_compat.storage.records.scan import scan_batches
+    from kafka_compat.storage.segments.scan import scan_batches
 
     try:
         descriptor = os.open(segment.path, os.O_RDONLY)

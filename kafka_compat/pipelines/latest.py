@@ -9,7 +9,6 @@ batch twice gives what merging it once gives, so that a kill at any moment costs
 """
 
 import os
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,48 +16,10 @@ from typing import Any
 from kafka_compat.pipelines.archive import COLUMNS
 from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.replay import archive_schema
-from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamRun, run_stream
+from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
 from kafka_compat.pipelines.versions import Versions
 
 _PLACE = ("partition", "offset")
-
-
-@dataclass(frozen=True, slots=True)
-class LatestReport:
-    """The table after a run."""
-
-    directory: Path
-    run: StreamRun
-    keys: int
-    deleted: int
-    without_key: int
-
-    @property
-    def exit_code(self) -> int:
-        """0, or 130 when a signal ended the run before its end."""
-        return self.run.exit_code
-
-    def as_json(self) -> dict[str, Any]:
-        """The report as plain values; `without_key` counts over all runs."""
-        return {
-            "job": "latest",
-            "table": str(self.directory / "latest"),
-            "complete": self.run.complete,
-            "rows": self.run.rows,
-            "batches": self.run.batches,
-            "seconds": round(self.run.seconds, 3),
-            "keys": self.keys,
-            "deleted": self.deleted,
-            "without_key": self.without_key,
-        }
-
-    def as_text(self) -> str:
-        """Two lines."""
-        return (
-            f"{self.run.rows:,} records read in {self.run.seconds:.1f} s.\n"
-            f"{self.directory / 'latest'} holds {self.keys:,} keys; {self.deleted:,} are deleted; "
-            f"{self.without_key:,} records had no key and were left out."
-        )
 
 
 def merge_latest(before: Any, rows: Any) -> Any:
@@ -77,7 +38,7 @@ def merge_latest(before: Any, rows: Any) -> Any:
     )
 
 
-def run_latest(job: StreamJob) -> LatestReport:
+def run_latest(job: StreamJob) -> StreamReport:
     """Bring the table up to date, or keep it so; raises PipelineError."""
     settings = {"job": "latest", "topics": sorted(job.topics), "pattern": job.pattern}
     folder = JobFolder(job.directory, settings)
@@ -92,8 +53,18 @@ def run_latest(job: StreamJob) -> LatestReport:
 
     run = run_stream("latest", job, folder, merger, committed=show)
     last = folder.last()
-    totals = last[1] if last else {"keys": 0, "deleted": 0, "without_key": 0}
-    return LatestReport(job.directory, run, *(totals[name] for name in ("keys", "deleted", "without_key")))
+    keys, deleted, without_key = (
+        (last[1][name] if last else 0) for name in ("keys", "deleted", "without_key")
+    )
+    table = job.directory / "latest"
+    return StreamReport(
+        "latest",
+        run,
+        {"table": str(table), "keys": keys, "deleted": deleted, "without_key": without_key},
+        f"{run.rows:,} records read in {run.seconds:.1f} s.\n"
+        f"{table} holds {keys:,} keys; {deleted:,} are deleted; "
+        f"{without_key:,} records had no key and were left out.",
+    )
 
 
 def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from kafka_compat.pipelines.checkpoint import Offsets, batch_range
 from kafka_compat.pipelines.exact_sink import Ends, Target, write_exactly_once
 from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.kafka_options import named_values
-from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamRun, run_stream
+from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
 from kafka_compat.pipelines.whole_file import write_whole
 
 CLUSTER_HEADER = "kafka-compat-cluster"
@@ -40,42 +40,6 @@ class MirrorJob:
     create: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorReport:
-    """What the run did; totals are of all runs."""
-
-    directory: Path
-    run: StreamRun
-    mirrored_total: int
-    looped_total: int
-
-    @property
-    def exit_code(self) -> int:
-        """0, or 130 when a signal ended the run before its end."""
-        return self.run.exit_code
-
-    def as_json(self) -> dict[str, Any]:
-        """The report as plain values."""
-        return {
-            "job": "mirror",
-            "complete": self.run.complete,
-            "rows": self.run.rows,
-            "batches": self.run.batches,
-            "seconds": round(self.run.seconds, 3),
-            "mirrored_total": self.mirrored_total,
-            "looped_total": self.looped_total,
-            "offset_map": str(self.directory / "offset_map"),
-        }
-
-    def as_text(self) -> str:
-        """Two lines."""
-        return (
-            f"{self.run.rows:,} records read in {self.run.seconds:.1f} s.\n"
-            f"In all, {self.mirrored_total:,} were mirrored; {self.looped_total:,} were left out, "
-            "as they had come from the target."
-        )
-
-
 def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
     """The source's rows → those of exact_sink; records that came from the target have no topic to go to."""
     from pyspark.sql import functions as f
@@ -96,7 +60,7 @@ def mirror_rows(rows: Any, source_name: str, target_name: str) -> Any:
     )
 
 
-def run_mirror(job: MirrorJob) -> MirrorReport:
+def run_mirror(job: MirrorJob) -> StreamReport:
     """Mirror what is there, or go on; raises PipelineError."""
     target = Target({"bootstrap.servers": job.target_servers, **named_values(job.target_options)})
     settings = {
@@ -116,8 +80,18 @@ def run_mirror(job: MirrorJob) -> MirrorReport:
 
     run = run_stream("mirror", job.source, folder, process, look_at_target=look_at_target)
     last = folder.last()
-    totals = last[1] if last else {"mirrored_total": 0, "looped_total": 0}
-    return MirrorReport(job.source.directory, run, totals["mirrored_total"], totals["looped_total"])
+    mirrored, looped = ((last[1][name] if last else 0) for name in ("mirrored_total", "looped_total"))
+    return StreamReport(
+        "mirror",
+        run,
+        {
+            "mirrored_total": mirrored,
+            "looped_total": looped,
+            "offset_map": str(job.source.directory / "offset_map"),
+        },
+        f"{run.rows:,} records read in {run.seconds:.1f} s.\n"
+        f"In all, {mirrored:,} were mirrored; {looped:,} were left out, as they had come from the target.",
+    )
 
 
 def _mirror(

@@ -23,7 +23,7 @@ from kafka_compat.pipelines.folder_lock import FolderLock
 from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.kafka_options import named_values
 from kafka_compat.pipelines.progress import Progress, text_table
-from kafka_compat.pipelines.session import create_session
+from kafka_compat.pipelines.session import session_of
 
 _FILE = re.compile(r"topic_dir=([^/]+)/day_utc=(\d{4,}-\d\d-\d\d)/(\d+)-(\d+)-(\d+)\.parquet")
 
@@ -154,13 +154,7 @@ def run_replay(job: ReplayJob) -> ReplayReport:
     if not job.dry_run:
         target = Target({"bootstrap.servers": job.bootstrap_servers, **named_values(job.kafka_options)})
         _prepare(target, _wanted(job, ranges), create=job.create)
-    spark = create_session(
-        "kafka-compat replay",
-        master=job.master,
-        jars=job.jars,
-        driver_memory=job.driver_memory,
-        verbose=job.verbose,
-    )
+    spark = session_of("replay", job)
     if job.dry_run:
         with Progress("replay", _size(ranges)) as progress:
             counted = _count(_read(spark, job, files, ranges))

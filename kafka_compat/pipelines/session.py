@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from kafka_compat.pipelines import spark_output
 from kafka_compat.pipelines.connector import CONNECTOR, jars_in
@@ -30,6 +30,30 @@ appender.stderr.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n
 
 _LOCAL = {"spark.sql.shuffle.partitions": str(os.cpu_count() or 1)}
 """Spark's 200 are for clusters: in one process each small batch would take seconds for 200 empty tasks."""
+
+
+class SparkJob(Protocol):
+    """What a job says of the Spark that runs it."""
+
+    @property
+    def master(self) -> str: ...
+    @property
+    def jars(self) -> Path | None: ...
+    @property
+    def driver_memory(self) -> str: ...
+    @property
+    def verbose(self) -> bool: ...
+
+
+def session_of(name: str, job: SparkJob) -> Any:
+    """Start Spark for a job that uses Kafka's connector; see `create_session`."""
+    return create_session(
+        f"kafka-compat {name}",
+        master=job.master,
+        jars=job.jars,
+        driver_memory=job.driver_memory,
+        verbose=job.verbose,
+    )
 
 
 def create_session(

@@ -16,7 +16,7 @@ from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.kafka_options import client_properties, source_options
 from kafka_compat.pipelines.progress import Progress
 from kafka_compat.pipelines.runner import kafka_stream, run_batches
-from kafka_compat.pipelines.session import create_session
+from kafka_compat.pipelines.session import session_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,37 @@ class StreamRun:
     seconds: float
     complete: bool
     exit_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReport:
+    """What a job did: the run, the job's own figures (totals of all runs, most of them), and a text."""
+
+    job: str
+    run: StreamRun
+    figures: Mapping[str, Any]
+    text: str
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 130 when a signal ended the run before its end."""
+        return self.run.exit_code
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain values."""
+        run = self.run
+        return {
+            "job": self.job,
+            "complete": run.complete,
+            "rows": run.rows,
+            "batches": run.batches,
+            "seconds": round(run.seconds, 3),
+            **self.figures,
+        }
+
+    def as_text(self) -> str:
+        """The report for people, a few lines."""
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +132,7 @@ def opened(
     partitions = dict.fromkeys(job.topics, 1) if seen is None else seen.partitions
     if partitions and look_at_target is not None:
         look_at_target(partitions)
-    spark = create_session(
-        f"kafka-compat {name}",
-        master=job.master,
-        jars=job.jars,
-        driver_memory=job.driver_memory,
-        verbose=job.verbose,
-    )
+    spark = session_of(name, job)
     view = look(spark, properties, topics=job.topics, pattern=job.pattern)
     if not view.topic_ids:
         raise NotStarted(f"No topic on {job.bootstrap_servers} matches {job.pattern}.")

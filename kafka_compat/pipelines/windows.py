@@ -12,14 +12,13 @@ Every row that was read is in exactly one of both: the sums are compared at ever
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from kafka_compat.pipelines.checkpoint import batch_range
 from kafka_compat.pipelines.errors import JobFailed, NotStarted
 from kafka_compat.pipelines.exact_sink import Ends, Target, target_of, write_exactly_once
 from kafka_compat.pipelines.job_folder import JobFolder
-from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamRun, run_stream
+from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
 from kafka_compat.pipelines.versions import Versions
 from kafka_compat.pipelines.watermark import latest_time
 from kafka_compat.pipelines.windows_rows import (
@@ -31,8 +30,9 @@ from kafka_compat.pipelines.windows_rows import (
     results,
 )
 
+_FIGURES = ("read_total", "closed_rows", "open_rows", "open_windows", "dead_letters", "reasons")
 _NOTHING: dict[str, Any] = {
-    **dict.fromkeys(("read_total", "closed_rows", "open_rows", "open_windows", "dead_letters"), 0),
+    **dict.fromkeys(_FIGURES, 0),
     "reasons": {},
     "max_ms": None,
     "version": None,
@@ -56,43 +56,7 @@ class WindowsJob:
     create: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WindowsReport:
-    """Totals of all runs: every row read is in a closed window, an open one, or a dead letter."""
-
-    directory: Path
-    run: StreamRun
-    totals: dict[str, Any]
-
-    @property
-    def exit_code(self) -> int:
-        """0, or 130 when a signal ended the run before its end."""
-        return self.run.exit_code
-
-    def as_json(self) -> dict[str, Any]:
-        """The report as plain values; `rows` are the run's, the others are of all runs."""
-        names = ("read_total", "closed_rows", "open_rows", "open_windows", "dead_letters", "reasons")
-        return {
-            "job": "windows",
-            "complete": self.run.complete,
-            "rows": self.run.rows,
-            "batches": self.run.batches,
-            "seconds": round(self.run.seconds, 3),
-            **{name: self.totals[name] for name in names},
-        }
-
-    def as_text(self) -> str:
-        """A line, and one for each reason."""
-        t = self.totals
-        lines = [
-            f"{t['read_total']:,} rows read = {t['closed_rows']:,} in closed windows + {t['open_rows']:,} in "
-            f"{t['open_windows']:,} open ones + {t['dead_letters']:,} dead letters."
-        ]
-        lines += [f"  {count:,} {reason}" for reason, count in sorted(t["reasons"].items())]
-        return "\n".join(lines)
-
-
-def run_windows(job: WindowsJob) -> WindowsReport:
+def run_windows(job: WindowsJob) -> StreamReport:
     """Read what is there, or go on; raises PipelineError."""
     from dataclasses import asdict
 
@@ -120,7 +84,19 @@ def run_windows(job: WindowsJob) -> WindowsReport:
 
     run = run_stream("windows", job.source, folder, process, look_at_target=look_at_target)
     last = folder.last()
-    return WindowsReport(job.source.directory, run, last[1] if last else _NOTHING)
+    totals = last[1] if last else _NOTHING
+    figures = {name: totals[name] for name in _FIGURES}
+    return StreamReport("windows", run, figures, _text(figures))
+
+
+def _text(figures: Mapping[str, Any]) -> str:
+    """A line in which every row is in a closed window, an open one or a dead letter; one for each reason."""
+    lines = [
+        "{read_total:,} rows read = {closed_rows:,} in closed windows + {open_rows:,} in "
+        "{open_windows:,} open ones + {dead_letters:,} dead letters.".format(**figures)
+    ]
+    lines += [f"  {count:,} {reason}" for reason, count in sorted(figures["reasons"].items())]
+    return "\n".join(lines)
 
 
 def _wanted(job: WindowsJob, partitions: int) -> dict[str, int]:

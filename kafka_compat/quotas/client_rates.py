@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
+from collections.abc import Iterator
 from itertools import islice
 
 from kafka_compat.quotas import rate_table
@@ -26,6 +27,8 @@ class ClientRates:
     def __init__(self, windows: Windows, throttle_max_ms: int | None = None) -> None:
         """No client is throttled for longer than `throttle_max_ms` at a time, where there is such a bound."""
         self.quotas = Quotas()
+        self.asked_ms = 0
+        """For how long `record` has throttled since this was set to 0."""
         self._windows = windows
         self._throttle_max_ms = throttle_max_ms
         self._rates: RateTable[Owner] = RateTable(windows)
@@ -45,13 +48,20 @@ class ClientRates:
         throttle_ms = throttle_time_ms(measured, bound, window_ms)
         if self._throttle_max_ms is not None:
             throttle_ms = min(throttle_ms, self._throttle_max_ms)
-        return java_int(throttle_ms)
+        self.asked_ms = java_int(throttle_ms)
+        return self.asked_ms
 
     def count(self, user: str, client_id: str, value: float, now_ms: int) -> None:
         """Count `value` for whatever comes next; a negative one takes back."""
         owner = self.quotas.owner(user, client_id)
         if self.quotas.rate(owner) is not None:
             self._rates.of(owner, now_ms).record(value, now_ms)
+
+    def told(self, now_ms: int) -> Iterator[tuple[Owner, float]]:
+        """Those who have a quota, and their rates."""
+        for owner, rate in self._rates.items():
+            if self.quotas.rate(owner) is not None:
+                yield owner, rate.told(now_ms)
 
     def window_max(self, user: str, client_id: str) -> int:
         """What is throttled for certain, even where nothing was before it, is more than this."""
@@ -68,6 +78,8 @@ class MutationRates:
         self.quotas = Quotas()
         self._windows = windows
         self._buckets: OrderedDict[Owner, TokenBucket] = OrderedDict()
+        self._came: RateTable[Owner] = RateTable(windows)
+        """What was made and deleted, for those who look."""
 
     def __len__(self) -> int:
         return len(self._buckets)
@@ -84,6 +96,7 @@ class MutationRates:
         wait_ms = refill_time_ms(bucket.tokens(rate, now_ms), rate)
         if wait_ms == 0:
             bucket.record(count, rate, now_ms)
+            self._came.of(owner, now_ms).record(count, now_ms)
         return wait_ms
 
     def record(self, user: str, client_id: str, count: float, now_ms: int) -> int:
@@ -94,7 +107,15 @@ class MutationRates:
             return 0
         bucket = self._bucket_of(owner, rate, now_ms)
         bucket.record(count, rate, now_ms)
+        self._came.of(owner, now_ms).record(count, now_ms)
         return refill_time_ms(bucket.tokens(rate, now_ms), rate)
+
+    def told(self, now_ms: int) -> Iterator[tuple[Owner, float, float]]:
+        """Those who have a quota: what they changed a second, and what is left in their buckets."""
+        for owner, came in self._came.items():
+            bound, bucket = self.quotas.rate(owner), self._buckets.get(owner)
+            if bound is not None and bucket is not None:
+                yield owner, came.told(now_ms), bucket.tokens(bound, now_ms)
 
     def _bucket_of(self, owner: Owner, rate: float, now_ms: int) -> TokenBucket:
         buckets = self._buckets

@@ -1,25 +1,34 @@
-"""What quotas do to requests: the stages that a dispatcher has while some are stored, and what handlers ask.
+"""What quotas do to requests: the stages that calls go through while some are stored, and what handlers ask.
 
 As Kafka does it. The size of a Produce counts for producer_byte_rate, that of a consumer's Fetch response for
 consumer_byte_rate, the time that a request was worked on for request_percentage (100 is the whole time of the
 event loop, where Kafka's threads have 100 each), and partitions that are made and deleted for
 controller_mutation_rate. A client is throttled for the longest of what its quotas ask for. What brokers ask
 of each other is exempt, and so is what a request with acks=0 costs beside its bytes.
+
+What each client used of late, and for how long it was throttled, is there for those who look (`used`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.quotas import rate_table
 from kafka_compat.quotas.client_rates import ClientRates, MutationRates
-from kafka_compat.quotas.precedence import Name
-from kafka_compat.quotas.rates import Windows, java_int
+from kafka_compat.quotas.precedence import Name, Owner
+from kafka_compat.quotas.rates import SampledAverage, Windows, java_int
 
 PRODUCER, CONSUMER = "producer_byte_rate", "consumer_byte_rate"
 REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
+
+PRODUCE, FETCH, TIME, CHANGES = "Produce", "Fetch", "Request", "ControllerMutation"
+"""What is used, by the names of Kafka's MBeans."""
+THROTTLE_WINDOWS: Final = Windows(2, 30_000)
+"""Throttle times are an average over that: metrics.num.samples of metrics.sample.window.ms, by default."""
 
 _EXEMPT: Final = frozenset(
     (
@@ -46,7 +55,7 @@ class Named(Protocol):
 
 
 class Asking(Protocol):
-    """What is used of a request's context, as kafka_compat.network.request has it."""
+    """What is used of a request's context, as kafka_compat.api.request has it."""
 
     @property
     def principal(self) -> Named: ...
@@ -58,6 +67,19 @@ class Asking(Protocol):
     def api_version(self) -> int: ...
 
 
+class Used(NamedTuple):
+    """What those who share a quota used of late."""
+
+    resource: str
+    owner: Owner
+    rate: float
+    """Bytes, percents of the event loop's time, or partitions made and deleted, a second."""
+    throttle_ms: float
+    """For how long requests were throttled, on average of those that were; not a number where none was."""
+    tokens: float | None
+    """How many partitions may be made at once; None of another resource."""
+
+
 class Enforcement:
     """The rates of all clients of a broker. `now_ms` tells the time of a clock that never goes back."""
 
@@ -67,6 +89,8 @@ class Enforcement:
         self._fetch = ClientRates(windows)
         self._request = ClientRates(windows, throttle_max_ms=windows.size_ms)
         self._mutations = MutationRates(mutation_windows)
+        self._measured = {PRODUCE: self._produce, FETCH: self._fetch, TIME: self._request}
+        self._throttled: OrderedDict[tuple[str, Owner], SampledAverage] = OrderedDict()
         self._quotas = {
             PRODUCER: self._produce.quotas,
             CONSUMER: self._fetch.quotas,
@@ -88,6 +112,16 @@ class Enforcement:
 
     def throttle(self, ctx: Any, request: Any, response: Any) -> int:
         """For how many ms the client of a request that is done is to be throttled."""
+        for rates in self._measured.values():
+            rates.asked_ms = 0
+        throttle_ms = self._throttle_ms(ctx, request, response)
+        if throttle_ms > 0:
+            asked_ms = max(rates.asked_ms for rates in self._measured.values())
+            is_by_changes = ctx.api_key in _MUTATIONS and throttle_ms > asked_ms
+            self._note(ctx, CHANGES if is_by_changes else self._longest(), throttle_ms)
+        return throttle_ms
+
+    def _throttle_ms(self, ctx: Any, request: Any, response: Any) -> int:
         key = ctx.api_key
         if request is None or _is_exempt(ctx, key, request):
             # None of what cannot be read, and where the stages came while it was decoded.
@@ -127,17 +161,53 @@ class Enforcement:
     def fetched(self, ctx: Asking, response_bytes: int) -> int:
         """For how many ms a consumer is to be throttled that would get such a response; then the response is
         to be empty, and its bytes do not count."""
+        for rates in self._measured.values():
+            rates.asked_ms = 0
         now_ms = self._now_ms()
         client = _client(ctx)
         throttle_ms = max(self._by_time(ctx), self._fetch.record(*client, response_bytes, now_ms), 0)
         if throttle_ms:
             self._fetch.count(*client, -response_bytes, now_ms)
+            self._note(ctx, self._longest(), throttle_ms)
         return throttle_ms
 
     def mutation(self, ctx: Asking, strict_since: int | None) -> Mutation:
         """The quota of a request that changes topics, strict from a version on (None: never)."""
         is_strict = strict_since is not None and ctx.api_version >= strict_since
         return Mutation(self._mutations, _client(ctx), self._now_ms, is_strict)
+
+    # --- for those who look
+
+    def used(self) -> Iterator[Used]:
+        """By all who have a quota and are measured."""
+        now_ms = self._now_ms()
+        for resource, rates in self._measured.items():
+            for owner, rate in rates.told(now_ms):
+                yield Used(resource, owner, rate, self._throttled_ms(resource, owner, now_ms), None)
+        for owner, rate, tokens in self._mutations.told(now_ms):
+            yield Used(CHANGES, owner, rate, self._throttled_ms(CHANGES, owner, now_ms), tokens)
+
+    def _longest(self) -> str | None:
+        """Which quota throttles the request of now; None of a consumer's, which was noted when it read."""
+        longest = max(self._measured, key=lambda resource: self._measured[resource].asked_ms)
+        return longest if self._measured[longest].asked_ms > 0 else None
+
+    def _note(self, ctx: Asking, resource: str | None, throttle_ms: int) -> None:
+        if resource is None:
+            return
+        quotas = self._mutations.quotas if resource == CHANGES else self._measured[resource].quotas
+        key = resource, quotas.owner(*_client(ctx))
+        average = self._throttled.pop(key, None)
+        if average is None:
+            average = SampledAverage(THROTTLE_WINDOWS)
+            if len(self._throttled) >= rate_table.OWNERS_MAX:
+                self._throttled.popitem(last=False)
+        self._throttled[key] = average
+        average.record(throttle_ms, self._now_ms())
+
+    def _throttled_ms(self, resource: str, owner: Owner, now_ms: int) -> float:
+        average = self._throttled.get((resource, owner))
+        return float("nan") if average is None else average.told(now_ms)
 
 
 class Mutation:

@@ -65,7 +65,7 @@ class CountedFetch(DelayedFetch):
                     continue
             counted.fetches += 1
             if size_bytes and as_found:
-                if size_bytes < ctx.connection.sendfile_bytes_min:
+                if size_bytes < ctx.sendfile_bytes_min:
                     counts.fetched_copied_bytes += size_bytes
                 else:
                     counts.fetched_sendfile_bytes += size_bytes

@@ -31,6 +31,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from kafka_compat.deferred import Deferred
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.fetch import (
@@ -40,7 +41,6 @@ from kafka_compat.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from kafka_compat.protocol.pending import PENDING
 from kafka_compat.replication.fetch_answer import (
     FIRST_VERSION_WITH_FORMAT_2,
     NO_RECORDS,
@@ -57,7 +57,6 @@ from kafka_compat.storage.errors import OffsetOutOfRange, StorageError
 
 if TYPE_CHECKING:
     from kafka_compat.long_work import Steps
-    from kafka_compat.protocol.pending import Pending
     from kafka_compat.replication.fetch_context import FetchContext
     from kafka_compat.replication.fetch_session import FetchPlan, FetchTarget
     from kafka_compat.replication.partition import Partition
@@ -74,11 +73,12 @@ CONVERTED_BYTES_MAX: Final = 1 << 20
 
 
 class DelayedFetch:
-    """See the rules above. `start` returns the response or PENDING, or steps that do."""
+    """See the rules above. `start` returns the response or a Deferred, or steps that do."""
 
     __slots__ = (
         "_committed_only",
         "_ctx",
+        "_deferred",
         "_done",
         "_expired",
         "_leader_only",
@@ -126,6 +126,8 @@ class DelayedFetch:
         self._listening: list[Partition] = []
         self._seen: dict[Partition, tuple[int, int]] = {}
         """Size and high watermark of each partition when it was last looked at."""
+        self._deferred: Deferred | None = None
+        """Once it waits."""
         self._timer: TimerHandle | None = None
         self._done = False
         self._expired = False
@@ -137,7 +139,7 @@ class DelayedFetch:
         """Whether a broker asks, for its own replicas."""
         return self._replica_id >= 0
 
-    def start(self) -> FetchResponse | Pending | Steps[FetchResponse | Pending]:
+    def start(self) -> FetchResponse | Deferred | Steps[FetchResponse | Deferred]:
         targets = self._plan.targets
         if (
             len(targets) > PARTITIONS_AT_ONCE
@@ -149,15 +151,13 @@ class DelayedFetch:
         self._read(look, targets, first_look=True)
         if look.total_bytes >= self._min_bytes or self._must_answer(look):
             return self._answer(look)
-        self._park(look)
-        return PENDING
+        return self._park(look)
 
-    def _start_in_steps(self) -> Steps[FetchResponse | Pending]:
+    def _start_in_steps(self) -> Steps[FetchResponse | Deferred]:
         look = yield from self._read_in_steps(first_look=True)
         if self._must_answer(look):
             return (yield from self._answer_in_steps(look))
-        self._park(look)
-        return PENDING
+        return self._park(look)
 
     def _answer(self, look: Look) -> FetchResponse:
         quotas, plan = self._quotas, self._plan
@@ -256,31 +256,36 @@ class DelayedFetch:
         self._partitions = []
         self._read(look, self._plan.targets)
         if look.urgent or look.total_bytes >= self._min_bytes or self._expired:
-            self._end()
-            self._ctx.respond(self._answer(look))
+            deferred = self._end()
+            response = self._answer(look)
+            if deferred is not None:
+                deferred.complete(response)
         else:
             self._missing_bytes = self._min_bytes - look.total_bytes
 
-    def _look_in_steps(self) -> Steps[FetchResponse | None]:
+    def _look_in_steps(self) -> Steps[tuple[Deferred, FetchResponse] | None]:
         while self._look_again and not self._done:
             self._look_again = False
             look = yield from self._read_in_steps()
             if self._done:
                 break
             if look.urgent or look.total_bytes >= self._min_bytes or self._expired:
-                self._end()
-                return (yield from self._answer_in_steps(look))
+                deferred = self._end()
+                response = yield from self._answer_in_steps(look)
+                return None if deferred is None else (deferred, response)
             self._missing_bytes = self._min_bytes - look.total_bytes
         return None
 
-    def _looked(self, response: FetchResponse | None) -> None:
+    def _looked(self, found: tuple[Deferred, FetchResponse] | None) -> None:
         self._looking = False
-        if response is not None:
-            self._ctx.respond(response)
+        if found is not None:
+            deferred, response = found
+            deferred.complete(response)
 
-    def _park(self, look: Look) -> None:
-        if self._ctx.connection.closed:
-            return
+    def _park(self, look: Look) -> Deferred:
+        self._deferred = deferred = Deferred(self)
+        if self._ctx.has_left:
+            return deferred
         self._missing_bytes = self._min_bytes - look.total_bytes
         self._listening = self._partitions
         is_follower = self._replica_id >= 0
@@ -292,26 +297,33 @@ class DelayedFetch:
                 partition: (partition.log.size_bytes, partition.high_watermark)
                 for partition in self._listening
             }
-        self._ctx.connection.parked.add(self)
+        self._ctx.services.replicas.delayed_fetches += 1
         self._timer = asyncio.get_running_loop().call_later(self._max_wait_ms / 1000, self._time_out)
+        return deferred
 
     def _time_out(self) -> None:
         if not self._done:
             self._expired = True
             self._look()
 
-    def connection_ended(self) -> None:
+    def cancel(self) -> None:
+        """The caller has left."""
         self._end()
 
-    def _end(self) -> None:
-        """Wait no more."""
+    def _end(self) -> Deferred | None:
+        """Wait no more; what is to be completed, if it still waited."""
         self._done = True
+        deferred = self._deferred
+        if deferred is None:
+            return None
+        self._deferred = None
         if self._timer is not None:
             self._timer.cancel()
+            self._ctx.services.replicas.delayed_fetches -= 1
         is_follower = self._replica_id >= 0
         for partition in self._listening:
             (partition.append_listeners if is_follower else partition.listeners).discard(self)
-        self._ctx.connection.parked.discard(self)
+        return deferred
 
     # --- reading
 
@@ -320,7 +332,7 @@ class DelayedFetch:
         self._partitions = []
         targets = self._plan.targets
         for first in range(0, len(targets), PARTITIONS_AT_ONCE):
-            if self._ctx.connection.closed:
+            if self._ctx.has_left:
                 break
             self._read(look, targets[first : first + PARTITIONS_AT_ONCE], first_look)
             yield None

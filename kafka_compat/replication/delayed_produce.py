@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import TimerHandle
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
+from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 
 if TYPE_CHECKING:
-    from kafka_compat.replication.fetch_context import FetchConnection
     from kafka_compat.replication.partition import Partition
+    from kafka_compat.replication.replica_manager import ReplicaManager
 
 
 _NONE: Final = ErrorCode.NONE
 """At hand: a member of an enumeration takes two look-ups by name."""
 
 
-class ProduceContext(Protocol):
-    """What is used of a request's context, as kafka_compat.network.request has it."""
-
-    @property
-    def connection(self) -> FetchConnection: ...
-
-    def respond(self, response: Any) -> None: ...
-
-
 class DelayedProduce:
-    """Answered when all of its partitions are committed, or its time is over; it ends with its connection."""
+    """Answered when all of its partitions are committed, or its time is over; it ends with its caller."""
 
-    __slots__ = ("_ctx", "_response", "_timer", "_waiting")
+    __slots__ = ("_deferred", "_replicas", "_response", "_timer", "_waiting")
 
-    def __init__(self, ctx: ProduceContext) -> None:
-        self._ctx = ctx
+    def __init__(self, replicas: ReplicaManager) -> None:
+        self._replicas = replicas
+        self._deferred: Deferred | None = None
         self._response: ProduceResponse | None = None
         self._timer: TimerHandle | None = None
         self._waiting: dict[int, PartitionProduceResponse] = {}
@@ -59,19 +52,20 @@ class DelayedProduce:
         else:
             partition.when_durable(offset, reached)
 
-    def start(self, response: ProduceResponse, timeout_ms: int) -> bool:
-        """Whether something is still waited for; then the response goes out later."""
+    def start(self, response: ProduceResponse, timeout_ms: int) -> Deferred | None:
+        """Have the response go out later; None where nothing is waited for any more."""
         if not self._waiting:
-            return False
+            return None
         self._response = response
         self._timer = asyncio.get_running_loop().call_later(max(timeout_ms, 0) / 1000, self._time_out)
-        self._ctx.connection.parked.add(self)
-        return True
+        self._deferred = deferred = Deferred(self)
+        self._replicas.delayed_produces += 1
+        return deferred
 
-    def connection_ended(self) -> None:
+    def cancel(self) -> None:
+        """The caller has left."""
         self._waiting.clear()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._end()
 
     def _time_out(self) -> None:
         for answer in self._waiting.values():
@@ -81,9 +75,14 @@ class DelayedProduce:
         self._finish()
 
     def _finish(self) -> None:
-        if self._response is None:
-            return
+        deferred = self._deferred
+        if deferred is not None:
+            self._end()
+            deferred.complete(self._response)
+
+    def _end(self) -> None:
+        """Wait no more."""
         if self._timer is not None:
             self._timer.cancel()
-        self._ctx.connection.parked.discard(self)
-        self._ctx.respond(self._response)
+        self._deferred = None
+        self._replicas.delayed_produces -= 1

@@ -81,7 +81,7 @@ def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[No
         if adapted is not data:
             found[number] = (target, adapted, 0)
         elif isinstance(data.records, FileSlice):
-            if ctx.connection.closed:
+            if ctx.has_left:
                 data.records = NO_RECORDS
                 continue
             try:
@@ -144,7 +144,23 @@ def _add(
         if plan.must_send(target, data, size_bytes):
             if is_old:
                 data = _for_old_client(ctx, target, data, replica_id)
+            if isinstance(data.records, FileSlice):
+                try:
+                    # Else a segment that lost its end would be noticed when its size is promised already.
+                    data.records.load()
+                except (StorageError, OSError) as error:
+                    data = unread(target.partition, _code_of_damage(ctx, target, error))
             topics.setdefault(target.topic, []).append(data)
+
+
+def _code_of_damage(ctx: FetchContext, target: FetchTarget, error: StorageError | OSError) -> ErrorCode:
+    """The error of a partition whose segment file has lost the records."""
+    topic = target.topic
+    name = ctx.services.metadata.topic_name(topic) if isinstance(topic, UUID) else topic
+    held = ctx.services.replicas.get(name, target.partition) if name is not None else None
+    if held is None:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return code_of(held.log.unreadable(error, target.fetch_offset))
 
 
 def _count_throttled(ctx: FetchContext, found: Sequence[Found]) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from kafka_compat.clock import Clock
     from kafka_compat.config import BrokerConfig
     from kafka_compat.long_work import LongWork
     from kafka_compat.metadata.cache import MetadataCache
-    from kafka_compat.protocol.pending import Parked
     from kafka_compat.quotas.enforcement import Enforcement
     from kafka_compat.replication.fetch_session import FetchSessionCache
     from kafka_compat.replication.replica_manager import ReplicaManager
@@ -39,29 +38,19 @@ class FetchServices(Protocol):
         """None while no client has a quota."""
 
 
-class FetchConnection(Protocol):
-    """The connection that the request came by."""
-
-    @property
-    def closed(self) -> bool: ...
-
-    @property
-    def parked(self) -> set[Parked]:
-        """The requests that hear of its end."""
-
-    @property
-    def sendfile_bytes_min(self) -> int:
-        """From how many bytes on slices of files do not pass through this process on their way."""
-
-
 class FetchContext(Protocol):
-    """A request's context, as kafka_compat.network.request has it."""
+    """A request's context, as kafka_compat.api.request has it."""
 
     @property
     def services(self) -> FetchServices: ...
 
     @property
-    def connection(self) -> FetchConnection: ...
+    def has_left(self) -> bool:
+        """Whether nobody waits for the response any more."""
+
+    @property
+    def sendfile_bytes_min(self) -> int:
+        """From how many bytes on slices of files do not pass through this process on their way."""
 
     @property
     def api_version(self) -> int: ...
@@ -74,5 +63,3 @@ class FetchContext(Protocol):
 
     @property
     def long_work(self) -> LongWork: ...
-
-    def respond(self, response: Any) -> None: ...

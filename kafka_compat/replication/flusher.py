@@ -101,7 +101,7 @@ class _Rounds:
 
 
 def _flush_when_settled(request: Callable[[Log, Callback], None], target: Log, callback: Callback) -> None:
-    target.cuts.when_none(lambda: request(target, callback))
+    target.truncations.when_none(lambda: request(target, callback))
 
 
 def _flush_all(logs: list[Log], errors: dict[Log, Exception]) -> None:

@@ -51,4 +51,6 @@ class FollowedPartition:
     def wanted(self) -> Wanted:
         """What a Fetch asks for, by the end of its log."""
         own = self.partition.log
-        return Wanted(self.leader_epoch, own.log_end_offset, own.latest_leader_epoch, own.log_start_offset)
+        return Wanted(
+            self.leader_epoch, own.log_end_offset, own.leader_epochs.latest_epoch, own.log_start_offset
+        )

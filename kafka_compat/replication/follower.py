@@ -134,7 +134,7 @@ class Follower:
         item = FollowedPartition(partition, topic_id)
         self._followed[partition.topic, partition.partition] = item
         self._look_at_all_ms = 0
-        if partition.log.latest_leader_epoch < 0:
+        if partition.log.leader_epochs.latest_epoch < 0:
             self._guarded(item, 0, lambda: partition.truncate_to(partition.high_watermark))
         self._await_disk(item)
         self._wake()
@@ -293,7 +293,7 @@ class Follower:
         own = item.partition.log
         if own.is_settling:
             self._look_at_all_ms = 0
-            own.cuts.when_none(self._wake)
+            own.truncations.when_none(self._wake)
         end = item.partition.log.log_end_offset
         if item.partition.durable_end_offset != end:
             item.partition.when_durable(end, lambda code: self._flushed(item, code))

@@ -23,18 +23,18 @@ class Listened:
     def listeners(self) -> Listeners[Any]:
         """Those who wait for committed records: consumers."""
         if self._listeners is None:
-            self._listeners = Listeners(self, self._call_soon)
+            self._listeners = Listeners(self._call_soon)
         return self._listeners
 
     @property
     def append_listeners(self) -> Listeners[Any]:
         """Those who wait for any records: followers."""
         if self._append_listeners is None:
-            self._append_listeners = Listeners(self, self._call_soon)
+            self._append_listeners = Listeners(self._call_soon)
         return self._append_listeners
 
     def tell_listeners(self) -> None:
         """Tell all of them now."""
         for listeners in (self._listeners, self._append_listeners):
             if listeners:
-                listeners.tell()
+                listeners.tell(self)

@@ -107,9 +107,12 @@ class LogMover:
                     await asyncio.sleep(RETRY_S)
                     continue
                 if truncations is None and future.log_end_offset <= held.log.log_end_offset:
-                    truncations = held.log.truncations
-                if held.log.truncations != truncations or future.log_end_offset < held.log.log_start_offset:
-                    truncations = held.log.truncations
+                    truncations = held.log.truncation_count
+                if (
+                    held.log.truncation_count != truncations
+                    or future.log_end_offset < held.log.log_start_offset
+                ):
+                    truncations = held.log.truncation_count
                     # With the batch that the start lies in.
                     future.truncate_fully_and_start_at(
                         held.log.segments.batch_start(held.log.log_start_offset)
@@ -118,7 +121,7 @@ class LogMover:
                 if not await self._copy(held, future):
                     continue
                 if moves.is_placed(key):
-                    if held.log.truncations == truncations and self._finish(held, future):
+                    if held.log.truncation_count == truncations and self._finish(held, future):
                         return
                 elif moves.futures.get(key) is future:
                     refusal = await finished(partial(moves.place, key))
@@ -138,14 +141,17 @@ class LogMover:
     @staticmethod
     async def _settled(future: Log) -> None:
         if future.is_settling:
-            await finished(lambda done: future.cuts.when_none(lambda: done(None)))
+            await finished(lambda done: future.truncations.when_none(lambda: done(None)))
 
     async def _copy(self, held: Partition, future: Log) -> bool:
         """Copy a piece; whether the copy is durable but for a small rest."""
         source = held.log
         found = source.read(future.log_end_offset, CHUNK_BYTES)
         if found is not None:
-            data = await asyncio.get_running_loop().run_in_executor(None, found.read)
+            # Few brokers ever move a log.
+            import aiofiles.os
+
+            data: bytes = await aiofiles.os.wrap(found.read)()
             if held.log is source and not source.closed and not future.closed:
                 future.append_as_follower(memoryview(data))
             await self._throttle(len(data))

@@ -135,6 +135,11 @@ class Partition(Listened):
         self._isr_changed()
 
     @property
+    def known_high_watermark(self) -> int | None:
+        """The high watermark; None at a leader that was just elected and has not heard of its followers."""
+        return None if self.epoch_start_offset > self.high_watermark else self.high_watermark
+
+    @property
     def last_stable_offset(self) -> int:
         """The end of what read_committed consumers may see: no open transaction starts below it."""
         return self.log.last_stable_offset(self.high_watermark)
@@ -242,7 +247,7 @@ class Partition(Listened):
         )
         self._advance()
         if self._append_listeners:
-            self._append_listeners.tell_soon()
+            self._append_listeners.tell_soon(self)
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
@@ -435,7 +440,7 @@ class Partition(Listened):
         if self._commit_waiters:
             self._commit_waiters.release(high_watermark, self._commit_code())
         if self._listeners:
-            self._listeners.tell_soon()
+            self._listeners.tell_soon(self)
 
     def _commit_code(self) -> ErrorCode:
         if self._under_min_isr and len(self.in_sync.maximal) < self.min_insync_replicas:

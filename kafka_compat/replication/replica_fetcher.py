@@ -170,6 +170,7 @@ class ReplicaFetcher:
 
     async def close(self) -> None:
         await self._running.stop()
+        self._fetching = None  # it may have failed with an error whose traceback leads back here
         await self._disconnect()
 
     async def _run(self) -> None:
@@ -204,6 +205,7 @@ class ReplicaFetcher:
         await client.connect()
         self._fetching = asyncio.get_running_loop().create_future()
         self._fetch(client, fetch)
+        del fetch  # others follow it
         await self._fetching
         return True
 
@@ -214,9 +216,10 @@ class ReplicaFetcher:
         fetching = self._fetching
         if fetching is None or fetching.done():
             return  # closed meanwhile
+        if isinstance(response, Exception):
+            fetching.set_exception(response)
+            return
         try:
-            if isinstance(response, Exception):
-                raise response
             now_ms = self._clock.monotonic_ms()
             self.follower.fetched(fetch, response, now_ms)
             following = None
@@ -228,6 +231,9 @@ class ReplicaFetcher:
                 self._fetch(client, following)
         except Exception as error:
             fetching.set_exception(error)
+        finally:
+            # The error's traceback leads to this frame.
+            del fetching
 
     def _connected(self) -> Client:
         if self._client is None:

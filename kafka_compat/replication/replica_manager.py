@@ -64,6 +64,10 @@ class ReplicaManager:
         """
         self.fetching: Fetching | None = None
         """None as long as no partition follows another broker."""
+        self.delayed_fetches = 0
+        """How many Fetch requests wait for records."""
+        self.delayed_produces = 0
+        """How many Produce requests wait until their records are safe."""
         self.quotas = quotas if quotas is not None else ReplicationQuotas(local_id)
         self.local_id = local_id
         self._log_dirs = log_dirs

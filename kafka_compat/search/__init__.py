@@ -1,1 +1,1 @@
-"""Records of a topic that somebody looks for (docs/design/decisions/0018-messages.md)."""
+"""Search for records of a topic (docs/design/decisions/0018-messages.md)."""

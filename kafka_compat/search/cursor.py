@@ -1,4 +1,4 @@
-"""Where a search goes on, as a short text that stands in a link. Pure."""
+"""Where a search continues, as a short text for links. Pure."""
 
 from __future__ import annotations
 

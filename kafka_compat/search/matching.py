@@ -1,4 +1,4 @@
-"""Which records are meant. Pure.
+"""Whether a record matches the criteria of a search. Pure.
 
 What is looked for is bytes, so that nothing has to be decoded to find out that a record is not meant, and a
 batch in which they do not occur anywhere is passed over as a whole.

@@ -1,4 +1,4 @@
-"""What somebody looks for, as the parameters of a link say it. Pure."""
+"""The criteria of a search, from the parameters of a link. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records that are meant in some bytes of a partition, as far as they are within bounds. Pure.
+"""Find the matching records in some bytes of a partition, within bounds. Pure.
 
 Another thread does this: decompression and walks over records take long. Markers of transactions are no
 records; where read_committed was asked for, neither are those of aborted transactions.

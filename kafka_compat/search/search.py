@@ -1,4 +1,4 @@
-"""A search through partitions of a topic: what is to be read next, and what was found so far. Pure.
+"""A search through partitions of a topic: what to read next, and what was found so far. Pure.
 
 Records come oldest first or newest first: those of a partition in the order of their offsets, those of
 several by time. A search ends when it has found `limit` records, when nothing is left, or when it has done as

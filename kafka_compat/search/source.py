@@ -1,6 +1,4 @@
-"""Where the partitions of a topic are read: here, where a broker of this process leads them, else at their
-leaders, as consumers read them.
-"""
+"""Read partitions of a topic: here where this process leads them, else at their leaders, as consumers do."""
 
 from __future__ import annotations
 
@@ -72,13 +70,13 @@ class Source:
 
     async def bounds(self, partitions: Iterable[int]) -> dict[int, _Bounds]:
         """The first offset of each, and the one up to which consumers may read."""
-        found, elsewhere = await self._long_work.finish(self._bounds_here(partitions))
+        found, remote = await self._long_work.finish(self._bounds_here(partitions))
 
         async def ask(broker_id: int, epochs: Mapping[int, int]) -> None:
             for some in batched(epochs.items()):
                 found.update(await self._far_bounds(broker_id, dict(some)))
 
-        await asyncio.gather(*(ask(*each) for each in elsewhere.items()))
+        await asyncio.gather(*(ask(*each) for each in remote.items()))
         return found
 
     def _bounds_here(
@@ -86,7 +84,7 @@ class Source:
     ) -> Steps[tuple[dict[int, _Bounds], dict[int, dict[int, int]]]]:
         """Those that are known here; and of the others by leader, their partitions and epochs."""
         found: dict[int, _Bounds] = {}
-        elsewhere: dict[int, dict[int, int]] = defaultdict(dict)
+        remote: dict[int, dict[int, int]] = defaultdict(dict)
         for some in batched(partitions):
             for partition in some:
                 led = self._led(partition)
@@ -96,13 +94,13 @@ class Source:
                     except Unreadable as error:
                         found[partition] = error
                     else:
-                        elsewhere[leader.broker_id][partition] = leader.epoch
+                        remote[leader.broker_id][partition] = leader.epoch
                 elif led.epoch_start_offset > led.high_watermark:
                     found[partition] = Unreadable("its leader does not know yet how far it is committed")
                 else:
                     found[partition] = led.log.log_start_offset, self._end(led)
             yield None
-        return found, elsewhere
+        return found, remote
 
     async def _far_bounds(self, broker_id: int, epochs: Mapping[int, int]) -> dict[int, _Bounds]:
         assert self._remote is not None

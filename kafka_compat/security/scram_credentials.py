@@ -107,7 +107,8 @@ class ScramCredentials:
                     )
                 outcomes[user] = None
             except KafkaError as error:
-                outcomes[user] = error
+                # Its traceback leads to this frame, which holds the outcomes.
+                outcomes[user] = error.with_traceback(None)
         return outcomes
 
     async def _alter_one(

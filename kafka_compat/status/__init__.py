@@ -1,1 +1,1 @@
-"""What a cluster is like at a moment, and what is wrong with it: asked, judged, and drawn apart."""
+"""The state of a cluster and its problems, for `kafka-compat status`: observed, judged, and drawn apart."""

@@ -1,4 +1,4 @@
-"""A snapshot for programs: all of it, in names and units that stay."""
+"""A snapshot as JSON, with stable names and units."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ VERSION: Final = 1
 
 
 def as_json(snapshot: Snapshot, problems: Sequence[Problem], rates: Rates | None = None) -> dict[str, Any]:
-    """None is null: nobody told it."""
+    """None is null: unknown."""
     return {
         "version": VERSION,
         "time": timestamp(snapshot.time_ms),
         "problems": [problem._asdict() for problem in problems],
-        "not_known": list(snapshot.untold),
+        "not_known": list(snapshot.missing),
         "cluster_id": snapshot.cluster_id,
         "is_kraft": snapshot.is_kraft,
         "controller_id": snapshot.controller_id,

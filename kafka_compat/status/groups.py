@@ -1,4 +1,4 @@
-"""Asks brokers for the groups that they coordinate: all groups of a broker in few requests."""
+"""Query brokers for the groups that they coordinate: all groups of a broker in few requests."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Asks a cluster for what a snapshot holds: each broker once, and a broker that does not answer no more."""
+"""Take a snapshot of a cluster: each broker is queried once, and a broker that does not respond no more."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.client.connection_settings import HandshakeFailed
@@ -13,7 +13,6 @@ from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.sasl.client import Untrusted
 from kafka_compat.status.groups import ask_groups
-from kafka_compat.status.releases import is_kraft, newest_release
 from kafka_compat.status.snapshot import (
     Broker,
     Group,
@@ -26,6 +25,37 @@ from kafka_compat.status.snapshot import (
 
 if TYPE_CHECKING:
     from kafka_compat.client.cluster import Cluster, Node
+
+
+_NEWEST_FIRST: Final = (
+    (ApiKey.FETCH, 18, "4.1+"),
+    (ApiKey.PRODUCE, 12, "4.0"),
+    (ApiKey.FETCH, 17, "3.9"),
+    (ApiKey.LIST_TRANSACTIONS, 1, "3.8"),
+    (ApiKey.FETCH, 16, "3.7"),
+    (ApiKey.FETCH, 15, "3.5-3.6"),
+    (ApiKey.FETCH, 13, "3.1-3.4"),
+    (ApiKey.LIST_OFFSETS, 7, "3.0"),
+    (ApiKey.PRODUCE, 9, "2.8"),
+    (ApiKey.FETCH, 12, "2.7"),
+    (ApiKey.FETCH, 11, "2.3-2.6"),
+)
+"""An API, the version of it that a release brought, and the release."""
+_OLDER: Final = "<2.3"
+
+
+def newest_release(versions: Mapping[int, tuple[int, int]]) -> str:
+    """The newest Kafka whose APIs a broker has, of the lowest and highest version of each of its APIs."""
+    for key, version, release in _NEWEST_FIRST:
+        if versions.get(key, (0, -1))[1] >= version:
+            return release
+    return _OLDER
+
+
+def is_kraft(versions: Mapping[int, tuple[int, int]]) -> bool:
+    """Whether a quorum of controllers leads the broker: with ZooKeeper none advertises what asks of it."""
+    return ApiKey.DESCRIBE_QUORUM in versions
+
 
 _CALL: Final = "status"
 _TOPIC: Final = 2
@@ -48,14 +78,14 @@ class Observer:
         """Dials nobody yet."""
         self._cluster = cluster
         self._answered = 0
-        """The node that told of the cluster last."""
+        """The node that described the cluster last."""
         self._faults: dict[int, str] = {}
         """Node -> why it counts as not up, within one snapshot."""
-        self._untold: dict[str, None] = {}
+        self._missing: dict[str, None] = {}
 
     def observe(self) -> Snapshot:
         """Raises Unreachable when nobody answers; WrongSettings."""
-        self._faults, self._untold = {}, {}
+        self._faults, self._missing = {}, {}
         time_ms = int(time.time() * 1000)
         metadata = self._metadata()
         nodes = [self._cluster.nodes[key] for key in sorted(self._cluster.nodes) if key >= 0]
@@ -78,7 +108,7 @@ class Observer:
             log_dirs=tuple(log_dirs),
             unserved=tuple(unserved),
             brokers=self._brokers(nodes, versions, metadata),
-            untold=tuple(self._untold),
+            missing=tuple(self._missing),
         )
 
     # --- what parts of this ask with
@@ -108,8 +138,8 @@ class Observer:
             return -1
 
     def note(self, text: str) -> None:
-        """Something that could not be asked, or was not told."""
-        self._untold[text] = None
+        """Something could not be asked, or was not reported."""
+        self._missing[text] = None
 
     # --- the cluster
 

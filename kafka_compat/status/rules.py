@@ -1,4 +1,4 @@
-"""What is wrong in a cluster, in words. Pure: a snapshot in, problems out, the worst first.
+"""The problems of a cluster, in words, the worst first. Pure.
 
 Wrong is what somebody should do something about: a broker that is not up, a partition that cannot be written
 or has too few replicas, a disk that failed or is nearly full, groups that cannot be served. A group that lags

@@ -1,4 +1,4 @@
-"""Draws a snapshot: one screen, which says what is wrong first, and of each kind of thing the worst rows."""
+"""Draw a snapshot on one screen: problems first, then the worst rows of each kind."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
     most = ROWS if rows is None else rows
     named = most if height is None else max(_PROBLEMS_MIN, height // _LINES_PER_PROBLEM)
     parts += [Text(), *_verdict(view.problems, named)]
-    parts += [Text(f"not known: {plain(each)}", _FAINT) for each in snapshot.untold]
+    parts += [Text(f"not known: {plain(each)}", _FAINT) for each in snapshot.missing]
     sections = [
         _brokers(snapshot),
         _topics(snapshot, view.rates),
@@ -230,9 +230,9 @@ def _topics(snapshot: Snapshot, rates: Rates | None) -> Section:
     def left_out(shown: int) -> str:
         rest = topics[shown:]
         records, on_disk = total(each.records for each in rest), total(each.disk_bytes for each in rest)
-        told = [] if records is None else [counted(records, "record")]
-        told += [] if on_disk is None else [f"{size(on_disk)} on disks"]
-        return f"and {counted(len(rest), 'topic')} more{': ' if told else ''}{', '.join(told)}"
+        parts = [] if records is None else [counted(records, "record")]
+        parts += [] if on_disk is None else [f"{size(on_disk)} on disks"]
+        return f"and {counted(len(rest), 'topic')} more{': ' if parts else ''}{', '.join(parts)}"
 
     columns = [
         Column("the largest", is_flexible=True),
@@ -253,8 +253,8 @@ def _groups(snapshot: Snapshot) -> Section:
         states[group.state or "of unknown state"] = states.get(group.state or "of unknown state", 0) + 1
     heading = _heading("GROUPS", f"{len(groups):,}")
     if groups:
-        told = ", ".join(f"{number:,} {plain(state)}" for state, number in sorted(states.items()))
-        heading.append(f": {told}; lag {counted(total(each.lag for each in groups) or 0, 'record')}")
+        by_state = ", ".join(f"{number:,} {plain(state)}" for state, number in sorted(states.items()))
+        heading.append(f": {by_state}; lag {counted(total(each.lag for each in groups) or 0, 'record')}")
 
     def row(group: ConsumerGroup) -> list[Text]:
         worst = group.worst

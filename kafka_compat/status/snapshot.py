@@ -1,6 +1,6 @@
-"""What was found in a cluster at a moment. Nothing here asks, judges or draws.
+"""The state of a cluster at one moment. Values only.
 
-None stands where nobody told: the broker does not answer, is too old, or may not tell this user.
+None: unknown, as the broker does not respond, is too old, or may not tell this user.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.lag import records_behind, total_records
 
 
 class Broker(NamedTuple):
@@ -131,7 +132,7 @@ class Position(NamedTuple):
     @property
     def lag(self) -> int | None:
         """Records that the group has yet to commit, as kafka-consumer-groups tells it."""
-        return None if self.end is None else self.end - self.committed
+        return records_behind(self.committed, self.end)
 
 
 class Group(NamedTuple):
@@ -150,8 +151,8 @@ class Group(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """In records, of all partitions that tell; None where the group has committed nothing."""
-        return total(each.lag for each in self.positions)
+        """In records; None where the group has committed nothing, or the end of a partition is unknown."""
+        return total_records(each.lag for each in self.positions)
 
     @property
     def worst(self) -> Position | None:
@@ -166,7 +167,7 @@ class Group(NamedTuple):
 class Snapshot(NamedTuple):
     """All of it. `taken_at_s` is of a clock that never jumps, for rates. `is_kraft`: the controllers are a
     quorum, of which brokers name none. `unserved` are brokers that do not serve their groups, with Kafka's
-    name of the error; `untold` says what could not be asked, in words.
+    name of the error; `missing` says in words what is unknown.
     """
 
     time_ms: int
@@ -179,7 +180,7 @@ class Snapshot(NamedTuple):
     groups: tuple[Group, ...]
     log_dirs: tuple[LogDir, ...]
     unserved: tuple[tuple[int, str], ...] = ()
-    untold: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 class Rates(NamedTuple):
@@ -193,9 +194,9 @@ class Rates(NamedTuple):
 
 
 def total(values: Iterable[int | None]) -> int | None:
-    """The sum of what is told; None where nothing is."""
-    told = [value for value in values if value is not None]
-    return sum(told) if told else None
+    """The sum of the known values; None where there is none."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def rates(before: Snapshot | None, now: Snapshot) -> Rates | None:

@@ -1,1 +1,1 @@
-"""What clients push of their own metrics (KIP-714): what they are asked for, and what of it is kept."""
+"""Metrics that clients push (KIP-714): subscriptions, client instances, and what is kept."""

@@ -1,4 +1,4 @@
-"""What a client pushes, from bytes to samples as Prometheus names them (KIP-714). Pure; for another thread.
+"""Decode the payload of a push into samples with Prometheus's names (KIP-714). Pure; for another thread.
 
 The bytes are OTLP's MetricsData, read by the official classes of the package opentelemetry-proto. A name is
 that of Prometheus's translation UnderscoreEscapingWithoutSuffixes, with `_total` for what only grows, so that
@@ -8,6 +8,7 @@ a metric of the KIP has one name, whether or not a client's library tells its un
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
 _KAFKAS: Final = "org_apache_kafka_"
 _OTHERS: Final = "client_"
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_]+")
-_ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 _NAME_MAX: Final = 200
 _VALUE_MAX: Final = 256
 _LABELS_MAX: Final = 16
 _TEXT_MAX: Final = 1000
 """Of all labels of a series."""
+_AROUND: Final = 4
+"""Characters around a name and its value: `="",`."""
 _FIELDS_MAX: Final = 250_000
 """Of protobuf. A series with three labels has some twenty of them."""
 _DELTA: Final = 1
@@ -35,7 +37,11 @@ _DELTA: Final = 1
 IDENTITY: Final = ("client_id", "client_instance_id")
 """Labels that every sample has from the broker."""
 ABOUT: Final = (*IDENTITY, "client_software_name", "client_software_version", "client_source_address")
-"""Labels that the one sample has from it which tells who a client is."""
+"""Labels of the client-identity sample."""
+
+
+Pairs = tuple[tuple[str, str], ...]
+"""Names and values of labels."""
 
 
 class PushRefused(Exception):
@@ -49,12 +55,11 @@ class PushRefused(Exception):
 class Sample(NamedTuple):
     """One time series as it is now, or with `is_delta` what came to it since the last push.
 
-    `labels` is as in Prometheus's text, without braces, empty or `topic="t"`; `grows` says that it is a
-    counter.
+    `grows` says that it is a counter.
     """
 
     name: str
-    labels: str
+    labels: Pairs
     value: float
     grows: bool
     is_delta: bool
@@ -69,7 +74,7 @@ class Pushed(NamedTuple):
 
     samples: list[Sample]
     left_out: int
-    about: str
+    about: Pairs
 
 
 def read_push(metrics: bytes, compression_type: int, max_bytes: int, series_max: int) -> Pushed:
@@ -83,11 +88,11 @@ def read_push(metrics: bytes, compression_type: int, max_bytes: int, series_max:
         for scope in resource.scope_metrics:
             for metric in scope.metrics:
                 for sample in _samples(metric):
-                    if sample is None or len(samples) >= series_max or len(sample.labels) > _TEXT_MAX:
+                    if sample is None or len(samples) >= series_max or _length(sample.labels) > _TEXT_MAX:
                         left_out += 1
                     else:
                         samples.append(sample)
-    return Pushed(samples, left_out, text_of(about, _TEXT_MAX))
+    return Pushed(samples, left_out, bounded(about, _TEXT_MAX))
 
 
 def _decompressed(metrics: bytes, compression_type: int, max_bytes: int) -> bytes:
@@ -130,7 +135,7 @@ def _samples(metric: Metric) -> Iterator[Sample | None]:
             # Without a value, as OTLP's flag of a series that ended.
             continue
         value = float(getattr(point, which))
-        yield Sample(name, text_of(dict(_labels(point.attributes, IDENTITY))), value, grows, is_delta)
+        yield Sample(name, bounded(dict(_labels(point.attributes, IDENTITY))), value, grows, is_delta)
 
 
 def family_name(name: str, *, grows: bool) -> str:
@@ -159,13 +164,18 @@ def _labels(attributes: Iterable[Any], without: Iterable[str]) -> Iterator[tuple
             yield name, str(value).lower() if kind == "bool_value" else str(value)
 
 
-def text_of(labels: Mapping[str, str], text_max: int | None = None) -> str:
-    """Labels as Prometheus's text has them, without braces. Values are cut off where they are long; labels
-    that do not go into `text_max` characters are left out.
+def bounded(labels: Mapping[str, str], text_max: int | None = None) -> Pairs:
+    """Labels in the order of their names. Values are cut off where they are long; labels that do not go into
+    `text_max` characters are left out.
     """
-    found = ""
+    found: Pairs = ()
     for name, value in sorted(labels.items()):
-        label = f'{name}="{value[:_VALUE_MAX].translate(_ESCAPES)}"'
-        if text_max is None or len(found) + len(label) < text_max:
-            found += f",{label}" if found else label
+        with_it = (*found, (sys.intern(name), value[:_VALUE_MAX]))
+        if text_max is None or _length(with_it) < text_max:
+            found = with_it
     return found
+
+
+def _length(labels: Pairs) -> int:
+    """Of labels as text."""
+    return sum(len(name) + len(value) + _AROUND for name, value in labels)

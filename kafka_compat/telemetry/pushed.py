@@ -1,4 +1,4 @@
-"""What clients have pushed, as /metrics shows it: the receiver that the brokers of one process share. Pure.
+"""The metrics that clients have pushed, shared by the brokers of one process. Pure.
 
 Rules
 1. A client tells a gauge as it is: each push takes the place of the one before. What only grows it tells as
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 if TYPE_CHECKING:
-    from kafka_compat.telemetry.payload import Pushed
+    from kafka_compat.telemetry.payload import Pairs, Pushed
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ _OTLP: Final = ("opentelemetry", "opentelemetry.proto")
 
 _SHARE_OF_ONE: Final = 10
 
-Series = tuple[str, str]
+Series = tuple[str, "Pairs"]
 """The name of a family, and labels."""
 
 
@@ -41,11 +41,11 @@ class PushedBy:
 
     __slots__ = ("about", "counters", "gauges", "identity", "leaves_ms")
 
-    def __init__(self, identity: str) -> None:
+    def __init__(self, identity: Pairs) -> None:
         self.identity = identity
-        """Labels of all its series, as text without braces."""
-        self.about = ""
-        """More labels, of the one sample that tells who it is."""
+        """Labels of all its series."""
+        self.about: Pairs = ()
+        """Labels added to the client-identity sample."""
         self.gauges: dict[Series, float] = {}
         self.counters: dict[Series, float] = {}
         self.leaves_ms = 0
@@ -77,7 +77,13 @@ class PushedMetrics:
         return self._series
 
     def take(
-        self, instance_id: UUID, identity: str, about: str, pushed: Pushed, shown_for_ms: int, now_ms: int
+        self,
+        instance_id: UUID,
+        identity: Pairs,
+        about: Pairs,
+        pushed: Pushed,
+        shown_for_ms: int,
+        now_ms: int,
     ) -> None:
         """A client has pushed; it is shown for so long from now on."""
         held = self._clients.pop(instance_id, None)
@@ -85,7 +91,7 @@ class PushedMetrics:
             self._series -= len(held)
         if held is None or held.identity != identity:
             held = PushedBy(identity)
-        held.about = ",".join(filter(None, (about, pushed.about)))
+        held.about = about + pushed.about
         held.leaves_ms = now_ms + shown_for_ms
         left_out = pushed.left_out + self._merge(held, pushed)
         if len(held):
@@ -118,7 +124,7 @@ class PushedMetrics:
                 values[series] = value
         return left_out
 
-    def _tell(self, identity: str, left_out: int) -> None:
+    def _tell(self, identity: Pairs, left_out: int) -> None:
         self.left_out += left_out
         if not self._has_told:
             self._has_told = True
@@ -126,7 +132,7 @@ class PushedMetrics:
                 "of what {%s} pushes %d series are left out: histograms, or too many for "
                 "kafka.compat.client.metrics.series.max=%d, of which one client has a tenth; /metrics counts "
                 "those that follow",
-                identity,
+                ",".join(f'{name}="{value}"' for name, value in identity),
                 left_out,
                 self._series_max,
             )

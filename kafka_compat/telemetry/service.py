@@ -1,6 +1,4 @@
-"""The receiving end of one broker: subscriptions as the metadata store has them, the client instances that
-this broker knows, and what they push, which it hands on to what /metrics shows.
-"""
+"""Client telemetry of one broker: its subscriptions, its client instances, and the receiver of pushes."""
 
 from __future__ import annotations
 
@@ -10,19 +8,20 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
 from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.following import Following
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.store.metadata_store import Event, MetadataStore, MetadataStoreError
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.long_work import Steps
-from kafka_compat.security.following import Following
 from kafka_compat.telemetry.instances import ClientInstance, ClientInstances, Push
-from kafka_compat.telemetry.payload import ABOUT, IDENTITY, PushRefused, read_push, text_of
+from kafka_compat.telemetry.payload import ABOUT, IDENTITY, PushRefused, bounded, read_push
 from kafka_compat.telemetry.resources import resource_names, resource_settings
 from kafka_compat.telemetry.subscriptions import Client, Subscription, subscription
 
 if TYPE_CHECKING:
     from kafka_compat.clock import Clock
     from kafka_compat.tasks import Tasks
+    from kafka_compat.telemetry.payload import Pairs
     from kafka_compat.telemetry.pushed import PushedMetrics
 
 log = logging.getLogger(__name__)
@@ -116,16 +115,14 @@ class ClientTelemetry:
         self._instances.forget(instance_id)
 
 
-def _identity(instance_id: UUID, client: Client) -> tuple[str, str]:
-    """The labels of all that it pushes, and those that only tell who it is."""
-    told = (
+def _identity(instance_id: UUID, client: Client) -> tuple[Pairs, Pairs]:
+    """The labels of all that it pushes, and those of its client-identity sample alone."""
+    values = (
         client.client_id or "",
         znodes.encode_topic_id(instance_id),
         client.client_software_name,
         client.client_software_version,
         client.client_source_address,
     )
-    labels = dict(zip(ABOUT, told, strict=True))
-    return text_of({name: labels[name] for name in IDENTITY}), text_of(
-        {name: value for name, value in labels.items() if name not in IDENTITY}
-    )
+    labels = dict(zip(ABOUT, values, strict=True))
+    return bounded({name: labels.pop(name) for name in IDENTITY}), bounded(labels)

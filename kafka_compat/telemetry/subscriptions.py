@@ -1,5 +1,5 @@
-"""What clients are asked to push: the settings of client-metrics resources, as Kafka's ClientMetricsConfigs
-checks them, and what they come to for one client (KIP-714). Pure.
+"""Client-metrics subscriptions: settings checked as in Kafka's ClientMetricsConfigs, and what results for
+one client (KIP-714). Pure.
 """
 
 from __future__ import annotations

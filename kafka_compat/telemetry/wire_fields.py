@@ -1,4 +1,4 @@
-"""How many fields there are in protobuf's bytes, before somebody's library reads them. Pure.
+"""Count the fields of a protobuf message before a library parses it. Pure.
 
 The official parser is one call, during which no other thread has the interpreter: four MiB of messages
 without content, two bytes each, take it 60 to 200 ms and 150 MiB. What bounds that is the number of fields.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Literal, Self
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
+
+from kafka_compat.http_client import place, request
 
 _PREFIX = "/control/v1"
 _TIMEOUT_S = 60.0
@@ -25,9 +26,7 @@ class Control:
     def __init__(self, url: str) -> None:
         self.url = url
         """Where it is asked: for requests of your own."""
-        parts = urlsplit(url)
-        assert parts.hostname is not None and parts.port is not None
-        self._address = (parts.hostname, parts.port)
+        self._api = place(url).below(_PREFIX)
 
     def now_ms(self) -> int:
         """What time of day it is to the broker, in milliseconds since the Unix epoch."""
@@ -257,14 +256,9 @@ class Control:
 
     def ask(self, method: str, path: str, *, waits_s: float = 0.0, **body: object) -> Any:
         """The answer of the control API itself. ControlFailed."""
-        connection = http.client.HTTPConnection(*self._address, timeout=_TIMEOUT_S + waits_s)
-        try:
-            connection.request(method, _PREFIX + path, json.dumps(body) if body else None)
-            response = connection.getresponse()
-            text = response.read()
-        finally:
-            connection.close()
-        answer: Any = json.loads(text) if text else None
+        given = json.dumps(body).encode() if body else None
+        response = request(self._api.below(path), method, given, {}, _TIMEOUT_S + waits_s)
+        answer: Any = json.loads(response.body) if response.body else None
         if response.status >= 400:
             raise ControlFailed(answer["detail"])
         return answer

@@ -3,17 +3,129 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from kafka_compat.errors import KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.tools import acl_model, show
-from kafka_compat.tools.acl_model import CLUSTER, Entry, Resource
+from kafka_compat.tools import show
 from kafka_compat.tools.admin import cluster_of
-from kafka_compat.tools.failure import Failure, executed, failure_of, of_client
+from kafka_compat.tools.failure import Failure, check, illegal_argument, in_background, of_client
 from kafka_compat.tools.options import Options
 
+RESOURCES: Final = (
+    "UNKNOWN",
+    "ANY",
+    "TOPIC",
+    "GROUP",
+    "CLUSTER",
+    "TRANSACTIONAL_ID",
+    "DELEGATION_TOKEN",
+    "USER",
+)
+PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
+OPERATIONS: Final = (
+    "UNKNOWN",
+    "ANY",
+    "ALL",
+    "READ",
+    "WRITE",
+    "CREATE",
+    "DELETE",
+    "ALTER",
+    "DESCRIBE",
+    "CLUSTER_ACTION",
+    "DESCRIBE_CONFIGS",
+    "ALTER_CONFIGS",
+    "IDEMPOTENT_WRITE",
+    "CREATE_TOKENS",
+    "DESCRIBE_TOKENS",
+    "TWO_PHASE_COMMIT",
+)
+PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
+"""By their numbers in requests."""
+
+CLUSTER_NAME: Final = "kafka-cluster"
+
+SUPPORTED: Final = {
+    "TOPIC": "READ WRITE CREATE DESCRIBE DELETE ALTER DESCRIBE_CONFIGS ALTER_CONFIGS ALL",
+    "GROUP": "READ DESCRIBE DELETE DESCRIBE_CONFIGS ALTER_CONFIGS ALL",
+    "CLUSTER": "CREATE CLUSTER_ACTION DESCRIBE_CONFIGS ALTER_CONFIGS IDEMPOTENT_WRITE ALTER DESCRIBE ALL",
+    "TRANSACTIONAL_ID": "DESCRIBE WRITE TWO_PHASE_COMMIT ALL",
+    "DELEGATION_TOKEN": "DESCRIBE ALL",
+    "USER": "CREATE_TOKENS DESCRIBE_TOKENS ALL",
+}
+"""The operations that there are on a resource; of Kafka 4.x, where the older Kafka has fewer."""
+
+
+class Resource(NamedTuple):
+    """Names, or a filter of names."""
+
+    kind: str
+    name: str
+    pattern: str
+
+    def __str__(self) -> str:
+        return f"ResourcePattern(resourceType={self.kind}, name={self.name}, patternType={self.pattern})"
+
+
+class Entry(NamedTuple):
+    """Who may do what, or must not, from where."""
+
+    principal: str
+    host: str
+    operation: str
+    permission: str
+
+    def __str__(self) -> str:
+        return (
+            f"(principal={self.principal}, host={self.host}, operation={self.operation}, "
+            f"permissionType={self.permission})"
+        )
+
+
+CLUSTER: Final = Resource("CLUSTER", CLUSTER_NAME, "LITERAL")
+
+
+def pattern_of(text: str) -> str:
+    """Raises Failure."""
+    if text.upper() not in PATTERNS:
+        cause = f"Value [{text}] is not one of [ANY|MATCH|LITERAL|PREFIXED]"
+    elif text.upper() == "UNKNOWN":
+        cause = f"Unknown resource-pattern-type: {text}"
+    else:
+        return text.upper()
+    raise Failure(
+        "joptsimple.OptionArgumentConversionException",
+        f"Cannot parse argument '{text}' of option resource-pattern-type",
+        Failure("joptsimple.ValueConversionException", cause),
+    )
+
+
+def operation_of(text: str) -> str:
+    """UNKNOWN for what is none."""
+    upper = text.upper()
+    names = {name.replace("_", ""): name for name in OPERATIONS}
+    return names.get(upper, "UNKNOWN")
+
+
+def principal_of(text: str) -> str:
+    """Raises Failure."""
+    if ":" not in text:
+        raise illegal_argument(f"expected a string in format principalType:principalName but got {text}")
+    return text
+
+
+def supported_operations(kind: str) -> str:
+    """The operations on a resource, as they are told to users."""
+    return f"[{', '.join(SUPPORTED[kind].split())}]"
+
+
 _ANY: Final = 1
+_ANYONE: Final[dict[str, Any]] = {
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": _ANY,
+    "permission_type": _ANY,
+}
 _RESOURCES: Final = {
     "topic": "TOPIC",
     "group": "GROUP",
@@ -44,12 +156,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _options(arguments: list[str]) -> Options:
-    try:
-        options = Options("acls", arguments, also=_ALSO)
-    except Failure as failure:
-        if not failure.kind.startswith("joptsimple"):
-            raise
-        Options("acls", ["--help"]).usage_error(failure.message or "")
+    options = Options.or_usage("acls", arguments, also=_ALSO)
     options.exit_for_help()
     return options
 
@@ -113,8 +220,7 @@ def _add(options: Options) -> None:
         options.usage_error(
             "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
         )
-    cluster = cluster_of(options)
-    try:
+    with cluster_of(options) as cluster:
         for resource, asked in wanted.items():
             known = _described(cluster, resource).get(resource, ())
             entries = [entry for entry in asked if entry not in known]
@@ -126,33 +232,32 @@ def _add(options: Options) -> None:
                     print(f"Adding ACLs for resource `{resource}`: \n {_shown(entries)}\n")
             if not entries:
                 continue
-            answer = _ask(
-                cluster,
-                ApiKey.CREATE_ACLS,
-                "createAcls",
-                lambda answer: [each.error_code for each in answer.results],
-                creations=[
-                    AclCreation(
-                        resource_type=acl_model.RESOURCES.index(resource.kind),
-                        resource_name=resource.name,
-                        resource_pattern_type=acl_model.PATTERNS.index(resource.pattern),
-                        **_numbers(entry),
-                    )
-                    for entry in entries
-                ],
-            )
+            with in_background():
+                answer = cluster.ask_controller(
+                    ApiKey.CREATE_ACLS,
+                    "createAcls",
+                    lambda answer: [each.error_code for each in answer.results],
+                    creations=[
+                        AclCreation(
+                            resource_type=RESOURCES.index(resource.kind),
+                            resource_name=resource.name,
+                            resource_pattern_type=PATTERNS.index(resource.pattern),
+                            principal=entry.principal,
+                            host=entry.host,
+                            **_numbers(entry),
+                        )
+                        for entry in entries
+                    ],
+                )
             for result in answer.results:
-                _raise(result)
-    finally:
-        cluster.close()
+                check(result)
     if options.as_json:
         show.as_json(_as_json(wanted))
 
 
 def _remove(options: Options) -> None:
-    cluster = cluster_of(options)
     removed: Wanted = {}
-    try:
+    with cluster_of(options) as cluster:
         for resource, entries in _wanted(options).items():
             if entries:
                 what = f"remove ACLs: \n {_shown(entries)}\n from resource filter `{resource}`"
@@ -160,8 +265,6 @@ def _remove(options: Options) -> None:
                 what = f"delete all ACLs for resource filter `{resource}`"
             if options.has("force") or _confirmed(f"Are you sure you want to {what}? (y/n)"):
                 _remove_from(cluster, resource, entries, removed)
-    finally:
-        cluster.close()
     if options.as_json:
         show.as_json(_as_json(removed))
 
@@ -174,57 +277,39 @@ def _confirmed(question: str) -> bool:
 def _remove_from(cluster: Any, resource: Resource, entries: list[Entry], removed: Wanted) -> None:
     from kafka_compat.protocol.messages.delete_acls import DeleteAclsFilter
 
-    where: dict[str, Any] = {
-        "resource_type_filter": acl_model.RESOURCES.index(resource.kind),
-        "resource_name_filter": resource.name,
-        "pattern_type_filter": acl_model.PATTERNS.index(resource.pattern),
-    }
-    anyone: dict[str, Any] = {
-        "principal_filter": None,
-        "host_filter": None,
-        "operation": _ANY,
-        "permission_type": _ANY,
-    }
-    filters: list[dict[str, Any]] = [
-        {
-            "principal_filter": entry.principal,
-            "host_filter": entry.host,
-            "operation": acl_model.OPERATIONS.index(entry.operation),
-            "permission_type": acl_model.PERMISSIONS.index(entry.permission),
-        }
+    filters = [
+        {"principal_filter": entry.principal, "host_filter": entry.host, **_numbers(entry)}
         for entry in entries
-    ] or [anyone]
-    answer = _ask(
-        cluster,
-        ApiKey.DELETE_ACLS,
-        "deleteAcls",
-        lambda answer: [each.error_code for each in answer.filter_results],
-        filters=[DeleteAclsFilter(**where, **each) for each in filters],
-    )
+    ]
+    where = _resource_filter(resource)
+    with in_background():
+        answer = cluster.ask_controller(
+            ApiKey.DELETE_ACLS,
+            "deleteAcls",
+            lambda answer: [each.error_code for each in answer.filter_results],
+            filters=[DeleteAclsFilter(**where, **each) for each in filters or [_ANYONE]],
+        )
     for result in answer.filter_results:
-        _raise(result)
+        check(result)
         for match in result.matching_acls:
-            _raise(match)
+            check(match)
             found = Resource(
-                acl_model.RESOURCES[match.resource_type],
+                RESOURCES[match.resource_type],
                 match.resource_name,
-                acl_model.PATTERNS[match.pattern_type],
+                PATTERNS[match.pattern_type],
             )
             removed.setdefault(found, []).append(_entry(match))
 
 
 def _list(options: Options) -> None:
-    cluster = cluster_of(options)
-    try:
+    with cluster_of(options) as cluster:
         filters: list[Resource | None] = [*_resources(options)] or [None]
         found: Wanted = {}
         for one in filters:
             for resource, entries in _described(cluster, one).items():
                 kept = found.setdefault(resource, [])
                 kept += [entry for entry in entries if entry not in kept]
-    finally:
-        cluster.close()
-    principals = [acl_model.principal_of(text.strip()) for text in options.values("principal")]
+    principals = [principal_of(text.strip()) for text in options.values("principal")]
     if options.as_json:
         if principals:
             found = {
@@ -251,35 +336,23 @@ def _print(found: Wanted) -> None:
 
 
 def _described(cluster: Any, resource: Resource | None) -> Wanted:
-    kind, name, pattern = (
-        (_ANY, None, _ANY)
-        if resource is None
-        else (
-            acl_model.RESOURCES.index(resource.kind),
-            resource.name,
-            acl_model.PATTERNS.index(resource.pattern),
-        )
-    )
-    try:
-        answer = cluster.ask(
-            ApiKey.DESCRIBE_ACLS,
-            "describeAcls",
-            resource_type_filter=kind,
-            resource_name_filter=name,
-            pattern_type_filter=pattern,
-            principal_filter=None,
-            host_filter=None,
-            operation=_ANY,
-            permission_type=_ANY,
-        )
-    except KafkaError as error:
-        raise executed(of_client(error)) from None
-    _raise(answer)
+    with in_background():
+        answer = cluster.ask(ApiKey.DESCRIBE_ACLS, "describeAcls", **_resource_filter(resource), **_ANYONE)
+    check(answer)
     return {
-        Resource(
-            acl_model.RESOURCES[each.resource_type], each.resource_name, acl_model.PATTERNS[each.pattern_type]
-        ): [_entry(one) for one in each.acls]
+        Resource(RESOURCES[each.resource_type], each.resource_name, PATTERNS[each.pattern_type]): [
+            _entry(one) for one in each.acls
+        ]
         for each in answer.resources
+    }
+
+
+def _resource_filter(resource: Resource | None) -> dict[str, Any]:
+    """None: of any resource."""
+    return {
+        "resource_type_filter": _ANY if resource is None else RESOURCES.index(resource.kind),
+        "resource_name_filter": None if resource is None else resource.name,
+        "pattern_type_filter": _ANY if resource is None else PATTERNS.index(resource.pattern),
     }
 
 
@@ -287,7 +360,7 @@ def _described(cluster: Any, resource: Resource | None) -> Wanted:
 
 
 def _pattern(options: Options) -> str:
-    return acl_model.pattern_of(options.value("resource-pattern-type", "LITERAL") or "")
+    return pattern_of(options.value("resource-pattern-type", "LITERAL") or "")
 
 
 def _resources(options: Options) -> list[Resource]:
@@ -310,7 +383,7 @@ def _wanted(options: Options) -> Wanted:
             "--delegation-token <Delegation Token ID>"
         )
     if not options.has("producer") and not options.has("consumer"):
-        operations = [acl_model.operation_of(text.strip()) for text in options.values("operation")]
+        operations = [operation_of(text.strip()) for text in options.values("operation")]
         entries = _entries(options, operations or ["ALL"])
         found = {resource: entries for resource in resources}
     if options.has("producer"):
@@ -328,9 +401,9 @@ def _wanted(options: Options) -> Wanted:
                 both = _entries(options, operations) + found.get(resource, [])
                 found[resource] = list(dict.fromkeys(both))
     for resource, entries in found.items():
-        supported = acl_model.SUPPORTED[resource.kind].split()
+        supported = SUPPORTED[resource.kind].split()
         if any(entry.operation not in supported for entry in entries):
-            told = acl_model.told_operations(resource.kind)
+            told = supported_operations(resource.kind)
             options.usage_error(f"ResourceType {resource.kind} only supports operations {told}")
     return found
 
@@ -338,7 +411,7 @@ def _wanted(options: Options) -> Wanted:
 def _entries(options: Options, operations: list[str]) -> list[Entry]:
     found = []
     for word, permission in (("allow", "ALLOW"), ("deny", "DENY")):
-        principals = [acl_model.principal_of(text.strip()) for text in options.values(f"{word}-principal")]
+        principals = [principal_of(text.strip()) for text in options.values(f"{word}-principal")]
         hosts = [text.strip() for text in options.values(f"{word}-host")] or ["*"]
         found += [
             Entry(principal, host, operation, permission)
@@ -352,30 +425,16 @@ def _entries(options: Options, operations: list[str]) -> list[Entry]:
 # --- what they share
 
 
-def _ask(cluster: Any, key: ApiKey, call: str, codes: Any, **request: Any) -> Any:
-    try:
-        return cluster.ask_controller(key, call, codes, **request)
-    except KafkaError as error:
-        raise executed(of_client(error)) from None
-
-
-def _raise(result: Any) -> None:
-    if result.error_code:
-        raise executed(failure_of(result.error_code, result.error_message))
-
-
 def _numbers(entry: Entry) -> dict[str, Any]:
     return {
-        "principal": entry.principal,
-        "host": entry.host,
-        "operation": acl_model.OPERATIONS.index(entry.operation),
-        "permission_type": acl_model.PERMISSIONS.index(entry.permission),
+        "operation": OPERATIONS.index(entry.operation),
+        "permission_type": PERMISSIONS.index(entry.permission),
     }
 
 
 def _entry(told: Any) -> Entry:
-    operation = acl_model.OPERATIONS[told.operation]
-    return Entry(told.principal, told.host, operation, acl_model.PERMISSIONS[told.permission_type])
+    operation = OPERATIONS[told.operation]
+    return Entry(told.principal, told.host, operation, PERMISSIONS[told.permission_type])
 
 
 def _shown(entries: list[Entry]) -> str:

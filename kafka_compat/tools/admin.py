@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
+from typing import TypeVar
 
 from kafka_compat.client.cluster import Cluster
 from kafka_compat.client.connection_settings import WrongSettings, dialled, read_settings
 from kafka_compat.tools.failure import Failure, log
 from kafka_compat.tools.options import Options
+
+T = TypeVar("T")
 
 _LOGGER = "org.apache.kafka.clients.NetworkClient"
 
@@ -44,16 +48,37 @@ def settings_in(path: str) -> dict[str, str]:
         raise Failure("java.io.IOException", str(error)) from None
 
 
+def parsed(parse: Callable[[dict[str, str]], T], settings: dict[str, str]) -> T:
+    """The settings of a producer, a consumer or a fetcher. Raises Failure for values that cannot be."""
+    try:
+        return parse(settings)
+    except ValueError as error:
+        raise Failure("org.apache.kafka.common.config.ConfigException", str(error)) from error
+
+
+def dialling(bootstrap: str, settings: dict[str, str], client_id: str, who: str) -> Cluster:
+    """A cluster that is not dialled yet, of a client that the log calls `who`. Raises WrongSettings."""
+    return Cluster(
+        bootstrap,
+        settings,
+        client_id=client_id,
+        warn=lambda text: log("WARN", f"[{who}] {text}", _LOGGER),
+    )
+
+
+def consuming(bootstrap: str, settings: dict[str, str]) -> Cluster:
+    """The cluster of a consumer with these settings. Raises WrongSettings."""
+    client_id = settings["client.id"]
+    who = f"Consumer clientId={client_id}, groupId={settings.get('group.id', 'null')}"
+    given = {"request.timeout.ms": "305000", "default.api.timeout.ms": "310000"} | settings
+    return dialling(bootstrap, given, client_id, who)
+
+
 def connected(bootstrap: str, settings: dict[str, str], client_id: str = "adminclient-1") -> Cluster:
     """A cluster that is not dialled yet. Raises Failure as Kafka's admin client does."""
     try:
         _check_bootstrap(bootstrap)
-        return Cluster(
-            bootstrap,
-            settings,
-            client_id=client_id,
-            warn=lambda text: log("WARN", f"[AdminClient clientId={client_id}] {text}", _LOGGER),
-        )
+        return dialling(bootstrap, settings, client_id, f"AdminClient clientId={client_id}")
     except WrongSettings as error:
         cause = Failure("org.apache.kafka.common.config.ConfigException", str(error))
         text = "Failed to create new KafkaAdminClient"

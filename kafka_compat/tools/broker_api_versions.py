@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import cluster_of
-from kafka_compat.tools.failure import Failure, of_client, told
+from kafka_compat.tools.failure import Failure, of_client, report
 from kafka_compat.tools.options import Options
 
 _APIS: Final = os.path.join(os.path.dirname(__file__), "apis.txt")
@@ -31,7 +31,7 @@ def run(arguments: list[str]) -> int:
         options.require("bootstrap-server")
         _show(options)
     except Exception as error:
-        return told(of_client(error))
+        return report(of_client(error))
     return 0
 
 
@@ -41,10 +41,8 @@ def _show(options: Options) -> None:
     except Failure as failure:
         # This command of Kafka's makes no admin client that would say that it cannot be made.
         raise failure.cause or failure from None
-    try:
+    with cluster:
         shown = {node: cluster.api_versions(node.node_id, "apiVersions") for node in cluster.brokers()}
-    finally:
-        cluster.close()
     if options.as_json:
         show.as_json([_as_json(node, found) for node, found in shown.items()])
         return

@@ -9,7 +9,7 @@ from typing import Any, Final
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected, settings_of
 from kafka_compat.tools.config_resources import CLIENT_METRICS, alter_resource, configs_of, names_of
-from kafka_compat.tools.failure import illegal_argument, log, of_client, told
+from kafka_compat.tools.failure import illegal_argument, log, of_client, report
 from kafka_compat.tools.options import Options, java_integer
 
 _ACTIONS: Final = ("alter", "delete", "describe", "list")
@@ -19,35 +19,28 @@ _LOGGER: Final = "org.apache.kafka.tools.ClientMetricsCommand"
 
 def run(arguments: list[str]) -> int:
     """The exit code."""
-    try:
-        options = Options("client-metrics", arguments, lists=("metrics", "match"))
-    except Exception as error:
-        Options("client-metrics", ["--help"]).usage_error(of_client(error).message or "")
+    options = Options.or_usage("client-metrics", arguments, lists=("metrics", "match"))
     try:
         _check(options)
         settings = settings_of(options)
     except Exception as error:
-        return told(of_client(error))
-    cluster = None
+        return report(of_client(error))
     try:
-        cluster = connected(options.given("bootstrap-server"), settings)
-        if options.has("alter"):
-            _alter(cluster, options)
-        elif options.has("describe"):
-            _describe(cluster, options)
-        elif options.has("delete"):
-            _delete(cluster, options)
-        else:
-            _list(cluster, options)
+        with connected(options.given("bootstrap-server"), settings) as cluster:
+            if options.has("alter"):
+                _alter(cluster, options)
+            elif options.has("describe"):
+                _describe(cluster, options)
+            elif options.has("delete"):
+                _delete(cluster, options)
+            else:
+                _list(cluster, options)
     except Exception as error:
         found = of_client(error)
         found = found.cause or found if found.kind.endswith(".ExecutionException") else found
         print(f"Error while executing client metrics command : {found.message}")
         log("ERROR", found.trace, _LOGGER)
         return 1
-    finally:
-        if cluster is not None:
-            cluster.close()
     return 0
 
 

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
-from kafka_compat.tools.failure import (
-    executed,
-    failure_of,
-    illegal_argument,
-    invalid_configuration,
-    of_client,
-)
+from kafka_compat.tools.deserializers import java_double
+from kafka_compat.tools.failure import check, illegal_argument, in_background, invalid_configuration
 from kafka_compat.tools.options import Options
 
 _ENTITIES: Final = {"users": "user", "clients": "client-id", "ips": "ip"}
@@ -63,7 +58,7 @@ def describe_quotas(cluster: Any, options: Options, types: list[str], names: lis
         )
         values = {one.key: one.value for one in entry.values}
         order = show.java_order(values, show.java_hash, sized=True)
-        quotas = ", ".join(f"{key}={show.java_double(values[key])}" for key in order)
+        quotas = ", ".join(f"{key}={java_double(values[key])}" for key in order)
         print(f"Quota configs for {whose} are {quotas}")
     for user in users:
         infos = ", ".join(
@@ -84,33 +79,27 @@ def _quotas(cluster: Any, types: list[str], names: list[str]) -> list[Any]:
         components.append(
             ComponentData(entity_type=_ENTITIES[kind], match_type=match_type, match=name or None)
         )
-    try:
+    with in_background():
         answer = cluster.ask(
             ApiKey.DESCRIBE_CLIENT_QUOTAS, "describeClientQuotas", components=components, strict=True
         )
-    except KafkaError as error:
-        raise executed(of_client(error)) from None
-    if answer.error_code:
-        raise executed(failure_of(answer.error_code, answer.error_message))
+    check(answer)
     return list(answer.entries or ())
 
 
 def _credentials(cluster: Any, names: list[str]) -> list[Any]:
     from kafka_compat.protocol.messages.describe_user_scram_credentials import UserName
 
-    try:
+    with in_background():
         answer = cluster.ask(
             ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
             "describeUserScramCredentials",
             users=[UserName(name=name) for name in names],
         )
-    except KafkaError as error:
-        raise executed(of_client(error)) from None
-    if answer.error_code:
-        raise executed(failure_of(answer.error_code, answer.error_message))
+    check(answer)
     for result in answer.results:
-        if result.error_code not in (ErrorCode.NONE, ErrorCode.RESOURCE_NOT_FOUND):
-            raise executed(failure_of(result.error_code, result.error_message))
+        if result.error_code != ErrorCode.RESOURCE_NOT_FOUND:
+            check(result)
     return [result for result in answer.results if not result.error_code]
 
 
@@ -179,18 +168,15 @@ def _set_quotas(
         EntityData(entity_type=_ENTITIES[kind], entity_name=name or None)
         for kind, name in zip(types, names, strict=True)
     ]
-    try:
+    with in_background():
         answer = cluster.ask_controller(
             ApiKey.ALTER_CLIENT_QUOTAS,
             "alterClientQuotas",
             lambda answer: [each.error_code for each in answer.entries],
             entries=[EntryData(entity=entity, ops=changes)],
         )
-    except KafkaError as error:
-        raise executed(of_client(error)) from None
     for entry in answer.entries:
-        if entry.error_code:
-            raise executed(failure_of(entry.error_code, entry.error_message))
+        check(entry)
 
 
 def _number(name: str, text: str) -> float:
@@ -217,7 +203,7 @@ def _set_credentials(cluster: Any, user: str, added: dict[str, str], deleted: li
             )
         )
     old = [wire.ScramCredentialDeletion(name=user, mechanism=_MECHANISMS.index(name)) for name in deleted]
-    try:
+    with in_background():
         answer = cluster.ask_controller(
             ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
             "alterUserScramCredentials",
@@ -225,11 +211,8 @@ def _set_credentials(cluster: Any, user: str, added: dict[str, str], deleted: li
             deletions=old,
             upsertions=new,
         )
-    except KafkaError as error:
-        raise executed(of_client(error)) from None
     for result in answer.results:
-        if result.error_code:
-            raise executed(failure_of(result.error_code, result.error_message))
+        check(result)
 
 
 def _credential(mechanism: str, text: str) -> tuple[int, str]:

@@ -7,14 +7,7 @@ from typing import Any, Final
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
-from kafka_compat.tools.failure import (
-    Failure,
-    executed,
-    failure_of,
-    illegal_argument,
-    invalid_configuration,
-    of_client,
-)
+from kafka_compat.tools.failure import Failure, check, illegal_argument, in_background, invalid_configuration
 from kafka_compat.tools.options import Options
 
 _RESOURCES: Final = {
@@ -114,10 +107,8 @@ def _group_ids(cluster: Any) -> list[str]:
     """Of all groups, whatever is in them. Raises Failure."""
     from kafka_compat.client.groups import all_group_ids
 
-    try:
+    with in_background():
         return all_group_ids(cluster)
-    except KafkaError as error:
-        raise executed(of_client(error)) from None
 
 
 def _listed(cluster: Any, kind: str) -> list[str] | None:
@@ -133,16 +124,13 @@ def _listed(cluster: Any, kind: str) -> list[str] | None:
 def names_of(cluster: Any, kind: str) -> list[str]:
     """Those of the kind that have settings. Raises Failure."""
     call = "listConfigResources"
-    try:
+    with in_background():
         (node, *_) = cluster.brokers()
         if kind != "client-metrics" and cluster.version(node.node_id, ApiKey.LIST_CONFIG_RESOURCES, call) < 1:
             text = "The v0 ListConfigResources only supports CLIENT_METRICS"
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
         answer = cluster.ask(ApiKey.LIST_CONFIG_RESOURCES, call, resource_types=[_RESOURCES[kind]])
-    except KafkaError as error:
-        raise executed(of_client(error)) from None
-    if answer.error_code:
-        raise executed(failure_of(answer.error_code))
+    check(answer)
     return [each.resource_name for each in answer.config_resources]
 
 
@@ -165,8 +153,7 @@ def configs_of(
         {"resources": [resource], "include_synonyms": with_synonyms},
     )
     (result,) = answer.results
-    if result.error_code:
-        raise executed(failure_of(result.error_code, result.error_message))
+    check(result)
     own = _OWN_SOURCE.get(kind)
     if kind == "brokers":
         own = 2 if name else 3
@@ -189,12 +176,10 @@ def _check_name(kind: str, name: str) -> None:
 
 
 def _ask(cluster: Any, kind: str, name: str, key: ApiKey, call: str, request: dict[str, Any]) -> Any:
-    try:
+    with in_background():
         if kind in ("brokers", "broker-loggers") and name:
             return cluster.ask_broker(int(name), key, call, **request)
         return cluster.ask(key, call, **request)
-    except KafkaError as error:
-        raise executed(of_client(error)) from None
 
 
 def alter_resource(cluster: Any, kind: str, name: str, added: dict[str, str], deleted: list[str]) -> None:
@@ -218,5 +203,4 @@ def alter_resource(cluster: Any, kind: str, name: str, added: dict[str, str], de
         {"resources": [resource]},
     )
     (result,) = answer.responses
-    if result.error_code:
-        raise executed(failure_of(result.error_code, result.error_message))
+    check(result)

@@ -189,13 +189,11 @@ def _run(options: Options, entities: _Entities) -> None:
     cluster = connected(options.given(where), settings)
     if options.has("alter") and len(entities.types) != len(entities.names):
         raise illegal_argument("An entity name must be specified for every entity type")
-    try:
+    with cluster:
         if options.has("describe"):
             _describe(cluster, options, entities)
         else:
             _alter(cluster, options, entities)
-    finally:
-        cluster.close()
 
 
 def _describe(cluster: Any, options: Options, entities: _Entities) -> None:

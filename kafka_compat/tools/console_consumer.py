@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kafka_compat.tools import show
-from kafka_compat.tools.admin import settings_in
+from kafka_compat.tools.admin import consuming, parsed, settings_in
 from kafka_compat.tools.failure import Failure, log, of_client
 from kafka_compat.tools.options import Options
 
@@ -169,23 +169,11 @@ def _consumer(
     options: Options, settings: dict[str, str], offset: int
 ) -> tuple[Cluster, Fetcher, GroupConsumer | TopicConsumer]:
     """Raises Failure for settings that cannot be."""
-    from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.fetcher import Fetcher, fetch_settings
     from kafka_compat.client.topic_consumer import TopicConsumer
 
-    client_id = settings["client.id"]
-    try:
-        fetching = fetch_settings(settings)
-    except ValueError as error:
-        raise Failure("org.apache.kafka.common.config.ConfigException", str(error)) from error
-    given = {"request.timeout.ms": "305000", "default.api.timeout.ms": "310000"} | settings
-    who = f"[Consumer clientId={client_id}, groupId={settings.get('group.id', 'null')}]"
-    cluster = Cluster(
-        options.given("bootstrap-server"),
-        given,
-        client_id=client_id,
-        warn=lambda text: log("WARN", f"{who} {text}", "org.apache.kafka.clients.NetworkClient"),
-    )
+    fetching = parsed(fetch_settings, settings)
+    cluster = consuming(options.given("bootstrap-server"), settings)
     fetcher = Fetcher(cluster, fetching)
     topics = _topics(cluster, options, fetching.allow_auto_create)
     partition = options.integer("partition")
@@ -239,12 +227,7 @@ def _failure(error: Exception) -> Failure:
 
 
 def _options(arguments: list[str]) -> Options:
-    try:
-        options = Options("console-consumer", arguments, also=_ALSO)
-    except Failure as failure:
-        if not failure.kind.startswith("joptsimple"):
-            raise
-        Options("console-consumer", ["--help"]).usage_error(failure.message or "")
+    options = Options.or_usage("console-consumer", arguments, also=_ALSO)
     options.exit_for_help()
     if sum(map(options.has, ("topic", "include", "whitelist"))) != 1:
         options.usage_error("Exactly one of the following arguments is required: [topic], [include]")

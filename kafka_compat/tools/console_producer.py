@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
-from kafka_compat.tools.admin import settings_of, valid_addresses
+from kafka_compat.tools.admin import dialling, parsed, settings_of, valid_addresses
 from kafka_compat.tools.failure import Failure, log, of_client
 from kafka_compat.tools.options import Options
 
@@ -63,7 +63,6 @@ _INTEGERS: Final = {
 
 def run(arguments: list[str]) -> int:
     """The exit code. Raises Failure."""
-    from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.producer import Producer, producer_settings
     from kafka_compat.tools.line_reader import LineReader
 
@@ -75,13 +74,8 @@ def run(arguments: list[str]) -> int:
         named = options.value("line-reader")
         if named and named not in _READERS:
             raise Failure("java.lang.ClassNotFoundException", named)
-        try:
-            settings = producer_settings(given)
-        except ValueError as error:
-            raise Failure("org.apache.kafka.common.config.ConfigException", str(error)) from error
-        cluster = Cluster(
-            bootstrap(options), given, client_id=CLIENT_ID, warn=lambda text: _warn(given, text)
-        )
+        settings = parsed(producer_settings, given)
+        cluster = dialling(bootstrap(options), given, CLIENT_ID, f"Producer clientId={given['client.id']}")
         console = _Console(options.given("topic"), options.has("sync"))
         producer = Producer(cluster, settings, console.settled)
         try:
@@ -166,19 +160,9 @@ def _explain(failure: Failure, client_id: str) -> None:
     log("ERROR", text, "org.apache.kafka.clients.Metadata")
 
 
-def _warn(settings: Mapping[str, str], text: str) -> None:
-    client_id = settings.get("client.id", CLIENT_ID)
-    log("WARN", f"[Producer clientId={client_id}] {text}", "org.apache.kafka.clients.NetworkClient")
-
-
 def _options(arguments: list[str]) -> tuple[Options, dict[str, str]]:
     """With the names by which flags of two names are given."""
-    try:
-        options = Options("console-producer", arguments, also=_ALSO)
-    except Failure as failure:
-        if not failure.kind.startswith("joptsimple"):
-            raise
-        Options("console-producer", ["--help"]).usage_error(failure.message or "")
+    options = Options.or_usage("console-producer", arguments, also=_ALSO)
     options.exit_for_help()
     options.require("topic")
     for old in ("producer.config", "producer-property", "property"):

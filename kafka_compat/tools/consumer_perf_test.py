@@ -9,8 +9,8 @@ from random import Random
 from typing import Any, Final
 
 from kafka_compat.tools import show
-from kafka_compat.tools.admin import settings_of
-from kafka_compat.tools.failure import Failure, illegal_argument, log, of_client
+from kafka_compat.tools.admin import consuming, parsed, settings_of
+from kafka_compat.tools.failure import Failure, illegal_argument, of_client, report
 from kafka_compat.tools.options import Options
 
 TYPE_CHECKING = False
@@ -50,7 +50,6 @@ def run(arguments: list[str]) -> int:
     interval_ms = options.integer("reporting-interval", 64)
     if interval_ms is not None and interval_ms <= 0:
         raise illegal_argument("Reporting interval must be greater than 0.")
-    from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.fetcher import Fetcher, fetch_settings
     from kafka_compat.client.group_consumer import GroupConsumer, group_settings
 
@@ -58,18 +57,8 @@ def run(arguments: list[str]) -> int:
     if not options.has("hide-header") and not options.as_json:
         first = "time, threadId" if detailed else "start.time, end.time"
         print(f"{first}, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, {_LAST}")
-    try:
-        fetching = fetch_settings(settings)
-    except ValueError as error:
-        raise Failure("org.apache.kafka.common.config.ConfigException", str(error)) from error
-    who = f"[Consumer clientId={settings['client.id']}, groupId={settings['group.id']}]"
-    given = {"request.timeout.ms": "305000", "default.api.timeout.ms": "310000"} | settings
-    cluster = Cluster(
-        options.value("bootstrap-server") or options.given("broker-list"),
-        given,
-        client_id=settings["client.id"],
-        warn=lambda text: log("WARN", f"{who} {text}", "org.apache.kafka.clients.NetworkClient"),
-    )
+    fetching = parsed(fetch_settings, settings)
+    cluster = consuming(options.value("bootstrap-server") or options.given("broker-list"), settings)
     fetcher = Fetcher(cluster, fetching)
     consumer = GroupConsumer(cluster, fetcher, group_settings(settings), _topics(cluster, options))
     test = _Test(options, fetcher, consumer, detailed, (interval_ms or 5000) / 1000)
@@ -78,9 +67,7 @@ def run(arguments: list[str]) -> int:
         row = test.run(wanted, (options.integer("timeout", 64) or 10_000) / 1000)
         consumer.close()
     except Exception as error:
-        failure = of_client(error)
-        print(f"{failure.message}\n{failure.trace}", file=sys.stderr)
-        return 1
+        return report(of_client(error))
     finally:
         cluster.close()
     if options.as_json:
@@ -200,12 +187,7 @@ def _date(pattern: str, moment_s: float) -> str:
 
 
 def _options(arguments: list[str]) -> Options:
-    try:
-        options = Options("consumer-perf-test", arguments, also=_ALSO)
-    except Failure as failure:
-        if not failure.kind.startswith("joptsimple"):
-            raise
-        Options("consumer-perf-test", ["--help"]).usage_error(failure.message or "")
+    options = Options.or_usage("consumer-perf-test", arguments, also=_ALSO)
     if options.has("threads") or options.has("num-fetch-threads"):
         print(
             "WARNING: option [threads] and [num-fetch-threads] have been deprecated and will be ignored by "

@@ -10,7 +10,7 @@ from kafka_compat.errors import KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import json_input, show
 from kafka_compat.tools.admin import cluster_of
-from kafka_compat.tools.failure import Failure, executed, log, of_client, told
+from kafka_compat.tools.failure import Failure, executed, log, of_client, report
 from kafka_compat.tools.options import Options
 from kafka_compat.tools.topic_names import TIMEOUT_MS
 
@@ -21,13 +21,10 @@ def run(arguments: list[str]) -> int:
         options = Options("delete-records", arguments, also="command-property=")
         options.exit_for_help()
         options.require("bootstrap-server", "offset-json-file")
-        cluster = cluster_of(options)
-        try:
+        with cluster_of(options) as cluster:
             _run(cluster, options)
-        finally:
-            cluster.close()
     except Exception as error:
-        return told(of_client(error))
+        return report(of_client(error))
     return 0
 
 

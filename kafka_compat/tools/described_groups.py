@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from kafka_compat.client.groups import DEAD, EMPTY, Description, committed_offsets, describe_group
 from kafka_compat.client.partition_offsets import LATEST, leaders_of, list_offsets
 from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.lag import records_behind
 from kafka_compat.tools import show
 from kafka_compat.tools.chosen_groups import groups_meant, wrapped
 
@@ -86,8 +87,7 @@ def rows_of(cluster: Cluster, group: Description) -> list[Row]:
         offset = None if found is None else found.offset
         epoch = None if found is None or found.leader_epoch < 0 else found.leader_epoch
         end = ends[place].offset if place in ends else None
-        lag = None if offset is None or end is None else end - offset
-        return Row(group.group_id, *place, epoch, offset, end, lag, *owner)
+        return Row(group.group_id, *place, epoch, offset, end, records_behind(offset, end), *owner)
 
     rows = [
         row(place, member.member_id, member.host, member.client_id)

@@ -6,7 +6,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 _ERRORS: Final = os.path.join(os.path.dirname(__file__), "errors.txt")
 """Per line: an error code, the exception that Kafka's clients make of it, and its text."""
@@ -42,7 +44,24 @@ def executed(failure: Failure) -> Failure:
     return Failure("java.util.concurrent.ExecutionException", str(failure), failure)
 
 
-def told(failure: Failure) -> int:
+@contextmanager
+def in_background() -> Iterator[None]:
+    """What brokers refuse within fails as it does in the background of Kafka's clients."""
+    from kafka_compat.errors import KafkaError
+
+    try:
+        yield
+    except KafkaError as error:
+        raise executed(of_client(error)) from None
+
+
+def check(result: Any) -> None:
+    """Raise the error of a response, or of a part of one, as it comes from the background of clients."""
+    if result.error_code:
+        raise executed(failure_of(result.error_code, getattr(result, "error_message", None)))
+
+
+def report(failure: Failure) -> int:
     """What many of Kafka's commands say before they end, on stderr; their exit code."""
     print(f"{failure.message}\n{failure.trace}", file=sys.stderr)
     return 1

@@ -10,12 +10,91 @@ from typing import Any, Final, NoReturn
 
 from kafka_compat.errors import KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.tools import feature_levels as levels
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected, settings_in
-from kafka_compat.tools.failure import Failure, failure_of, of_client
+from kafka_compat.tools.failure import Failure, failure_of, illegal_argument, of_client
 from kafka_compat.tools.options import help_of
 from kafka_compat.tools.topic_names import TIMEOUT_MS
+
+_FIRST: Final = 7
+_RELEASES: Final = (
+    "3.3-IV3",
+    "3.4-IV0",
+    "3.5-IV0",
+    "3.5-IV1",
+    "3.5-IV2",
+    "3.6-IV0",
+    "3.6-IV1",
+    "3.6-IV2",
+    "3.7-IV0",
+    "3.7-IV1",
+    "3.7-IV2",
+    "3.7-IV3",
+    "3.7-IV4",
+    "3.8-IV0",
+    "3.9-IV0",
+    "4.0-IV0",
+    "4.0-IV1",
+    "4.0-IV2",
+    "4.0-IV3",
+    "4.1-IV0",
+    "4.1-IV1",
+    "4.2-IV0",
+    "4.2-IV1",
+    "4.3-IV0",
+    "4.4-IV0",
+)
+"""The levels of metadata.version, from _FIRST on."""
+
+PRODUCTION: Final = "4.3-IV0"
+"""The last that Kafka 4.3 runs without being asked to try what is not ready."""
+
+_FEATURES: Final = {
+    "kraft.version": (1, 21),
+    "transaction.version": (2, 24),
+    "group.version": (1, 22),
+    "eligible.leader.replicas.version": (1, 26),
+    "share.version": (1, 28),
+    "streams.version": (1, 29),
+}
+"""The highest level of each, and the level of metadata.version from which on a new cluster has it."""
+
+_NEEDS: Final = {("eligible.leader.replicas.version", 1): {"metadata.version": 23}}
+
+
+def name_of(level: int) -> str | None:
+    """The release of a level of metadata.version; None for levels that there are not."""
+    index = level - _FIRST
+    return _RELEASES[index] if 0 <= index < len(_RELEASES) else None
+
+
+def level_of(release: str) -> int:
+    """The level of metadata.version of a release ("3.9-IV0", or "3.9" for its last). Raises Failure."""
+    newest = _RELEASES.index(PRODUCTION)
+    ready = _RELEASES[: newest + 1]
+    last = {name.partition("-")[0]: name for name in ready}
+    name = last.get(release, release)
+    if name not in _RELEASES:
+        known = ", ".join(_RELEASES)
+        raise illegal_argument(
+            f"Unknown metadata.version '{release}'. Supported metadata.version are: {known}"
+        )
+    return _FIRST + _RELEASES.index(name)
+
+
+def of_release(level: int) -> dict[str, int]:
+    """The levels of the other features that a new cluster has at a level of metadata.version."""
+    return {name: highest if level >= since else 0 for name, (highest, since) in _FEATURES.items()}
+
+
+def dependencies_of(name: str, level: int) -> dict[str, int]:
+    """The levels of features that one needs. Raises Failure where there is no such feature, or level."""
+    if name not in _FEATURES:
+        raise Failure("org.apache.kafka.tools.TerseException", f"Unknown feature: {name}")
+    if not 0 <= level <= _FEATURES[name][0]:
+        raise illegal_argument(f"No feature:{name} with feature level {level}")
+    return _NEEDS.get((name, level), {})
+
 
 _METADATA: Final = "metadata.version"
 _BEFORE: Final = {
@@ -54,14 +133,11 @@ def run(arguments: list[str]) -> int:
         settings = settings_in(given["--command-config"][-1]) if "--command-config" in given else {}
         if "--bootstrap-server" not in given:
             _refuse("You must specify either --bootstrap-controller or --bootstrap-server.")
-        cluster = connected(given["--bootstrap-server"][-1], settings)
-        try:
+        with connected(given["--bootstrap-server"][-1], settings) as cluster:
             if command == "describe":
                 _describe(cluster, given)
             else:
                 _update(cluster, command, given)
-        finally:
-            cluster.close()
         return 0
     except Exception as error:
         print(of_client(error).message, file=sys.stderr)
@@ -150,7 +226,7 @@ def _describe(cluster: Any, given: Given) -> None:
 
 
 def _level(feature: str, level: int) -> str:
-    return (levels.name_of(level) or f"UNKNOWN {level}") if feature == _METADATA else str(level)
+    return (name_of(level) or f"UNKNOWN {level}") if feature == _METADATA else str(level)
 
 
 def _wanted(command: str, given: Given) -> dict[str, int]:
@@ -159,15 +235,13 @@ def _wanted(command: str, given: Given) -> dict[str, int]:
     if release and ("--metadata" in given or "--feature" in given):
         raise _terse("Can not specify `release-version` with other feature flags.")
     for text in release:
-        level = levels.level_of(text)
+        level = level_of(text)
         found = {_METADATA: level}
         # What is not known yet at the level cannot be raised to nothing.
-        found |= {
-            name: each for name, each in levels.of_release(level).items() if each or command != "upgrade"
-        }
+        found |= {name: each for name, each in of_release(level).items() if each or command != "upgrade"}
     for text in given.get("--metadata", [])[-1:]:
         print(" `metadata` flag is deprecated and may be removed in a future release.")
-        found[_METADATA] = levels.level_of(text)
+        found[_METADATA] = level_of(text)
     for text in given.get("--feature", []):
         name, level = (text, 0) if command == "disable" else _feature(text)
         if name in found:
@@ -188,9 +262,9 @@ def _feature(text: str) -> tuple[str, int]:
 
 
 def _version_mapping(given: Given) -> None:
-    release = given.get("--release-version", [levels.PRODUCTION])[-1]
-    level = levels.level_of(release)
-    found = levels.of_release(level)
+    release = given.get("--release-version", [PRODUCTION])[-1]
+    level = level_of(release)
+    found = of_release(level)
     if "--json" in given:
         show.as_json({_METADATA: level, **found})
         return
@@ -204,12 +278,12 @@ def _feature_dependencies(given: Given) -> None:
     for text in given["--feature"]:
         name, level = _feature(text)
         if name == _METADATA:
-            release = levels.name_of(level)
+            release = name_of(level)
             if release is None:
                 raise _terse(f"Unknown metadata.version {level}")
             found[name] = level, f" ({release})", {}
         else:
-            found[name] = level, "", levels.dependencies_of(name, level)
+            found[name] = level, "", dependencies_of(name, level)
         if "--json" not in given:
             _tell_dependencies(name, *found[name])
     if "--json" in given:
@@ -222,7 +296,7 @@ def _tell_dependencies(name: str, level: int, release: str, needs: dict[str, int
         return
     print(f"{name}={level} requires:")
     for other, each in needs.items():
-        print(f"    {other}={each}" + (f" ({levels.name_of(each)})" if other == _METADATA else ""))
+        print(f"    {other}={each}" + (f" ({name_of(each)})" if other == _METADATA else ""))
 
 
 def _terse(text: str) -> Failure:

@@ -36,7 +36,7 @@ def formatter_named(name: str, properties: Mapping[str, str]) -> Formatter:
             warn_of_old_name(name, _NEW + short)
         return (lambda record: b"") if short == _NO_OP else _Columns(properties).of
     if name.startswith(_NEW):
-        from kafka_compat.tools.internal_topics import FORMATTERS
+        from kafka_compat.tools.internal_records import FORMATTERS
 
         if short in FORMATTERS:
             return FORMATTERS[short]

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from kafka_compat.client.leaders import ask_leaders
+from kafka_compat.client.partition_offsets import try_offsets
 from kafka_compat.client.partitions import TopicPartition
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
@@ -55,8 +55,8 @@ def _run(arguments: list[str]) -> None:
     time_ms = _time(options.value("time", "latest") or "")
     is_wanted = _filter(options)
     where = "bootstrap-server" if options.has("bootstrap-server") else "broker-list"
-    cluster = connected(options.given(where), settings_of(options) | {"client.id": "GetOffsetShell"})
-    try:
+    settings = settings_of(options) | {"client.id": "GetOffsetShell"}
+    with connected(options.given(where), settings) as cluster:
         hidden = INTERNAL if options.has("exclude-internal-topics") else ()
         leaders = {
             (topic.name, partition.partition_index): partition.leader_id
@@ -72,9 +72,8 @@ def _run(arguments: list[str]) -> None:
                 place: _not_served(cluster, leader) for place, leader in leaders.items()
             }
         else:
-            found = _offsets(cluster, wanted, time_ms)
-    finally:
-        cluster.close()
+            answers = try_offsets(cluster, dict.fromkeys(wanted, time_ms))
+            found = {place: getattr(answer, "offset", answer) for place, answer in answers.items()}
     rows: list[tuple[str, int, int]] = []
     for topic, partition in wanted:
         offset = found[topic, partition]
@@ -154,31 +153,3 @@ def _not_served(cluster: Any, leader: int) -> KafkaError:
     low, high = cluster.api_versions(leader, "listOffsets")[ApiKey.LIST_OFFSETS]
     text = "The node does not support LIST_OFFSETS with version in range [11,11]. The supported range is "
     return KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{text}[{low},{min(high, 10)}].")
-
-
-def _offsets(cluster: Any, wanted: list[TopicPartition], time_ms: int) -> dict[TopicPartition, Any]:
-    from kafka_compat.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
-
-    return ask_leaders(
-        cluster,
-        ApiKey.LIST_OFFSETS,
-        "listOffsets",
-        wanted,
-        lambda topics: {
-            "replica_id": -1,
-            "topics": [
-                ListOffsetsTopic(
-                    name=name,
-                    partitions=[
-                        ListOffsetsPartition(partition_index=index, timestamp=time_ms) for index in indexes
-                    ],
-                )
-                for name, indexes in topics.items()
-            ],
-        },
-        lambda answer: (
-            ((topic.name, each.partition_index), each.error_code, each.offset)
-            for topic in answer.topics
-            for each in topic.partitions
-        ),
-    )

@@ -1,9 +1,14 @@
-"""What records of Kafka's internal topics say, in the words of kafka-dump-log's decoders."""
+"""The records of Kafka's internal topics: as kafka-dump-log's decoders print them, and as the formatters of
+kafka-console-consumer do, which write JSON without an end of line.
+"""
 
 from __future__ import annotations
 
+import binascii
 from collections.abc import Callable
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
 
 from kafka_compat.protocol.codec import MalformedRequest, decode, decode_versioned
 from kafka_compat.protocol.messages.consumer_offsets import (
@@ -17,21 +22,90 @@ from kafka_compat.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
 )
 from kafka_compat.protocol.messages.transaction_state import TransactionLogKey, TransactionLogValue
+from kafka_compat.protocol.schema import FieldSpec, fields_of
+from kafka_compat.storage.directories.checkpoints import encode_topic_id
 from kafka_compat.storage.records.records import Record
-from kafka_compat.tools.message_json import as_json, compact
+from kafka_compat.tools.failure import Failure
+
+if TYPE_CHECKING:
+    from kafka_compat.client.consumed import Consumed
+
+
+_ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | {
+    8: "\\b",
+    9: "\\t",
+    10: "\\n",
+    12: "\\f",
+    13: "\\r",
+    34: '\\"',
+    92: "\\\\",
+}
+
+
+def as_json(message: object, version: int) -> dict[str, Any]:
+    """What a converter writes for a message of that version, as dicts, lists, texts, numbers and None."""
+    found: dict[str, Any] = {}
+    cls: Any = type(message)
+    for name, spec in _fields(cls):
+        if version not in spec.versions:
+            continue
+        value = getattr(message, spec.name)
+        if spec.tag is not None and value == spec.default:
+            continue
+        found[name] = _value(value, version)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _fields(cls: type) -> tuple[tuple[str, FieldSpec], ...]:
+    return tuple((_camel(spec.name), spec) for spec in fields_of(cls))
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _value(value: Any, version: int) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return binascii.b2a_base64(value, newline=False).decode()
+    if isinstance(value, UUID):
+        return encode_topic_id(value)
+    if isinstance(value, list | tuple):
+        return [_value(item, version) for item in value]
+    return as_json(value, version)
+
+
+def compact(value: Any) -> str:
+    """JSON without spaces, escaped as Kafka's library does it."""
+    if value is None:
+        return "null"
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value.translate(_ESCAPES)}"'
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{compact(name)}:{compact(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(compact, value)) + "]"
+    return str(value)
+
 
 Texts = tuple[str | None, str | None]
 Decoder = Callable[[Record], Texts]
 """The texts of a record's key and its value; None where nothing is printed."""
 
-_VERSION_BYTES = 2
-_OF_OFFSETS: dict[int, tuple[type, type]] = {
+_VERSION_BYTES: Final = 2
+_Classes = dict[int, tuple[type, type]]
+"""The classes of keys and values by the types of records, which keys begin with."""
+_OF_OFFSETS: Final[_Classes] = {
     0: (OffsetCommitKey, OffsetCommitValue),
     1: (OffsetCommitKey, OffsetCommitValue),
-    2: (GroupMetadataKey, GroupMetadataValue),
 }
-_OF_TRANSACTIONS: dict[int, tuple[type, type]] = {0: (TransactionLogKey, TransactionLogValue)}
-"""The classes of keys and values by the types of records, which keys begin with."""
+_OF_GROUPS: Final[_Classes] = {2: (GroupMetadataKey, GroupMetadataValue)}
+_OF_TRANSACTIONS: Final[_Classes] = {0: (TransactionLogKey, TransactionLogValue)}
 _EMBEDDED = {"subscription": ConsumerProtocolSubscription, "assignment": ConsumerProtocolAssignment}
 
 
@@ -50,7 +124,7 @@ def _utf8(content: bytes | None) -> str | None:
 
 def of_offsets(record: Record) -> Texts:
     """A record of `__consumer_offsets`. Raises MissingKey."""
-    return _of_coordinator(record, _OF_OFFSETS)
+    return _of_coordinator(record, _OF_OFFSETS | _OF_GROUPS)
 
 
 def of_transactions(record: Record) -> Texts:
@@ -58,29 +132,72 @@ def of_transactions(record: Record) -> Texts:
     return _of_coordinator(record, _OF_TRANSACTIONS)
 
 
-def _of_coordinator(record: Record, classes: dict[int, tuple[type, type]]) -> Texts:
+class _Decoded(NamedTuple):
+    """`value` is None for a deletion, `data` its JSON."""
+
+    kind: int
+    key: dict[str, Any]
+    value: Any
+    version: int
+    data: dict[str, Any]
+
+
+def _decoded(key: bytes, value: bytes | None, classes: _Classes) -> _Decoded | None:
+    """None for a record of another type. Raises MalformedRequest."""
+    kind = int.from_bytes(key[:_VERSION_BYTES], "big", signed=True)
+    if kind not in classes:
+        return None
+    key_class, value_class = classes[kind]
+    shown = as_json(decode(key_class, kind, key, _VERSION_BYTES), kind)
+    if value is None:
+        return _Decoded(kind, shown, None, 0, {})
+    opened: tuple[Any, int] = decode_versioned(value_class, value)
+    return _Decoded(kind, shown, *opened, as_json(*opened))
+
+
+def _of_coordinator(record: Record, classes: _Classes) -> Texts:
     if record.key is None:
         raise MissingKey(
             f"Failed to decode message at offset {record.offset} using the specified decoder (message had a "
             "missing key)"
         )
-    kind = int.from_bytes(record.key[:_VERSION_BYTES], "big", signed=True)
-    if kind not in classes:
-        return f"Unknown record type {kind} at offset {record.offset}, skipping.", None
-    key_class, value_class = classes[kind]
     try:
-        key: Any = decode(key_class, kind, record.key, _VERSION_BYTES)
-        shown = compact({"type": str(kind), "data": as_json(key, kind)})
-        if record.value is None:
-            return shown, "<DELETE>"
-        opened: tuple[Any, int] = decode_versioned(value_class, record.value)
-        value, version = opened
-        data = as_json(value, version)
-        if value_class is GroupMetadataValue:
-            _open_members(value, data)
-        return shown, compact({"version": str(version), "data": data})
+        found = _decoded(record.key, record.value, classes)
     except MalformedRequest as error:
         return f"Error at offset {record.offset}, skipping. {error}", None
+    if found is None:
+        kind = int.from_bytes(record.key[:_VERSION_BYTES], "big", signed=True)
+        return f"Unknown record type {kind} at offset {record.offset}, skipping.", None
+    key = compact({"type": str(found.kind), "data": found.key})
+    if found.value is None:
+        return key, "<DELETE>"
+    if isinstance(found.value, GroupMetadataValue):
+        _open_members(found.value, found.data)
+    return key, compact({"version": str(found.version), "data": found.data})
+
+
+def _formatter(classes: _Classes) -> Callable[[Consumed], bytes]:
+    """Other records are left out."""
+
+    def of(record: Consumed) -> bytes:
+        try:
+            found = None if record.key is None else _decoded(record.key, record.value, classes)
+        except MalformedRequest as error:
+            text = f"Could not read record at offset {record.offset} due to: {error}"
+            raise Failure("java.lang.RuntimeException", text) from error
+        if found is None:
+            return b""
+        value = None if found.value is None else {"version": found.version, "data": found.data}
+        return compact({"key": {"type": found.kind, "data": found.key}, "value": value}).encode()
+
+    return of
+
+
+FORMATTERS: Final[dict[str, Callable[[Consumed], bytes]]] = {
+    "OffsetsMessageFormatter": _formatter(_OF_OFFSETS),
+    "GroupMetadataMessageFormatter": _formatter(_OF_GROUPS),
+    "TransactionLogMessageFormatter": _formatter(_OF_TRANSACTIONS),
+}
 
 
 def _open_members(group: Any, data: dict[str, Any]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kafka_compat.client.cluster import TimedOut
-from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.client.partitions import TopicPartition, by_topic
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import json_input, show
 from kafka_compat.tools.admin import connected, settings_of
-from kafka_compat.tools.failure import Failure, executed, failure_of, of_client, told
+from kafka_compat.tools.failure import Failure, executed, failure_of, of_client, report
 from kafka_compat.tools.options import Options
 
 _FAILED: Final = "org.apache.kafka.tools.AdminCommandFailedException"
@@ -33,13 +33,11 @@ def run(arguments: list[str]) -> int:
             )
             config = "admin.config"
         settings = {"default.api.timeout.ms": "30000", "request.timeout.ms": "15000"}
-        cluster = connected(options.given("bootstrap-server"), settings | settings_of(options, config))
-        try:
+        settings |= settings_of(options, config)
+        with connected(options.given("bootstrap-server"), settings) as cluster:
             _elect(cluster, options, kind, partitions)
-        finally:
-            cluster.close()
     except Exception as error:
-        return told(of_client(error))
+        return report(of_client(error))
     return 0
 
 
@@ -98,10 +96,10 @@ def _partitions(options: Options) -> list[TopicPartition] | None:
 def _elect(cluster: Any, options: Options, kind: int, partitions: list[TopicPartition] | None) -> None:
     from kafka_compat.protocol.messages.elect_leaders import TopicPartitions
 
-    topics: dict[str, list[int]] = {}
-    for topic, index in partitions or ():
-        topics.setdefault(topic, []).append(index)
-    asked = [TopicPartitions(topic=topic, partitions=indexes) for topic, indexes in topics.items()]
+    asked = [
+        TopicPartitions(topic=topic, partitions=indexes)
+        for topic, indexes in by_topic(partitions or ()).items()
+    ]
     try:
         answer = cluster.ask_controller(
             ApiKey.ELECT_LEADERS,

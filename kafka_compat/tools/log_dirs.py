@@ -6,11 +6,11 @@ import json
 import sys
 from typing import Any
 
-from kafka_compat.errors import KafkaError, known_code
+from kafka_compat.errors import known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected, settings_of
-from kafka_compat.tools.failure import Failure, executed, failure_of, of_client, told
+from kafka_compat.tools.failure import Failure, executed, failure_of, in_background, of_client, report
 from kafka_compat.tools.options import Options
 
 
@@ -21,18 +21,16 @@ def run(arguments: list[str]) -> int:
         options.exit_for_help()
         options.require("bootstrap-server", "describe")
         settings = {"client.id": "log-dirs-tool"} | settings_of(options)
-        cluster = connected(options.given("bootstrap-server"), settings)
-        try:
+        with connected(options.given("bootstrap-server"), settings) as cluster:
             return _run(cluster, options)
-        finally:
-            cluster.close()
     except Exception as error:
-        return told(of_client(error))
+        return report(of_client(error))
 
 
 def _run(cluster: Any, options: Options) -> int:
     topics = set(filter(None, options.given("topic-list").split(",")))
-    alive = [node.node_id for node in _brokers(cluster)]
+    with in_background():
+        alive = [node.node_id for node in cluster.brokers()]
     wanted = [_number(item) for item in options.given("broker-list").split(",") if item]
     missing = sorted(set(wanted) - set(alive))
     if missing:
@@ -52,13 +50,6 @@ def _run(cluster: Any, options: Options) -> int:
     print(f"Received log directory information from brokers {show.joined(asked)}")
     print(json.dumps(report, separators=(",", ":"), ensure_ascii=False))
     return 0
-
-
-def _brokers(cluster: Any) -> Any:
-    try:
-        return cluster.brokers()
-    except KafkaError as error:
-        raise executed(of_client(error)) from None
 
 
 def _number(text: str) -> int:

@@ -59,6 +59,16 @@ class Options:
             if name in self._given:
                 self._given[name] = ",".join(self._given[name]).split(",")
 
+    @classmethod
+    def or_usage(
+        cls, command: str, arguments: list[str], also: str = "", lists: Sequence[str] = ()
+    ) -> Options:
+        """The same; ends with the message and the help where joptsimple would raise."""
+        try:
+            return cls(command, arguments, also, lists)
+        except Failure as failure:
+            cls(command, ["--help"]).usage_error(failure.message or "")
+
     def has(self, name: str) -> bool:
         """Whether the flag was given, with or without an argument."""
         return name in self._given

@@ -55,17 +55,15 @@ def run(arguments: list[str]) -> int:
     action = _check(options)
     try:
         settings = {"client.id": "reassign-partitions-tool"} | settings_of(options)
-        cluster = connected(options.given("bootstrap-server"), settings)
-        try:
-            {
-                "generate": _generate,
-                "execute": _execute,
-                "verify": _verify,
-                "cancel": _cancel,
-                "list": _list,
-            }[action](cluster, options)
-        finally:
-            cluster.close()
+        run_action = {
+            "generate": _generate,
+            "execute": _execute,
+            "verify": _verify,
+            "cancel": _cancel,
+            "list": _list,
+        }[action]
+        with connected(options.given("bootstrap-server"), settings) as cluster:
+            run_action(cluster, options)
         return 0
     except _Terse as error:
         print(error)

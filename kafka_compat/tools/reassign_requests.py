@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kafka_compat.client.partitions import by_topic
-from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.tools.failure import Failure, executed, failure_of, of_client
+from kafka_compat.tools.failure import Failure, check, executed, failure_of, in_background
 from kafka_compat.tools.reassign_plan import Partition, Replica, Replicas, failed, name_of
 from kafka_compat.tools.topic_names import TIMEOUT_MS
 
@@ -130,12 +130,9 @@ def _no_such_option() -> Failure:
 
 
 def _controller(cluster: Any, key: ApiKey, call: str, request: dict[str, Any]) -> Any:
-    try:
+    with in_background():
         answer = cluster.ask_controller(key, call, lambda answer: [answer.error_code], **request)
-    except KafkaError as error:
-        raise executed(of_client(error)) from None
-    if answer.error_code:
-        raise executed(failure_of(answer.error_code, answer.error_message))
+    check(answer)
     return answer
 
 
@@ -167,8 +164,7 @@ def _resource(kind: int, name: str, values: Mapping[str, str | None]) -> Any:
 
 def _configured(answer: Any) -> None:
     for result in answer.responses:
-        if result.error_code:
-            raise executed(failure_of(result.error_code, result.error_message))
+        check(result)
 
 
 def folders_of(cluster: Any, replicas: Iterable[Replica]) -> dict[Replica, tuple[str | None, str | None]]:

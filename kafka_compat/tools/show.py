@@ -54,20 +54,6 @@ def java_order(keys: Iterable[T], code: Callable[[T], int], *, sized: bool = Fal
     return sorted(found, key=bucket)
 
 
-def java_double(value: float) -> str:
-    """Double.toString of Java."""
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(float(value)) if abs(value) >= 1e-4 or value == 0 else f"{value:f}"
-    if value != value or value in (float("inf"), float("-inf")):
-        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
-    from decimal import Decimal
-
-    sign, digits, exponent = Decimal(repr(float(value))).as_tuple()
-    number = "".join(map(str, digits)).rstrip("0") or "0"
-    power = int(exponent) + len(digits) - 1
-    return f"{'-' if sign else ''}{number[0]}.{number[1:] or '0'}E{power}"
-
-
 def uuid_of(text: str) -> UUID:
     """The id that Kafka shows as this. Raises Failure."""
     import base64

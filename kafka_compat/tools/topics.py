@@ -10,7 +10,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.storage.directories.checkpoints import encode_topic_id
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import cluster_of
-from kafka_compat.tools.failure import Failure, failure_of, illegal_argument, log, of_client, told
+from kafka_compat.tools.failure import Failure, failure_of, illegal_argument, log, of_client, report
 from kafka_compat.tools.options import Options
 from kafka_compat.tools.topic_names import TIMEOUT_MS, ensure_exists, topics
 
@@ -38,7 +38,7 @@ def run(arguments: list[str]) -> int:
         _check(options)
         cluster = cluster_of(options)
     except Failure as failure:
-        return told(failure)
+        return report(failure)
     try:
         if options.has("create"):
             create(cluster, options)

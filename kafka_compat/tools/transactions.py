@@ -70,11 +70,8 @@ def run(arguments: list[str]) -> int:
     check_required(_PROGRAM, page, known, given)
     check_required(_PROGRAM, _PAGE, _BASE, base)
     given |= {name: value for name, value in base.items() if name == "json"}
-    cluster = connected(base["bootstrap-server"], _settings(base))
-    try:
+    with connected(base["bootstrap-server"], _settings(base)) as cluster:
         _ACTIONS[command](cluster, Arguments(given))
-    finally:
-        cluster.close()
     return 0
 
 

@@ -1,9 +1,9 @@
 """The transaction coordinator: all transactional ids of the shards of `__transaction_state` that this broker
 leads.
 
-It finds the transaction and hands it the event; the runtime does the rest, but for the markers. Each answer
-goes to the callback that came with the request: at once, or when the record it depends on is committed.
-Callbacks are called exactly once, also when the shard or the broker goes away.
+It finds the transaction and passes the event to it; the runtime does the rest, except for the markers. Each
+response goes to the callback of its request: at once, or when the record it depends on is committed.
+Callbacks are called exactly once, also when this broker loses the shard or stops.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class TransactionCoordinator:
     # Life
 
     def start(self) -> None:
-        """Begin to look for transactions past their timeout, and for ids that nobody has used for long."""
+        """Start looking for transactions past their timeout, and for expired ids."""
         settings = self._settings
         self._runtime.every(
             settings.transaction_abort_timed_out_transaction_cleanup_interval_ms, self._look_for_timeouts
@@ -84,7 +84,7 @@ class TransactionCoordinator:
         )
 
     def close(self) -> None:
-        """Stop all timers and answer whoever waits; afterwards every request is COORDINATOR_NOT_AVAILABLE."""
+        """Stop all timers and answer waiting requests; later requests get COORDINATOR_NOT_AVAILABLE."""
         self._runtime.close()
 
     def load(self, index: int, leader_epoch: int) -> None:
@@ -238,7 +238,7 @@ class TransactionCoordinator:
     # Running the machines
 
     def _find(self, transactional_id: str) -> tuple[RunningMachine[Transaction] | None, ErrorCode]:
-        """The id, or None with NONE when nobody has used it yet, or why this broker does not speak for it."""
+        """The id; None with NONE for an unused one, or an error where another broker coordinates it."""
         if not transactional_id:
             return None, ErrorCode.INVALID_REQUEST
         running = self._running.get(transactional_id)

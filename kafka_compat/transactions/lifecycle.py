@@ -182,7 +182,7 @@ class Lifecycle:
             self._await_markers(out, now_ms)
         elif self.state in OUTCOMES:
             self._epoch_fence_failed = False
-        # It has happened, even where the producer is told to ask again.
+        # It has happened, even where the producer gets an error and asks again.
         _answer(out, pending, _STORE_ERRORS.get(error, error) if error else error)
         return out
 

@@ -2,11 +2,11 @@
 
 Rules
 1. The status changes when its record is committed to `__transaction_state`, never before: in `replay` alone,
-   which keeps it as `stored`. Meanwhile a transition is pending, and whoever else wants a change is told
+   which keeps it as `stored`. Meanwhile a transition is pending, and other requests for a change get
    CONCURRENT_TRANSACTIONS.
 2. A transaction is decided once PrepareCommit or PrepareAbort is committed: the client is answered then, and
    the markers follow until every partition has one, whatever happens to this broker.
-3. InitProducerId raises the epoch, so that older producers of the id are fenced. A producer that tells its
+3. InitProducerId raises the epoch, so that older producers of the id are fenced. A producer that sends its
    identity gets a new epoch only while nobody came after it (PRODUCER_FENCED otherwise); the same request
    again gets the same answer (KIP-360). Past the last epoch but one the id is given up for a new one.
 4. An open transaction in the way of InitProducerId, or past its timeout, is aborted in an epoch of its own
@@ -14,9 +14,9 @@ Rules
    has it before `stored`. When that could not be written the epoch is used again.
    With transaction.version 2 the abort counts as one of that version, whoever began the transaction.
 5. A producer of transaction.version 2 has an epoch for each transaction (KIP-890 part 2): the markers carry
-   the next one, and so does the answer to EndTxn. Whatever is late has an epoch of the past and is refused;
-   the same EndTxn again is told by its epoch. It may abort what it has not begun, and past the last epoch
-   but one it goes on with a new producer id.
+   the next one, and so does the answer to EndTxn. A late request has an epoch of the past and is refused;
+   the same EndTxn again is recognized by its epoch. The producer may abort a transaction that has not begun,
+   and past the last epoch but one it continues with a new producer id.
 
 The transitions, each with the states that it may begin in, are `BEFORE` in `transitions.py`.
 """
@@ -117,7 +117,7 @@ class Transaction:
         if self._lifecycle.state in PREPARED:
             return _refused(out, waiter, IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS))
         if self._lifecycle.state is ONGOING:
-            out.notes.append("a producer comes anew: its open transaction is aborted")
+            out.notes.append("a producer starts again: its open transaction is aborted")
             answer = IdentityResult(ErrorCode.CONCURRENT_TRANSACTIONS)
             return self._lifecycle.fence(out, waiter, answer, now_ms)
         if self._lifecycle.needs_producer_id and (

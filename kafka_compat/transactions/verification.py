@@ -114,7 +114,7 @@ class Verifications:
         coordinator that is here has nothing to write. With `adds` the partitions are added, and a transaction
         that is about to end is waited for shortly.
 
-        A client that does not know TRANSACTION_ABORTABLE is told INVALID_TXN_STATE.
+        A client that does not know TRANSACTION_ABORTABLE gets INVALID_TXN_STATE.
         """
         loop = asyncio.get_running_loop()
         asked = list(dict.fromkeys(partitions))
@@ -228,7 +228,7 @@ class Verification:
         if not error and self._epochs[partition] == _ENDED:
             return ErrorCode.INVALID_TXN_STATE
         if not error and self._leader_epoch(partition) != self._epochs[partition]:
-            # Another leader may have written the marker: the client tries again, and is asked about anew.
+            # Another leader may have written the marker: the client tries again, and is verified again.
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if error is ErrorCode.PRODUCER_FENCED:
             return ErrorCode.INVALID_PRODUCER_EPOCH

@@ -206,7 +206,7 @@ class _Child:
         self.job = job
         self.cleaning = cleaning
         self.done = False
-        self._truncations = log.truncations
+        self._truncations = log.truncation_count
         self._cleaner = cleaner
         self._closed = False
         self._loop = cleaner.loop
@@ -218,7 +218,7 @@ class _Child:
                 own_processes.command("kafka_compat.storage.compaction.cleaner_process", str(file.fileno())),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                pass_fds=[file.fileno()],
+                pass_fds=[file.fileno(), *own_processes.descriptors()],
                 env=own_processes.environment(),
             )
         assert self._process.stdout is not None
@@ -234,7 +234,7 @@ class _Child:
     @property
     def is_pointless(self) -> bool:
         """Whether the log is gone, or lost records that may be among those that are cleaned."""
-        return self.is_gone or self.log.truncations != self._truncations
+        return self.is_gone or self.log.truncation_count != self._truncations
 
     def kill(self, *, wait: bool = False) -> None:
         """End the process; the cleaner's `exited` follows, at once with `wait`."""

@@ -24,8 +24,8 @@ from kafka_compat.storage.records.batch import CONTROL_FLAG, BatchHeader
 from kafka_compat.storage.records.legacy import Message, read_message, unwrap
 from kafka_compat.storage.records.record_keys import read_keys
 from kafka_compat.storage.records.records import records_body
-from kafka_compat.storage.records.scan import ScannedBatch, scan_batches
 from kafka_compat.storage.segments.offset_index import OffsetIndex
+from kafka_compat.storage.segments.scan import ScannedBatch, scan_batches
 from kafka_compat.storage.segments.segment_files import (
     CLEANED_SUFFIX,
     LOG_SUFFIX,

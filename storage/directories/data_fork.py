@@ -38,8 +38,8 @@ def fork_data(source: str, target: str) -> int:
 
         shutil.rmtree(building, ignore_errors=True)
         if error.errno == errno.EXDEV:
-            told = f"{target} is on another disk than {source}: closed segments can be shared on one alone"
-            raise OSError(errno.EXDEV, told) from error
+            reason = f"{target} is on another disk than {source}: closed segments can be shared on one alone"
+            raise OSError(errno.EXDEV, reason) from error
         raise
     finally:
         lock.release()

@@ -1,4 +1,4 @@
-"""Whose a log directory is: of one process at a time, and of one broker of one cluster for good."""
+"""The owner of a log directory: one process at a time, and for good one broker of one cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def why_unusable(path: str, error: OSError) -> str:
 
 
 class DirectoryClaim:
-    """The `.lock` and meta.properties of one directory. Methods raise OSError as it comes."""
+    """The `.lock` and meta.properties of one directory. Methods raise OSError."""
 
     def __init__(self, path: str, filesystem: Filesystem) -> None:
         self._path = path
@@ -36,7 +36,7 @@ class DirectoryClaim:
         self._lock: FileLock | None = None
 
     def lock(self) -> None:
-        """Take the directory for this process, making it if it is not there. Raises LogDirInUse."""
+        """Take the directory for this process, creating it if it is missing. Raises LogDirInUse, OSError."""
         if self._lock is not None:
             return
         try:
@@ -60,7 +60,7 @@ class DirectoryClaim:
             self._lock = None
 
     def is_new(self, broker_id: int, cluster_id: str) -> bool:
-        """Whether it belongs to nobody yet; raises InconsistentMetaProperties when to another broker."""
+        """Whether no broker owns it yet. Raises InconsistentMetaProperties when another broker does."""
         stored = meta_properties.read(self._filesystem, self._path)
         meta_properties.check(self._path, stored, broker_id, cluster_id)
         return not stored

@@ -5,7 +5,7 @@ Rules
    the next begins, which is what the order of a deletion and a creation of the same name rests on.
 2. Urgent jobs, on which acknowledgements wait, go before all others. A job that takes long is a generator,
    and urgent ones run at each of its yields.
-3. Who submits a job is called back where it belongs (the event loop), with the error or None.
+3. The submitter of a job is called back on its own thread (the event loop), with the error or None.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ThreadWorker:
             self._thread.start()
 
     def hand_back(self, function: Callable[[], None]) -> None:
-        # A loop that is closed has nobody left who waits.
+        # When the loop is closed, no caller waits any more.
         with contextlib.suppress(RuntimeError):
             self._call_soon_threadsafe(function)
 

@@ -59,7 +59,7 @@ class FolderRemovals:
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether there is something to settle, because it is new, or was refused and somebody waits."""
+        """Whether a removal is new, or was refused while a caller waits for it."""
         return bool(self._waiting) or any(self._leaving.values())
 
     def add(
@@ -79,7 +79,7 @@ class FolderRemovals:
         self._leaving.setdefault(key, []).append(done)
 
     def give_up(self, failure: Exception | None) -> None:
-        """The disk has failed: tell those who wait."""
+        """The disk has failed: call the waiters back with the error."""
         while self._waiting:
             self._tell(self._waiting.popleft(), failure)
         self._told(failure, list(self._leaving))

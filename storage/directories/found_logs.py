@@ -38,7 +38,7 @@ class FoundLogs:
         self.futures: dict[TopicPartition, Log] = {}
         self.cleaned: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
-        self.twins: list[Log] = []
+        self.duplicates: list[Log] = []
         """Logs of which another directory holds more."""
         self.recovered_bytes = 0
         self.truncated: dict[TopicPartition, int] = {}

@@ -15,15 +15,15 @@ finds a state in which these hold.
    when it is written, or filtered by them, and the worker does its jobs in order.
 2. A deletion is acknowledged (`done`) when the new name of the folder is durable: the log cannot come back.
 3. A recovery starts no later than the first byte that may not be durable. Recovery points, log starts and
-   clean offsets behind a cut are taken back durably before a file of the log changes; nothing is appended to
-   the log before its files are cut, durably (see `cuts`). One write serves all the cuts that wait. A flush
-   that a truncation overtook moves no recovery point.
+   clean offsets behind a truncation are taken back durably before a file of the log changes; nothing is
+   appended to the log before its files follow, durably (see `log.truncations`). One write serves all that
+   wait. A flush that a truncation overtook moves no recovery point.
 4. A log start that was acknowledged (`store_log_starts`) is durable, unlike genuine Kafka's, which it writes
    once a minute. A log start is never beyond the log end that a crash leaves: below it nothing is needed.
 5. Checkpoints are replaced whole by files with unique names; a start removes those that a crash left.
 
-What a full disk, or a lack of descriptors, refuses is tried again at each `tick`; those who wait for it are
-told at once. What the disk itself refuses takes the directory offline.
+What a full disk, or a lack of descriptors, refuses is tried again at each `tick`; the waiting callers
+get the error at once. What the disk itself refuses takes the directory offline.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ from kafka_compat.storage.directories.folder_names import DELETE_SUFFIX, folder_
 from kafka_compat.storage.directories.folder_removals import FolderRemovals
 from kafka_compat.storage.directories.machine_crash import BOOT_MARKER, mark_boot
 from kafka_compat.storage.directories.offset_checkpoints import OffsetCheckpoints
-from kafka_compat.storage.directories.truncations import Cut
 from kafka_compat.storage.errors import (
     FolderInTheWay,
     NotSettled,
@@ -54,9 +53,10 @@ from kafka_compat.storage.errors import (
     StorageError,
 )
 from kafka_compat.storage.filesystem import Filesystem, is_temporary
-from kafka_compat.storage.log.fork import begin_anew, write_fork
+from kafka_compat.storage.log.fork import become_new_topic, write_fork
 from kafka_compat.storage.log.loader import LogLoader
 from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.log.truncations import Truncation
 from kafka_compat.storage.segments.open_segments import OpenSegments
 
 logger = logging.getLogger(__name__)
@@ -70,20 +70,20 @@ _REPLACED = (
 )
 
 
-class _PendingCut:
+class _PendingTruncation:
     """A truncation whose files are to follow; the log ends at `offset` in memory."""
 
-    __slots__ = ("cut", "key", "log", "offset")
+    __slots__ = ("key", "log", "offset", "truncation")
 
-    def __init__(self, key: TopicPartition, log: Log, offset: int, cut: Cut) -> None:
+    def __init__(self, key: TopicPartition, log: Log, offset: int, truncation: Truncation) -> None:
         self.key = key
         self.log = log
         self.offset = offset
-        self.cut = cut
+        self.truncation = truncation
 
 
 class LogDirectory:
-    """See the module. Methods are called on the loop unless they say otherwise."""
+    """One log directory. Methods are called on the loop unless they say otherwise."""
 
     def __init__(
         self,
@@ -107,9 +107,9 @@ class LogDirectory:
         self._clean_offsets = clean_offsets
         self.claim = DirectoryClaim(path, filesystem)
         self._removals = FolderRemovals(filesystem, self.disk, self.checkpoints, self.deletions, self.worker)
-        self._cuts: deque[_PendingCut] = deque()
+        self._truncations: deque[_PendingTruncation] = deque()
         # One for all logs: each mention of a method makes another object.
-        self._take_cut = self._on_cut
+        self._take_truncation = self._on_truncation
         self._settle_submitted = False
         self._log_start_waiters: deque[Done] = deque()
 
@@ -140,7 +140,7 @@ class LogDirectory:
         """Rename the folder of a log that is not one of `logs`; its new path. OSError."""
         key = (log.topic, log.partition)
         target = f"{self.path}/{unique_folder_name(key, ending)}"
-        log.let_go()
+        log.abandon()
         self._filesystem.rename(log.directory, target)
         self._filesystem.sync_directory(self.path)
         return target
@@ -165,17 +165,17 @@ class LogDirectory:
         for key, log in self.logs.items():
             if log.directory not in unsettled:
                 with contextlib.suppress(FileNotFoundError):
-                    yield log_summaries.encode_line(key, log_summaries.summarize(log, log.topic_id))
+                    yield log_summaries.encode_line(key, log_summaries.summarize(log))
 
     def settle_at_end(self) -> None:
         """Do what was refused once more. Raises RefusedForNow when a truncation is."""
         error = run(self._settle)
         if error is not None:
             raise error
-        if self._cuts:
+        if self._truncations:
             raise RefusedForNow(f"a truncation in {self.path} is not on disk")
         for log in self.logs.values():
-            log.cuts.all_done()
+            log.truncations.all_done()
 
     # --- logs come and go
 
@@ -215,13 +215,13 @@ class LogDirectory:
         # What a crash leaves of it goes with the next start.
         building = f"{self.path}/{unique_folder_name(key, DELETE_SUFFIX)}"
         try:
-            write_fork(source, building, self._filesystem, begins_anew=True)
+            write_fork(source, building, self._filesystem, is_new_topic=True)
             self._filesystem.rename(building, path)
             start_offset = source.log_start_offset
             log = self.loader.load(
                 self.disk, path, key, config, recovery_point=0, log_start_offset=start_offset, clean=True
             ).log
-            begin_anew(log, topic_id)
+            become_new_topic(log, topic_id)
         except OSError as error:
             self.deletions.schedule(building, 0)
             raise self.disk.refuse(error, f"fork of {source.name} to {path}") from error
@@ -237,22 +237,22 @@ class LogDirectory:
 
     def adopt(self, key: TopicPartition, log: Log) -> None:
         """`log` is in this directory from now on, and its checkpoints speak of it."""
-        self.follow_cuts(log)
+        self.follow_truncations(log)
         self.logs[key] = log
         self.disk.recovery_points_moved = self.disk.log_starts_moved = True
 
-    def follow_cuts(self, log: Log) -> None:
+    def follow_truncations(self, log: Log) -> None:
         """Do the second half of the log's truncations."""
-        log.cuts.follow(self._take_cut)
+        log.truncations.follow(self._take_truncation)
 
-    def _on_cut(self, log: object, cut: Cut) -> None:
+    def _on_truncation(self, log: object, truncation: Truncation) -> None:
         assert isinstance(log, Log)
         key = log.topic, log.partition
         offset = log.log_end_offset
         if self._clean_offsets.get(key, -1) > offset and self.logs.get(key) is log:
             # What comes in the place of the lost records was never cleaned.
             self._clean_offsets[key] = min(log.segments.active.base_offset, offset)
-        self._cuts.append(_PendingCut(key, log, offset, cut))
+        self._truncations.append(_PendingTruncation(key, log, offset, truncation))
         self._submit_settle()
 
     def release(self, key: TopicPartition) -> None:
@@ -266,7 +266,7 @@ class LogDirectory:
         refusal.
         """
         key = (log.topic, log.partition)
-        log.let_go()
+        log.abandon()
         target = f"{self.path}/{unique_folder_name(key, ending)}"
         self._removals.add(key, log.directory, target, due_ms, done)
         self._submit_settle()
@@ -295,7 +295,7 @@ class LogDirectory:
         except OSError as error:
             raise self.disk.refuse(error, f"move to {path}") from error
 
-    def secure(self, log: Log, done: Done) -> None:
+    def make_durable(self, log: Log, done: Done) -> None:
         """Make durable what a log holds, and what the checkpoints say of it."""
 
         def work() -> None:
@@ -322,11 +322,11 @@ class LogDirectory:
         self._removals.when_free(key, done)
         self._submit_settle()
 
-    def lost(self) -> None:
-        """The disk has failed: tell those who wait here."""
+    def fail_waiters(self) -> None:
+        """The disk has failed: call all waiters back."""
         self.logs.clear()
-        for item in list(self._cuts):
-            item.log.cuts.all_done()
+        for item in list(self._truncations):
+            item.log.truncations.all_done()
         self._removals.give_up(self.disk.failure)
 
     # --- the worker's part: what was decided becomes durable
@@ -340,7 +340,7 @@ class LogDirectory:
         # First: what comes while we are at it has a job of its own.
         self._settle_submitted = False
         try:
-            yield from self._settle_cuts()
+            yield from self._settle_truncations()
         except RefusedForNow as error:
             logger.warning("a truncation waits: %s", error)
         try:
@@ -348,8 +348,8 @@ class LogDirectory:
         except RefusedForNow as error:
             logger.warning("a deletion waits: %s", error)
 
-    def _settle_cuts(self) -> Iterator[None]:
-        waiting = list(self._cuts)
+    def _settle_truncations(self) -> Iterator[None]:
+        waiting = list(self._truncations)
         if any(self.checkpoints.exceeds(item.key, item.offset) for item in waiting):
             self.checkpoints.write_recovery_points()
             self.checkpoints.write_log_start_offsets()
@@ -359,9 +359,9 @@ class LogDirectory:
             self.disk.check()
             # Of a log that is deleted the files are as good as gone.
             if not item.log.closed:
-                item.cut.run()
-            self._cuts.popleft()
-            self.worker.hand_back(item.cut.done)
+                item.truncation.run()
+            self._truncations.popleft()
+            self.worker.hand_back(item.truncation.done)
             yield
 
     # --- checkpoints, written in the worker
@@ -384,11 +384,11 @@ class LogDirectory:
         except StorageError as error:
             failure = error
 
-        def tell() -> None:
+        def call_back() -> None:
             for waiter in waiters:
                 waiter(failure)
 
-        self.worker.hand_back(tell)
+        self.worker.hand_back(call_back)
 
     def store_recovery_points(self) -> None:
         """Note up to where each log is durable, so that a recovery starts there, if that has changed."""
@@ -411,7 +411,7 @@ class LogDirectory:
 
     def tick(self, now_ms: int) -> None:
         """Remove files and folders whose delay is over, and try again what was refused."""
-        if self._cuts or self._removals.is_waited_for:
+        if self._truncations or self._removals.is_waited_for:
             self._submit_settle()
         self.worker.submit(lambda: self.deletions.run(now_ms), _logged)
 

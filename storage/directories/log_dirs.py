@@ -201,8 +201,8 @@ class LogDirs:
             report.clean = report.clean and (contents.clean or not directory.logs)
             self._guarded(directory, "load", directory.begin, contents.clean)
         for directory, contents in found.items():
-            for log in contents.twins:
-                self._guarded(directory, "load", self._set_twin_aside, directory, log)
+            for log in contents.duplicates:
+                self._guarded(directory, "load", self._set_duplicate_aside, directory, log)
         report.offline = sorted(self.offline)
         for directory in self._directories.values():
             if not directory.online:
@@ -242,12 +242,12 @@ class LogDirs:
             if other is not None:
                 start_offset = max(log.log_start_offset, other.log_start_offset)
                 if log.log_end_offset <= other.log_end_offset:
-                    contents.twins.append(log)
+                    contents.duplicates.append(log)
                     other.advance_log_start_offset(min(start_offset, other.log_end_offset))
                     continue
                 log.advance_log_start_offset(min(start_offset, log.log_end_offset))
                 holder = self._directories[other.disk.path]
-                before[holder].twins.append(other)
+                before[holder].duplicates.append(other)
                 del holder.logs[key]
             directory.adopt(key, log)
             self.logs[key] = log
@@ -256,7 +256,7 @@ class LogDirs:
         for key, future in contents.futures.items():
             self.moves.resume(key, future)
 
-    def _set_twin_aside(self, directory: LogDirectory, log: Log) -> None:
+    def _set_duplicate_aside(self, directory: LogDirectory, log: Log) -> None:
         path = directory.set_aside_at_start(log, STRAY_SUFFIX)
         logger.warning(
             "two directories hold %s-%d: the shorter one is now %s", log.topic, log.partition, path
@@ -297,7 +297,7 @@ class LogDirs:
 
     def fork(self, source: TopicPartition, key: TopicPartition, topic_id: UUID) -> Log:
         """A new log that holds what the one of `source` holds now, in the same directory, and shares its
-        closed segments (`log_fork`). Both must be ready. Raises LogDirFailure, RefusedForNow, FolderInTheWay.
+        closed segments (`log.fork`). Both must be ready. Raises LogDirFailure, RefusedForNow, FolderInTheWay.
         """
         log = self.logs[source]
         forked = self._directories[log.disk.path].fork(log, key, topic_id, self._config_for(key[0]))
@@ -319,7 +319,7 @@ class LogDirs:
         """Call back when `is_ready` may have become true, or with the error that is in the way now."""
         log = self.logs.get(key)
         if log is not None:
-            log.cuts.when_none(lambda: done(None))
+            log.truncations.when_none(lambda: done(None))
             return
         for directory in self._online():
             if not directory.is_free(key):
@@ -334,11 +334,10 @@ class LogDirs:
         key = (topic, partition)
         self.moves.cancel(key)
         log = self._release(key)
-        due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
-        self._directories[log.disk.path].remove(log, DELETE_SUFFIX, due_ms, done)
+        self._directories[log.disk.path].remove(log, DELETE_SUFFIX, log.file_deletion_ms(), done)
 
     def set_aside(self, topic: str, partition: int) -> str:
-        """Rename a log's folder, so that it is in nobody's way and somebody may look at it; the new path."""
+        """Rename the directory of a log and keep its files for inspection; the new path."""
         log = self._release((topic, partition))
         return self._directories[log.disk.path].remove(log, STRAY_SUFFIX, None)
 
@@ -401,7 +400,7 @@ class LogDirs:
         lost = [key for key, log in self.logs.items() if log.disk is directory.disk]
         for key in lost:
             del self.logs[key]
-        directory.lost()
+        directory.fail_waiters()
         self.moves.forget(directory)
         if self._on_failure is not None:
             self._on_failure(directory.path, lost)
@@ -413,7 +412,7 @@ class LogDirs:
         for directory in self._directories.values():
             directory.worker.close()
             for log in directory.logs.values():
-                log.let_go()
+                log.abandon()
         self.unlock()
 
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:

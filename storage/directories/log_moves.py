@@ -26,13 +26,13 @@ from kafka_compat.storage.directories.folder_names import (
     unique_folder_name,
 )
 from kafka_compat.storage.directories.log_directory import LogDirectory
-from kafka_compat.storage.directories.truncations import Cut
 from kafka_compat.storage.errors import RefusedForNow
 from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.log.truncations import Truncation
 
 
 class LogMoves:
-    """The copies of one broker's logs. `logs` are those that the broker serves, by whoever holds them."""
+    """The copies of one broker's logs. `logs` are those that the broker serves, of all directories."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class LogMoves:
 
     def resume(self, key: TopicPartition, future: Log) -> None:
         """A copy that the start found."""
-        self._directories[future.disk.path].follow_cuts(future)
+        self._directories[future.disk.path].follow_truncations(future)
         self.futures[key] = future
 
     def begin(self, key: TopicPartition, directory: str) -> Log:
@@ -64,7 +64,7 @@ class LogMoves:
         path = f"{directory}/{unique_folder_name(key, FUTURE_SUFFIX)}"
         topic_id = self._logs[key].topic_id
         future = target.create_folder(key, path, topic_id, self._config_for(key[0]))
-        target.follow_cuts(future)
+        target.follow_truncations(future)
         self.futures[key] = future
         return future
 
@@ -104,7 +104,7 @@ class LogMoves:
 
         def after(error: Exception | None) -> None:
             if error is None and self.futures.get(key) is future:
-                target.follow_cuts(placed[0])
+                target.follow_truncations(placed[0])
                 self.futures[key] = placed[0]
                 self._placed.add(key)
             elif error is None:
@@ -122,16 +122,16 @@ class LogMoves:
         assert future.log_end_offset == log.log_end_offset
         self._placed.discard(key)
         future.producers = log.producers
-        future.take_leader_epochs(log.leader_epochs)
+        future.adopt_leader_epochs(log.leader_epochs)
         future.advance_log_start_offset(log.log_start_offset)
         source, target = self._directories[log.disk.path], self._directories[future.disk.path]
         target.adopt(key, future)
         self._logs[key] = future
         # Until the old folder is gone, its directory's checkpoints speak of the old log as well.
-        log.let_go()
-        cuts: list[Cut] = []
-        future.cuts.follow(lambda _, cut: cuts.append(cut))
-        due_ms = self._monotonic_ms() + log.config.file_delete_delay_ms
+        log.abandon()
+        truncations: list[Truncation] = []
+        future.truncations.follow(lambda _, truncation: truncations.append(truncation))
+        due_ms = log.file_deletion_ms()
 
         def secured(error: Exception | None) -> None:
             if isinstance(error, RefusedForNow):
@@ -143,12 +143,12 @@ class LogMoves:
                 gone(None)
 
         def gone(error: Exception | None) -> None:
-            target.follow_cuts(future)
-            for cut in cuts:
-                future.cuts.take(future, cut)
+            target.follow_truncations(future)
+            for truncation in truncations:
+                future.truncations.take(future, truncation)
 
         def secure() -> None:
-            target.secure(future, secured)
+            target.make_durable(future, secured)
 
         secure()
         return future

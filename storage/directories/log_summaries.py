@@ -23,7 +23,7 @@ from uuid import UUID
 from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.errors import CorruptFile
 from kafka_compat.storage.log.leader_epochs import EpochEntry
-from kafka_compat.storage.log.state import LogState
+from kafka_compat.storage.log.log import Log
 
 LOG_SUMMARIES = "kafka-compat-log-summaries"
 _VERSION = "1"
@@ -45,7 +45,7 @@ class LogSummary(NamedTuple):
     """Base offset and bytes of each, oldest first, at least one."""
 
 
-def summarize(log: LogState, topic_id: UUID | None) -> LogSummary:
+def summarize(log: Log) -> LogSummary:
     """What the next start may know of a log that is closed. Raises OSError."""
     folder_changed_ns, log_changed_ns = log.folder.stamps(log.segments.active)
     end_offset = log.log_end_offset
@@ -54,7 +54,7 @@ def summarize(log: LogState, topic_id: UUID | None) -> LogSummary:
         log_changed_ns,
         end_offset,
         bool(log.producers.entries),
-        topic_id,
+        log.topic_id,
         tuple([entry for entry in log.leader_epochs.entries if entry.start_offset < end_offset]),
         tuple([(segment.base_offset, segment.size_bytes) for segment in log.segments.all]),
     )

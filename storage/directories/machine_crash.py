@@ -14,7 +14,7 @@ BOOT_MARKER = ".kafka_compat_boot"
 
 
 def may_have_lost_writes(filesystem: Filesystem, directory: str) -> bool:
-    """Whether the machine was started anew since `mark_boot`. False where nobody can know: in a directory
+    """Whether the machine was restarted since `mark_boot`. False when that is unknown: in a directory
     that another Kafka wrote to last, or on a system that does not tell one boot from another.
     """
     path = f"{directory}/{BOOT_MARKER}"

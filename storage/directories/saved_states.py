@@ -4,7 +4,7 @@ closed segments.
 What is large in a state are links, as `3@00000000000000000000.log` in log 3, and what is small, with the
 list of the logs, is in one file (`Pack`): to make a file takes as long as twenty links. To return to a state
 is to bring each folder into line with it, by the files that differ. What follows may change neither the
-state, nor what other states share with it (see `log_fork`). The logs are then as after a clean stop.
+state, nor what other states share with it (see `log.fork`). The logs are then as after a clean stop.
 
 A state is there when it has its name, in the first directory last. A marker says which state is being
 returned to: whoever finds it, after a kill in the midst of it, begins again. Nothing here is synced: after an
@@ -71,7 +71,7 @@ def save(
         logs = {key: log for key, log in log_dirs.logs.items() if log.disk.path == path}
         pack = Pack(target)
         for key, log in logs.items():
-            write_fork(log, folder_name(key), pack, begins_anew=False)
+            write_fork(log, folder_name(key), pack, is_new_topic=False)
         filesystem.write_file(f"{target}/{_PACK}", pack.encode())
         clean_offsets = log_dirs.clean_offsets
         offsets = {
@@ -120,7 +120,7 @@ def read_file(directories: Sequence[str], name: str, file: str) -> bytes:
 
 
 def return_to(directories: Sequence[str], name: str) -> None:
-    """Have the directories, which nobody has open, hold what they held. Raises OSError."""
+    """Return the directories, which no broker has open, to what they held. Raises OSError."""
     marker = f"{directories[0]}/{RETURNING}"
     RealFilesystem().write_file(f"{marker}{TEMPORARY_SUFFIX}", name.encode())
     os.rename(f"{marker}{TEMPORARY_SUFFIX}", marker)

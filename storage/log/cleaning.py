@@ -140,8 +140,7 @@ def swap(log: Log, job: CleaningJob, group: CleanedGroup) -> bool:
     if group.has_transaction_index:
         suffixes.insert(0, TXN_INDEX_SUFFIX)
     try:
-        due_ms = log.monotonic_ms() + log.config.file_delete_delay_ms
-        segment = log.folder.replace(old, suffixes, group.size_bytes, log.config, due_ms)
+        segment = log.folder.replace(old, suffixes, group.size_bytes, log.config, log.file_deletion_ms())
     except OSError as error:
         raise log.disk.fail(error, f"cleaning of {log.name}") from error
     first = log.segments.number_of(old[0].base_offset)

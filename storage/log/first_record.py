@@ -1,5 +1,5 @@
-"""The first record at or behind an offset, and its time: since when it waits for somebody who has read up to
-there.
+"""The first record at or behind an offset, and its timestamp, from which the lag of a consumer in seconds is
+counted.
 
 Markers of transactions are no records. Where compaction took the record at the offset, the next one counts. A
 look-up is a generator as in `timestamp_lookup`: it finds the batch by indexes and headers, and looks into it
@@ -16,10 +16,10 @@ from kafka_compat.storage.log.timestamp_lookup import (
     ANY_TIMESTAMP,
     Lookup,
     TimestampOffset,
-    look_into,
+    search_batch,
 )
 from kafka_compat.storage.records.batch import TIMESTAMP_TYPE_FLAG, BatchHeader
-from kafka_compat.storage.records.scan import scan_headers
+from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment import FileSlice, Segment
 
 _BATCHES_AT_ONCE = 256
@@ -65,13 +65,13 @@ def _search(segment: Segment, offset: int, end_offset: int) -> Lookup:
         if header.magic == 2 and header.base_offset >= end_offset:
             return None
         if not header.is_control:
-            timestamp = _told_by_header(header, offset)
+            timestamp = _timestamp_from_header(header, offset)
             if timestamp is not None:
                 return TimestampOffset(
                     timestamp, max(header.base_offset, offset), header.partition_leader_epoch
                 )
             data = FileSlice(file, batch.position, header.size_bytes)
-            found = yield from look_into(data, header, ANY_TIMESTAMP, offset)
+            found = yield from search_batch(data, header, ANY_TIMESTAMP, offset)
             if found is not None:
                 return found
         if count % _BATCHES_AT_ONCE == 0:
@@ -79,7 +79,7 @@ def _search(segment: Segment, offset: int, end_offset: int) -> Lookup:
     return None
 
 
-def _told_by_header(header: BatchHeader, offset: int) -> int | None:
+def _timestamp_from_header(header: BatchHeader, offset: int) -> int | None:
     """The time of the batch's first record at or behind `offset`, where all its records are there and have
     but one. None: the records tell, also whether there is such a record.
     """

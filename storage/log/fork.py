@@ -42,9 +42,9 @@ COPIED_BYTES_MAX: Final = SMALL_BYTES
 """Of an active segment; copying as much takes as long as some links."""
 
 
-def write_fork(log: Log, folder: str, filesystem: Filesystem, *, begins_anew: bool) -> None:
+def write_fork(log: Log, folder: str, filesystem: Filesystem, *, is_new_topic: bool) -> None:
     """Make `folder`, which is not there yet, a second one of what `log` holds now; of another topic
-    (`begins_anew`), to which `begin_anew` makes it, or of the same. Nothing is durable.
+    (`is_new_topic`), to which `become_new_topic` makes it, or of the same. Nothing is durable.
 
     On the thread of the log's appends, with no truncation on its way. Raises OSError, and what `Log.roll`
     raises.
@@ -88,14 +88,14 @@ def write_fork(log: Log, folder: str, filesystem: Filesystem, *, begins_anew: bo
         link(LEADER_EPOCH_CHECKPOINT)
     elif epochs.entries:
         filesystem.write_file(f"{folder}/{LEADER_EPOCH_CHECKPOINT}", epochs.encode())
-    if begins_anew:
+    if is_new_topic:
         filesystem.write_file(f"{folder}/{FORKED_AT}", b"%d" % log.log_end_offset)
         return
     link(FORKED_AT)
     link(PARTITION_METADATA)
 
 
-def begin_anew(log: Log, topic_id: UUID) -> None:
+def become_new_topic(log: Log, topic_id: UUID) -> None:
     """Make the log in a folder of `write_fork` that of another topic. Raises what `Log.roll` raises.
 
     Producers keep their epochs there, and begin with their sequences anew: to each client it is a topic to
@@ -108,12 +108,12 @@ def begin_anew(log: Log, topic_id: UUID) -> None:
         log.roll(log.now_ms())
     else:
         log.folder.write_snapshot(log.log_end_offset, log.producers)
-    log.flushed_end_offset = 0
+    log.flushing.end_offset = 0
 
 
 def link_folder(source: str, target: str) -> None:
-    """Make `target` a second folder of the log in `source`, which nobody has open. What is written to in
-    place, all files of the newest segment and those of no segment, is copied. Raises OSError.
+    """Make `target` a second directory of the log in `source`, which no broker has open. What is written to
+    in place, all files of the newest segment and those of no segment, is copied. Raises OSError.
     """
     names = [name for name in os.listdir(source) if not name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX))]
     newest = max((name for name in names if name.endswith(LOG_SUFFIX)), default="").removesuffix(LOG_SUFFIX)

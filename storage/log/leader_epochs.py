@@ -28,18 +28,22 @@ _BEGINNING: Final = (EpochEntry(0, 0),)
 
 
 class LeaderEpochs:
-    """The epochs of one log. Nothing is written here: the owner stores `encode()` when something changed."""
+    """The epochs of one log. Nothing is written here: the owner stores `encode()` when `changed`."""
 
-    __slots__ = ("entries",)
+    __slots__ = ("changed", "entries", "latest_epoch")
 
     def __init__(self, entries: tuple[EpochEntry, ...] = ()) -> None:
         self.entries = entries
         """Oldest first."""
+        self.latest_epoch = entries[-1].epoch if entries else UNDEFINED_EPOCH
+        """The newest epoch; -1 when there is none."""
+        self.changed = False
+        """Whether they differ from the leader-epoch-checkpoint; the next flush stores them."""
 
-    @property
-    def latest_epoch(self) -> int:
-        """-1 when there is none."""
-        return self.entries[-1].epoch if self.entries else UNDEFINED_EPOCH
+    def _set(self, entries: tuple[EpochEntry, ...]) -> None:
+        self.entries = entries
+        self.latest_epoch = entries[-1].epoch if entries else UNDEFINED_EPOCH
+        self.changed = True
 
     def assign(self, epoch: int, start_offset: int) -> bool:
         """`epoch` begins at `start_offset`; whether that was news.
@@ -55,9 +59,9 @@ class LeaderEpochs:
         while kept and (entries[kept - 1].epoch >= epoch or entries[kept - 1].start_offset >= start_offset):
             kept -= 1
         if not kept and epoch == 0 and start_offset == 0:
-            self.entries = _BEGINNING
+            self._set(_BEGINNING)
         else:
-            self.entries = (*entries[:kept], EpochEntry(epoch, start_offset))
+            self._set((*entries[:kept], EpochEntry(epoch, start_offset)))
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
@@ -84,7 +88,7 @@ class LeaderEpochs:
         entries = self.entries
         if not entries or entries[-1].start_offset < end_offset:
             return False
-        self.entries = tuple([entry for entry in entries if entry.start_offset < end_offset])
+        self._set(tuple([entry for entry in entries if entry.start_offset < end_offset]))
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
@@ -95,11 +99,11 @@ class LeaderEpochs:
         first = EpochEntry(self.entries[following - 1].epoch, start_offset)
         changed = following > 1 or first != self.entries[0]
         if changed:
-            self.entries = (first, *self.entries[following:])
+            self._set((first, *self.entries[following:]))
         return changed
 
     def clear(self) -> None:
-        self.entries = ()
+        self._set(())
 
     def encode(self) -> bytes:
         """The checkpoint file: its version, the number of entries, then `epoch start-offset` lines."""

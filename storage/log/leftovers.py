@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 
 from kafka_compat.storage.filesystem import Filesystem
-from kafka_compat.storage.records.scan import scan_headers
+from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment_files import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,

@@ -31,7 +31,8 @@ from kafka_compat.storage.errors import CorruptFile
 from kafka_compat.storage.filesystem import Filesystem
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.leftovers import base_offsets, clear_leftovers
-from kafka_compat.storage.log.log import Log
+from kafka_compat.storage.log.log import Log, LogContents
+from kafka_compat.storage.log.log_folder import LogFolder
 from kafka_compat.storage.log.producers import ProducerState
 from kafka_compat.storage.log.recovery import Opening, RecoveryProgress
 from kafka_compat.storage.segments.open_segments import OpenSegments
@@ -75,7 +76,8 @@ class LogLoader:
         segment = self._segment(directory, 0, 0, config)
         segment.create()
         producers = ProducerState(expiration_ms=config.producer_id_expiration_ms)
-        log = self._log(disk, directory, key, None, config, [segment], 0, 0, producers, LeaderEpochs())
+        contents = LogContents([segment], 0, 0, producers, LeaderEpochs(), None)
+        log = Log(key, contents, config, disk, self._folder(disk, directory), self._clock)
         if topic_id is not None:
             log.assign_topic_id(topic_id)
         return log
@@ -117,21 +119,18 @@ class LogLoader:
                     opening.end_offset,
                     log_start_offset,
                 )
-            opening.start_anew(log_start_offset, self._segment(directory, log_start_offset, 0, config))
+            opening.start_empty(log_start_offset, self._segment(directory, log_start_offset, 0, config))
         log_start_offset = max(log_start_offset, segments[0].base_offset)
         opening.finish(log_start_offset, clean)
-        log = self._log(
-            disk,
-            directory,
-            key,
-            self._read_topic_id(directory, names),
-            config,
+        contents = LogContents(
             segments,
             log_start_offset,
             opening.end_offset,
             opening.producers,
             opening.leader_epochs,
+            self._read_topic_id(directory, names),
         )
+        log = Log(key, contents, config, disk, self._folder(disk, directory), self._clock)
         if clean and not opening.has_changed:
             log.opened_end_offset = opening.end_offset
         return LoadedLog(log, opening.scanned_bytes, opening.truncated_bytes)
@@ -178,18 +177,13 @@ class LogLoader:
         log_start_offset = max(log_start_offset, summary.segments[0][0])
         if log_start_offset:
             leader_epochs.truncate_from_start(log_start_offset)
-        log = self._log(
-            disk,
-            directory,
-            key,
-            summary.topic_id,
-            config,
-            [self._segment(directory, base, size_bytes, config) for base, size_bytes in summary.segments],
-            log_start_offset,
-            end_offset,
-            producers,
-            leader_epochs,
+        segments = [
+            self._segment(directory, base, size_bytes, config) for base, size_bytes in summary.segments
+        ]
+        contents = LogContents(
+            segments, log_start_offset, end_offset, producers, leader_epochs, summary.topic_id
         )
+        log = Log(key, contents, config, disk, self._folder(disk, directory), self._clock)
         log.opened_end_offset = end_offset
         return log
 
@@ -218,36 +212,8 @@ class LogLoader:
             created_ms=self._clock.now_ms(),
         )
 
-    def _log(
-        self,
-        disk: Disk,
-        directory: str,
-        key: TopicPartition,
-        topic_id: UUID | None,
-        config: LogConfig,
-        segments: list[Segment],
-        log_start_offset: int,
-        log_end_offset: int,
-        producers: ProducerState,
-        leader_epochs: LeaderEpochs,
-    ) -> Log:
-        return Log(
-            filesystem=self._filesystem,
-            open_segments=self._open_segments,
-            disk=disk,
-            deletions=self._deletions,
-            directory=directory,
-            topic=key[0],
-            partition=key[1],
-            topic_id=topic_id,
-            config=config,
-            segments=segments,
-            log_start_offset=log_start_offset,
-            log_end_offset=log_end_offset,
-            producers=producers,
-            leader_epochs=leader_epochs,
-            clock=self._clock,
-        )
+    def _folder(self, disk: Disk, directory: str) -> LogFolder:
+        return LogFolder(self._filesystem, self._open_segments, self._deletions, disk.path, directory)
 
     def _read_topic_id(self, directory: str, names: list[str]) -> UUID | None:
         if checkpoints.PARTITION_METADATA not in names:

@@ -1,11 +1,11 @@
 """One partition's log: segments end to end, appended at one end and deleted at the other.
 
-Appends are here; reads across the segments in `log_segments`, files in `log_folder`, flushes in `log_flush`,
-retention and truncation in `log_deletion`.
+A log owns its parts: `segments` are read and looked up in, `folder` has their files, `flushing` makes them
+durable, `producers` checks sequences and transactions, `leader_epochs` says which leader wrote what, and
+`truncations` are on their way to the disk. `retention` decides which segments are deleted.
 
 Everything but `flush` and the second half of a truncation runs on one thread. Those run in the worker of the
-log's directory: a flush takes the end offset, syncs what lies before it, and only then moves
-`flushed_end_offset`, unless the log was truncated meanwhile. Neither waits for the other.
+log's directory.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from uuid import UUID
 
 from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.directories.deletions import Deletions
+from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.directories.disk import Disk
 from kafka_compat.storage.errors import (
     CorruptRecord,
+    DiskFull,
     LogDirFailure,
     MessageTooLarge,
     OffsetOutOfRange,
     StorageError,
 )
-from kafka_compat.storage.filesystem import Filesystem
-from kafka_compat.storage.log import deletion as log_deletion
-from kafka_compat.storage.log import flush as log_flush
+from kafka_compat.storage.log.flushing import Flushing
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.log_folder import LogFolder
 from kafka_compat.storage.log.log_segments import LogSegments
 from kafka_compat.storage.log.producers import ProducerState
-from kafka_compat.storage.log.state import LogState
+from kafka_compat.storage.log.retention import deletable
 from kafka_compat.storage.log.timestamp_lookup import Lookup, first_at_or_after, first_with_max
+from kafka_compat.storage.log.truncations import Truncation, Truncations
 from kafka_compat.storage.records.batch import (
     COMPRESSION_MASK,
     LOG_OVERHEAD,
@@ -47,7 +47,6 @@ from kafka_compat.storage.records.batch import (
 from kafka_compat.storage.records.compression import NAMES
 from kafka_compat.storage.records.records import read_marker
 from kafka_compat.storage.records.validation import ValidatedBatches, policy_of, validate_batches
-from kafka_compat.storage.segments.open_segments import OpenSegments
 from kafka_compat.storage.segments.segment import FileSlice, Segment
 from kafka_compat.storage.segments.txn_index import AbortedTransaction, AbortedTxn
 
@@ -78,54 +77,85 @@ class AppendInfo:
         self.duplicate = duplicate
 
 
-class Log(LogState):
-    """See the module. Built by `loader`, owned by `directories.log_dirs`."""
+class LogContents:
+    """What a log's directory holds when the log opens."""
+
+    __slots__ = ("end_offset", "leader_epochs", "producers", "segments", "start_offset", "topic_id")
+
+    def __init__(
+        self,
+        segments: list[Segment],
+        start_offset: int,
+        end_offset: int,
+        producers: ProducerState,
+        leader_epochs: LeaderEpochs,
+        topic_id: UUID | None,
+    ) -> None:
+        """`segments`, oldest first, are at least one; `leader_epochs` are as their file has them."""
+        self.segments = segments
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        self.producers = producers
+        self.leader_epochs = leader_epochs
+        self.topic_id = topic_id
+
+
+class Log:
+    """The log of one partition. Built by `loader`, owned by `directories.log_dirs`."""
 
     __slots__ = (
+        "_clock",
         "_codec",
         "_policy",
         "_reported_damage",
         "_roll_ms",
         "_segment_bytes",
+        "closed",
+        "config",
+        "disk",
+        "flushing",
+        "folder",
+        "leader_epochs",
+        "log_end_offset",
+        "log_start_offset",
+        "name",
+        "opened_end_offset",
         "partition",
+        "producers",
+        "segments",
         "topic",
         "topic_id",
+        "truncations",
     )
 
     def __init__(
         self,
-        *,
-        filesystem: Filesystem,
-        open_segments: OpenSegments,
-        disk: Disk,
-        deletions: Deletions,
-        directory: str,
-        topic: str,
-        partition: int,
-        topic_id: UUID | None,
+        key: TopicPartition,
+        contents: LogContents,
         config: LogConfig,
-        segments: list[Segment],
-        log_start_offset: int,
-        log_end_offset: int,
-        producers: ProducerState,
-        leader_epochs: LeaderEpochs,
+        disk: Disk,
+        folder: LogFolder,
         clock: Clock,
     ) -> None:
-        super().__init__(
-            name=f"{topic}-{partition}",
-            disk=disk,
-            folder=LogFolder(filesystem, open_segments, deletions, disk.path, directory),
-            segments=LogSegments(segments),
-            config=config,
-            log_start_offset=log_start_offset,
-            log_end_offset=log_end_offset,
-            producers=producers,
-            leader_epochs=leader_epochs,
-            clock=clock,
-        )
-        self.topic = topic
-        self.partition = partition
-        self.topic_id = topic_id
+        self.topic, self.partition = key
+        self.name = f"{self.topic}-{self.partition}"
+        """As messages name it."""
+        self.topic_id = contents.topic_id
+        self.log_start_offset = contents.start_offset
+        self.log_end_offset = contents.end_offset
+        self.opened_end_offset = -1
+        """Where the log ended when it was opened, if it was closed cleanly before; -1 otherwise."""
+        self.closed = False
+        self.disk = disk
+        self.folder = folder
+        self.segments = LogSegments(contents.segments)
+        self.producers = contents.producers
+        self.leader_epochs = contents.leader_epochs
+        self.leader_epochs.changed = False
+        self.flushing = Flushing(self.name, disk, folder, contents.end_offset, clock)
+        self.truncations = Truncations()
+        """Truncations that are not on disk yet."""
+        self._clock = clock
         self._reported_damage = ""
         self.update_config(config)
 
@@ -151,6 +181,43 @@ class Log(LogState):
     def segment_count(self) -> int:
         return len(self.segments.all)
 
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all batches."""
+        return self.segments.size_bytes
+
+    @property
+    def first_base_offset(self) -> int:
+        """Base offset of the oldest segment."""
+        return self.segments.base_offsets[0]
+
+    @property
+    def flushed_end_offset(self) -> int:
+        """All records below it are durable."""
+        return self.flushing.end_offset
+
+    @property
+    def truncation_count(self) -> int:
+        """How often records were taken from the end; who copies the log starts over then."""
+        return self.flushing.truncation_count
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether a truncation is not on disk yet: nothing may be written until it is."""
+        return self.truncations.count > 0
+
+    @property
+    def is_as_closed(self) -> bool:
+        """Whether its files are as a clean stop left them: nothing was written or taken out since."""
+        return (
+            self.log_end_offset == self.opened_end_offset
+            and not self.truncation_count
+            and not self.folder.has_changed
+        )
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
     def segment_starts(self) -> list[tuple[int, int]]:
         """Base offset and time (ms) of the last modification of each segment, oldest first. Raises
         LogDirFailure.
@@ -160,7 +227,7 @@ class Log(LogState):
 
     # --- append
 
-    def compresses_anew(self, data: memoryview) -> bool:
+    def must_recompress(self, data: memoryview) -> bool:
         """Whether a batch comes in another codec than the topic's."""
         return self._codec is not None and (
             data[MAGIC_POSITION] != 2 or data[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK != self._codec
@@ -190,7 +257,7 @@ class Log(LogState):
         coordinators and skip what only clients can get wrong. `validated` is what `validate` made of `data`.
         Raises a StorageError by cause; then nothing was stored.
         """
-        if self.disk.failure is not None or self.cuts.count:
+        if self.disk.failure is not None or self.truncations.count:
             self._check_writable()
         log_append_time = -1
         if internal:
@@ -229,8 +296,8 @@ class Log(LogState):
             next_offset += header.last_offset_delta + 1
             if header.max_timestamp > max_timestamp:
                 max_timestamp = header.max_timestamp
-        if leader_epoch != self.latest_leader_epoch:
-            self._assign_epoch(leader_epoch, first_offset)
+        if leader_epoch != self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(leader_epoch, first_offset)
         self._store(data, headers, first_offset, next_offset, max_timestamp, now_ms)
         return AppendInfo(first_offset, next_offset - 1, log_append_time, self.log_start_offset, False)
 
@@ -245,8 +312,8 @@ class Log(LogState):
             return AppendInfo(self.log_end_offset, self.log_end_offset - 1, -1, self.log_start_offset, False)
         for header in headers:
             leader_epoch = header.partition_leader_epoch
-            if leader_epoch != self.latest_leader_epoch and leader_epoch >= 0:
-                self._assign_epoch(leader_epoch, header.base_offset)
+            if leader_epoch != self.leader_epochs.latest_epoch and leader_epoch >= 0:
+                self.leader_epochs.assign(leader_epoch, header.base_offset)
         next_offset = headers[-1].next_offset
         max_timestamp = max(header.max_timestamp for header in headers)
         self._store(data, headers, None, next_offset, max_timestamp, self.now_ms())
@@ -300,7 +367,7 @@ class Log(LogState):
 
     def _check_writable(self) -> None:
         self.disk.check()
-        self.cuts.check(self.name)
+        self.truncations.check(self.name)
 
     def _must_roll(
         self, active: Segment, size_bytes: int, max_timestamp: int, end_offset: int, now_ms: int
@@ -357,20 +424,15 @@ class Log(LogState):
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
         """This replica leads from `leader_epoch` on: the epoch starts at the log end."""
-        if leader_epoch != self.latest_leader_epoch:
-            self._assign_epoch(leader_epoch, self.log_end_offset)
+        if leader_epoch != self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(leader_epoch, self.log_end_offset)
 
-    def take_leader_epochs(self, leader_epochs: LeaderEpochs) -> None:
+    def adopt_leader_epochs(self, leader_epochs: LeaderEpochs) -> None:
         """Know the epochs of the log that this one is a copy of, those without a record included."""
         self.leader_epochs = leader_epochs
-        self.epochs_changed()
+        leader_epochs.changed = True
         # Its own file does not have them.
         self.opened_end_offset = -1
-
-    def _assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
-        self.leader_epochs.assign(leader_epoch, start_offset)
-        self.latest_leader_epoch = leader_epoch
-        self.leader_epochs_changed = True
 
     # --- read
 
@@ -413,13 +475,20 @@ class Log(LogState):
         except (OSError, CorruptRecord) as error:
             raise self.unreadable(error) from error
 
-    def unreadable(self, error: OSError | CorruptRecord) -> StorageError:
-        """The exception to raise: a missing or shortened file is no failure of the whole log directory."""
+    def unreadable(self, error: OSError | StorageError, offset: int = -1) -> StorageError:
+        """The exception to raise for a failed read, at `offset` where that is known: a missing or shortened
+        file is no failure of the whole log directory.
+        """
         if self.closed:
             return LogDirFailure(f"{self.name} is not in {self.directory} any more")
         if isinstance(error, OSError) and not (isinstance(error, FileNotFoundError) and self.folder.exists()):
             return self.disk.fail(error, f"read of {self.name}")
         damage = str(error)
+        if offset >= 0:
+            try:
+                self.segments.all[self.segments.number_of(offset)].check_whole()
+            except (OSError, CorruptRecord) as found:
+                damage = str(found)
         if damage != self._reported_damage:
             self._reported_damage = damage
             logger.error(
@@ -452,31 +521,170 @@ class Log(LogState):
     # --- flush
 
     def flush(self) -> None:
-        """Make everything appended so far durable; may run in a thread of its own. Raises LogDirFailure."""
-        log_flush.flush(self)
+        """Make everything appended so far durable; may run in a thread of its own. Raises LogDirFailure,
+        RefusedForNow.
+
+        Nothing is done for a log with a truncation under way, of which files and memory do not agree yet.
+        """
+        self.disk.check()
+        flushing = self.flushing
+        with flushing.lock:
+            if self.closed or self.is_settling:
+                return
+            end_offset, truncation_count = self.log_end_offset, flushing.truncation_count
+            segments = list(self.segments.all)
+        flushing.flush(segments, end_offset, truncation_count, self.leader_epochs)
 
     def flush_due(self) -> bool:
         """Whether flush.ms has passed over records that are not durable yet."""
-        waited_ms = self.monotonic_ms() - self.last_flush_ms
-        return self.flushed_end_offset < self.log_end_offset and waited_ms >= self.config.flush_ms
+        return self.flushing.is_due(self.log_end_offset, self.config.flush_ms)
 
-    # --- deletion and truncation
+    # --- deletion: segments leave the log before their files change, the oldest first
+
+    def advance_log_start_offset(self, offset: int) -> None:
+        """Hide the records below `offset` (DeleteRecords); retention removes segments that are wholly below
+        it.
+        """
+        if offset > self.log_end_offset:
+            raise OffsetOutOfRange(f"offset {offset} is behind the end {self.log_end_offset}")
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.disk.log_starts_moved = True
+            self.leader_epochs.truncate_from_start(offset)
 
     def apply_retention(self, now_ms: int, high_watermark: int) -> list[int]:
         """Delete the segments that may go; their base offsets."""
-        return log_deletion.apply_retention(self, now_ms, high_watermark, self.roll)
+        if self.is_settling:
+            return []
+        with self.disk.reading(self.name):
+            going = deletable(
+                self.segments.all,
+                self.config,
+                now_ms=now_ms,
+                size_bytes=self.size_bytes,
+                log_start_offset=self.log_start_offset,
+                high_watermark=high_watermark,
+                log_end_offset=self.log_end_offset,
+            )
+        if not going:
+            return []
+        for segment, reason in going:
+            logger.info("%s: delete the segment at %d, %s", self.name, segment.base_offset, reason.value)
+        if len(going) == len(self.segments.all):
+            try:
+                self.roll(now_ms)
+            except DiskFull:
+                # The other segments give the space for the next try.
+                going = going[:-1]
+                if not going:
+                    raise
+        try:
+            self.folder.retire(self.segments.remove(0, len(going)), self.file_deletion_ms())
+        except OSError as error:
+            raise self.disk.fail(error, f"deletion in {self.name}") from error
+        self.advance_log_start_offset(self.first_base_offset)
+        return [segment.base_offset for segment, _ in going]
+
+    def file_deletion_ms(self) -> int:
+        """When files that are taken out of use now are removed, on the clock that never jumps."""
+        return self._clock.monotonic_ms() + self.config.file_delete_delay_ms
+
+    # --- truncation: in memory at once, whole batches; the files follow (see `truncations`)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every record at or above `offset`, which a follower does when its leader has other ones."""
-        log_deletion.truncate_to(self, offset)
+        """Drop every batch that holds `offset` or more, which a follower does when its leader has other
+        ones.
+        """
+        if offset >= self.log_end_offset:
+            # An epoch in which this replica led and appended nothing: its next leader does not know it.
+            self.leader_epochs.truncate_from_end(self.log_end_offset)
+            return
+        segments = self.segments
+        offset = segments.batch_start(offset)
+        if offset <= self.first_base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        self.disk.check()
+        number = segments.number_of(offset - 1)
+        segment = segments.all[number]
+        # All that reads comes before the first change, since it may be refused.
+        with self.disk.reading(self.name):
+            # Its file is open from here on, so that what follows wants no descriptor.
+            segment.file.size()
+            position = segment.position_of(offset)
+            producers = self.folder.load_producers(
+                segments.all[: number + 1], offset, self.config.producer_id_expiration_ms
+            )
+        with self.disk.reading(self.name), self.flushing.lock:
+            self._go_back(offset)
+            removed = segments.remove(number + 1, len(segments.all))
+            for later in removed:
+                later.abandon()
+            segment.truncate_to_position(position, offset)
+            self.log_end_offset = end_offset = segment.last_batch_end()[0]
+        self.leader_epochs.truncate_from_end(end_offset)
+        self.producers = producers
+        self.truncations.add(
+            self,
+            Truncation(
+                self.folder, self.disk, removed, self.file_deletion_ms(), kept=segment, end_offset=end_offset
+            ),
+        )
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the next record gets `offset`."""
-        log_deletion.truncate_fully_and_start_at(self, offset)
+        self.disk.check()
+        segment = self.folder.new_segment(offset, self.config, self.now_ms())
+        with self.flushing.lock:
+            self._go_back(offset)
+            removed = self.segments.remove(0, len(self.segments.all))
+            for earlier in removed:
+                earlier.abandon()
+            self.segments.add(segment)
+            self.log_start_offset = self.log_end_offset = offset
+        self.producers = ProducerState(expiration_ms=self.config.producer_id_expiration_ms)
+        self.leader_epochs.clear()
+        self.truncations.add(
+            self, Truncation(self.folder, self.disk, removed, self.file_deletion_ms(), created=segment)
+        )
+
+    def _go_back(self, offset: int) -> None:
+        self.flushing.go_back(offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
+        self.disk.log_starts_moved = True
 
     # --- the end
 
+    def abandon(self) -> None:
+        """Nothing is read or written here any more; descriptors close once no slice uses them."""
+        self.closed = True
+        for segment in self.segments.all:
+            segment.abandon()
+
     def close(self) -> None:
         """Flush, and write all that a clean start trusts: indexes, producer snapshot, leader epochs."""
-        if not self.closed:
-            log_flush.close(self)
+        if self.closed:
+            return
+        self.disk.check()
+        if not self.is_as_closed:
+            try:
+                self._complete()
+            except OSError as error:
+                raise self.disk.fail(error, f"close of {self.name}") from error
+        self.abandon()
+
+    def _complete(self) -> None:
+        active, epochs = self.segments.active, self.leader_epochs
+        active.complete()
+        if active.size_bytes:
+            active.sync(sealed=True)
+        # Very many logs never had a record: these need neither of the two files, as with Kafka. Epochs with
+        # no record are forgotten by the next start anyway.
+        if self.log_end_offset or self.producers.entries:
+            self.folder.store_snapshot(self.log_end_offset, self.producers)
+        changed = epochs.changed
+        epochs.truncate_from_end(self.log_end_offset)
+        epochs.changed = changed and bool(epochs.entries)
+        self.flush()
+        if epochs.changed:
+            self.flushing.store_epochs(epochs)

@@ -1,6 +1,6 @@
 """The folder of one log: which files it has, how they come and go, and when they are durable.
 
-Methods raise OSError as it comes; the log knows what it was doing and takes its disk offline.
+Methods raise OSError; the log names the operation and takes its disk offline.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kafka_compat.storage.segments.segment_files import (
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 FORKED_AT = "kafka-compat-forked-at"
-"""The file with the offset from which on a fork's own records are: see `log_fork`."""
+"""The file with the offset from which on a fork's own records are: see `log.fork`."""
 
 
 class LogFolder:
@@ -97,7 +97,7 @@ class LogFolder:
         """
         self.has_changed = True
         for segment in segments:
-            segment.let_go()
+            segment.abandon()
             for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):
                 self._take_away(segment.path(suffix), due_ms)
 
@@ -119,7 +119,7 @@ class LogFolder:
         rename = self._filesystem.rename
         for suffix in suffixes:
             rename(first.path(suffix) + CLEANED_SUFFIX, first.path(suffix) + SWAP_SUFFIX)
-        first.let_go()
+        first.abandon()
         for suffix in reversed(SEGMENT_SUFFIXES):
             self._take_away(first.path(suffix), due_ms)
         self.retire(old[1:], due_ms)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from kafka_compat.storage.records.scan import scan_headers
-from kafka_compat.storage.segments.segment import FileSlice, Segment
+from kafka_compat.storage.segments.scan import scan_headers
+from kafka_compat.storage.segments.segment import SENDFILE_BYTES_MIN, FileSlice, Segment
 from kafka_compat.storage.segments.txn_index import AbortedTransaction
 
 
@@ -92,10 +92,10 @@ class LogSegments:
             is_last = after == len(self.all)
             if upper_bound < (log_end_offset if is_last else self.base_offsets[after]):
                 end = segment.position_of(upper_bound)
-            segment.check_whole()
             if start < end:
                 break
             # Compaction can leave nothing behind `offset` in its segment; so can damage before startup.
+            segment.check_whole()
             if is_last or upper_bound <= self.base_offsets[after]:
                 return None
             segment = self.all[after]
@@ -103,6 +103,9 @@ class LogSegments:
         stop = segment.cut(start, end, max_bytes, min_one_batch)
         if stop == start:
             return None
+        if stop - start >= SENDFILE_BYTES_MIN:
+            # A smaller one is checked when it is read.
+            segment.check_whole()
         return FileSlice(segment.file, start, stop - start)
 
     def batch_start(self, offset: int) -> int:

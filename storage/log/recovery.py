@@ -15,7 +15,7 @@ from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.log_folder import FORKED_AT, LEADER_EPOCH_CHECKPOINT
 from kafka_compat.storage.log.producer_snapshots import load_producers, snapshot_offsets
 from kafka_compat.storage.log.producers import ProducerState
-from kafka_compat.storage.records.scan import scan_batches
+from kafka_compat.storage.segments.scan import scan_batches
 from kafka_compat.storage.segments.segment import Segment
 from kafka_compat.storage.segments.segment_files import SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX, file_name
 
@@ -176,19 +176,19 @@ class Opening:
             segment.file.truncate(segment.size_bytes)
         segment.sync_all()
         if segment.sealed:
-            segment.put_away()
+            segment.release_now()
         return corruption is None
 
     def _drop_from(self, number: int, reason: str) -> None:
         for segment in self._segments[number:]:
             logger.warning("%s: dropping the segment at %d: %s", self._directory, segment.base_offset, reason)
             self.truncated_bytes += segment.size_bytes
-            segment.let_go()
+            segment.abandon()
             for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):
                 self._filesystem.unlink(segment.path(suffix))
         del self._segments[number:]
 
-    def start_anew(self, offset: int, segment: Segment) -> None:
+    def start_empty(self, offset: int, segment: Segment) -> None:
         """Begin an empty log at `offset`."""
         self.has_changed = True
         self._drop_from(0, "the log starts anew")

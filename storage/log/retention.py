@@ -2,7 +2,7 @@
 
 Rules, as genuine Kafka has them
 1. Segments go from the oldest on; the first that must stay keeps all behind it.
-2. Only what lies wholly below the high watermark goes: nobody may still need it to commit.
+2. Only segments wholly below the high watermark are deleted: the others are still needed to commit.
 3. By time: the largest timestamp of the segment is older than retention.ms. By size: the log without the
 segment
    still has retention.bytes. By start: the segment lies wholly below the log start offset, which

@@ -16,7 +16,7 @@ from kafka_compat.storage.log.log_segments import LogSegments
 from kafka_compat.storage.records.batch import TIMESTAMP_TYPE_FLAG, BatchHeader
 from kafka_compat.storage.records.record_times import first_record
 from kafka_compat.storage.records.records import records_body
-from kafka_compat.storage.records.scan import scan_headers
+from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment import FileSlice, Segment
 
 _QUICK_RECORDS_MAX = 2048
@@ -74,7 +74,7 @@ def _search(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
         if header.max_timestamp < timestamp:
             continue
         data = FileSlice(file, batch.position, header.size_bytes)
-        found = yield from look_into(data, header, timestamp, start_offset)
+        found = yield from search_batch(data, header, timestamp, start_offset)
         if found is not None:
             return found
     return None
@@ -85,7 +85,7 @@ def is_quick(header: BatchHeader) -> bool:
     return header.magic == 2 and not header.attributes & 7 and header.record_count <= _QUICK_RECORDS_MAX
 
 
-def look_into(batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int) -> Lookup:
+def search_batch(batch: FileSlice, header: BatchHeader, timestamp: int, start_offset: int) -> Lookup:
     """As `first_of_batch`, of one that is yet to be read; in another thread where that may take long."""
     look = partial(_first_of, batch, header, timestamp, start_offset)
     if is_quick(header):

@@ -7,14 +7,19 @@ is CorruptRecord.
 
 from __future__ import annotations
 
+import contextlib
 import struct
+import threading
 import zlib
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.storage.errors import CorruptRecord, MessageTooLarge, TakesLong
 from kafka_compat.storage.records.batch import Buffer
 from kafka_compat.storage.records.kinds import CompressionType
+
+if TYPE_CHECKING:
+    from zstandard import ZstdDecompressor
 
 SIZE_FLOOR_BYTES = 16 << 20
 SIZE_CEILING_BYTES = 128 << 20
@@ -218,61 +223,73 @@ def _with_lz4_header_checksum(frame: bytes, *, covers_frame_magic: bool) -> byte
     end = 14 if has_content_size else 6
     if len(frame) <= end:
         raise CorruptRecord("the lz4 frame is cut off")
-    checksum = _xxh32_short(frame[0 if covers_frame_magic else 4 : end]) >> 8 & 0xFF
+    from xxhash import xxh32_intdigest
+
+    checksum = xxh32_intdigest(frame[0 if covers_frame_magic else 4 : end]) >> 8 & 0xFF
     return frame[:end] + bytes((checksum,)) + frame[end + 1 :]
-
-
-def _xxh32_short(data: bytes) -> int:
-    """xxHash32 with seed 0 of fewer than 16 bytes, enough for the header of an lz4 frame."""
-    mask = 0xFFFF_FFFF
-    prime_1, prime_2, prime_3 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D
-    prime_4, prime_5 = 0x27D4EB2F, 0x165667B1
-
-    def rotate(value: int, count: int) -> int:
-        return (value << count | value >> (32 - count)) & mask
-
-    digest = (prime_5 + len(data)) & mask
-    whole = len(data) & ~3
-    for position in range(0, whole, 4):
-        lane = int.from_bytes(data[position : position + 4], "little")
-        digest = rotate((digest + lane * prime_3) & mask, 17) * prime_4 & mask
-    for byte in data[whole:]:
-        digest = rotate((digest + byte * prime_5) & mask, 11) * prime_1 & mask
-    digest = (digest ^ digest >> 15) * prime_2 & mask
-    digest = (digest ^ digest >> 13) * prime_3 & mask
-    return digest ^ digest >> 16
 
 
 # zstd
 
 _ZSTD_DEFAULT_LEVEL = 3
-_ZSTD_FIRST_RATIO = 8
-_ZSTD_FULL = "failed to write whole buffer"
+_ZSTD_RATIO_MAX = 32 << 10
+"""The most that a byte of a frame can become: a block of four bytes repeats one of them 128 KiB times."""
+_ZSTD_KEPT_WINDOW_BYTES_MAX = 8 << 20
+"""A decompressor keeps the memory of the largest window it has seen; level 19 asks for 8 MiB."""
+_ZSTD_SIZE_UNKNOWN = (1 << 64) - 1
+_kept = threading.local()
 
 
 def _zstd_compress(data: Buffer, level: int | None) -> bytes:
-    from cramjam import zstd
+    import zstandard
 
-    return bytes(zstd.compress(data, level=_ZSTD_DEFAULT_LEVEL if level is None else level))
+    level = _ZSTD_DEFAULT_LEVEL if level is None else level
+    return zstandard.ZstdCompressor(level=level).compress(data)
 
 
 def _zstd_decompress(data: Buffer, limit: int) -> bytes:
-    from cramjam import DecompressionError, zstd
+    import zstandard
 
-    # A frame need not say how much it holds: try a likely size, then four times as much if it was too little.
-    capacity = min(limit, _ZSTD_FIRST_RATIO * len(data) + 4096)
-    while True:
-        content = bytearray(capacity)
-        try:
-            size = zstd.decompress_into(data, content)
-        except DecompressionError as error:
-            if _ZSTD_FULL not in str(error):
-                raise CorruptRecord(f"broken zstd data: {error}") from None
+    try:
+        frame = zstandard.get_frame_parameters(data)
+        # Making one takes longer than a small batch does.
+        decompressor: ZstdDecompressor = getattr(_kept, "decompressor", None) or zstandard.ZstdDecompressor()
+        if frame.window_size <= _ZSTD_KEPT_WINDOW_BYTES_MAX:
+            _kept.decompressor = decompressor
         else:
-            return bytes(memoryview(content)[:size])
-        if capacity == limit:
+            decompressor = zstandard.ZstdDecompressor()
+        if frame.content_size != _ZSTD_SIZE_UNKNOWN:
+            if frame.content_size > limit:
+                raise _too_large(len(data))
+            with contextlib.suppress(zstandard.ZstdError):
+                return decompressor.decompress(data, allow_extra_data=False)
+        return _zstd_in_pieces(decompressor, data, limit)
+    except zstandard.ZstdError as error:
+        raise CorruptRecord(f"broken zstd data: {error}") from None
+
+
+def _zstd_in_pieces(decompressor: ZstdDecompressor, data: Buffer, limit: int) -> bytes:
+    """Frames that need not say how much they hold, as those of Java's library: in pieces so small that what
+    the first one beyond the limit becomes is no more than twice the limit.
+    """
+    view = memoryview(data)
+    parts: list[bytes] = []
+    size = position = 0
+    frame = decompressor.decompressobj()
+    while True:
+        end = position + max((2 * limit - size) // _ZSTD_RATIO_MAX, 1)
+        part = frame.decompress(view[position:end])
+        size += len(part)
+        if size > limit:
             raise _too_large(len(data))
-        capacity = min(limit, 4 * capacity)
+        parts.append(part)
+        position = min(end, len(view)) - len(frame.unused_data)
+        if frame.eof:
+            if position == len(view):
+                return part if len(parts) == 1 else b"".join(parts)
+            frame = decompressor.decompressobj()
+        elif position == len(view):
+            raise CorruptRecord("the zstd frame is cut off")
 
 
 class _Codec(NamedTuple):

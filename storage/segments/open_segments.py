@@ -43,7 +43,7 @@ class Closable(Protocol):
 
     sealed: bool
     used: bool
-    """Set by whoever uses it, cleared by the hand of the clock."""
+    """Set by each use, cleared by the hand of the clock."""
 
     def release(self) -> None:
         """Let go of what can be opened again. Must not open anything."""
@@ -110,7 +110,7 @@ class OpenSegments:
         return self.active_count + self.sealed_count > kept and self.spare() > 0
 
     def spare(self) -> int:
-        """Close some segments, sealed ones first, for somebody who got no descriptor; how many that was."""
+        """Close some segments, sealed ones first, when no descriptor is left; returns how many."""
         with self._lock:
             closed = 0
             for ring in (self._sealed, self._active):

@@ -1,7 +1,7 @@
 """One segment of a log: a `.log` file of batches with its sparse indexes.
 
 A segment opens its file and loads its indexes when it is asked for something that needs them, and
-`open_segments` says when it lets go of them again. A sealed segment that nobody reads holds neither a
+`open_segments` says when it releases them. A sealed segment that is not read holds neither a
 descriptor nor an index; the active one keeps its indexes, which are not stored yet. What retention asks,
 the largest timestamp and the size, is remembered as numbers.
 
@@ -19,9 +19,9 @@ from kafka_compat.storage.config import INT_MAX
 from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.filesystem import Buffer, File
 from kafka_compat.storage.records.batch import HEADER_SIZE, read_header
-from kafka_compat.storage.records.scan import scan_headers
 from kafka_compat.storage.segments.offset_index import OffsetIndex
 from kafka_compat.storage.segments.open_segments import OpenSegments
+from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment_files import LOG_SUFFIX, SegmentFiles
 from kafka_compat.storage.segments.segment_indexes import SegmentIndexes
 from kafka_compat.storage.segments.time_index import TimeIndex, TimestampEntry
@@ -32,6 +32,9 @@ _NO_OFFSETS: Final = array("q")
 _NO_POSITIONS: Final = array("I")
 """The tail of a segment to which nothing was appended since it was opened; never changed."""
 
+SENDFILE_BYTES_MIN: Final = 32 * 1024
+"""Smaller slices are read into the response, which costs less than a system call for each."""
+
 RESERVE_FROM_BYTES: Final = 1024 * 1024
 RESERVE_STEP_BYTES: Final = 32 * 1024 * 1024
 
@@ -41,20 +44,32 @@ class FileSlice:
     or not.
     """
 
-    __slots__ = ("file", "position", "size_bytes")
+    __slots__ = ("_data", "file", "position", "size_bytes")
 
     def __init__(self, file: File, position: int, size_bytes: int) -> None:
         self.file = file
         self.position = position
         self.size_bytes = size_bytes
+        self._data = b""
 
     @property
     def fd(self) -> int:
         """The descriptor to sendfile from."""
         return self.file.fileno()
 
+    def load(self) -> None:
+        """Read the bytes now, for `read`, when they are few. Raises what `read` raises."""
+        if self.size_bytes < SENDFILE_BYTES_MIN:
+            self._data = self.read()
+
+    def unload(self) -> None:
+        """Give the memory of `load` back."""
+        self._data = b""
+
     def read(self) -> bytes:
         """The bytes, by one pread. Raises CorruptRecord when the file ends before them."""
+        if self._data:
+            return self._data
         data = self.file.pread(self.size_bytes, self.position)
         if len(data) < self.size_bytes:
             raise CorruptRecord(
@@ -156,7 +171,7 @@ class Segment:
         self._open_segments.note(self)
         if self.deleted:
             # Retention was faster than another thread.
-            self.let_go()
+            self.abandon()
 
     @property
     def offset_index(self) -> OffsetIndex:
@@ -234,12 +249,12 @@ class Segment:
         if self.sealed:
             self._indexes.release()
 
-    def put_away(self) -> None:
+    def release_now(self) -> None:
         """Release at once, for a segment that is not expected to be asked soon."""
         self._open_segments.forget(self)
         self.release()
 
-    def let_go(self) -> None:
+    def abandon(self) -> None:
         """The segment is not here any more: nothing is opened again."""
         self.deleted = True
         self._open_segments.forget(self)

@@ -1,6 +1,6 @@
 """The files of one segment by Kafka's names: what is read from them, written to them and made durable.
 
-Nothing is kept here; `Segment` has what is open and loaded. Methods raise OSError as it comes.
+Nothing is kept here; `Segment` has what is open and loaded. Methods raise OSError.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SegmentFiles:
         return self._filesystem.open(self.path(LOG_SUFFIX))
 
     def unshare(self) -> None:
-        """Have what is written to for this log alone, where a fork has it too (`log_fork`). Indexes are
+        """Have what is written to for this log alone, where a fork has it too (`log.fork`). Indexes are
         replaced, and need not be.
         """
         self._filesystem.unshare(self.path(LOG_SUFFIX))
@@ -72,7 +72,7 @@ class SegmentFiles:
         )
 
     def read_last_time_entry(self) -> TimestampEntry | None:
-        """The last entry of the time index by one read of its end; None where that does not tell."""
+        """The last entry of the time index by one read of its end; None when the end does not say."""
         try:
             file = self._filesystem.open(self.path(TIME_INDEX_SUFFIX))
         except FileNotFoundError:

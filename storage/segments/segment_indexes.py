@@ -13,8 +13,8 @@ from typing import Final
 
 from kafka_compat.storage.errors import CorruptFile
 from kafka_compat.storage.filesystem import File
-from kafka_compat.storage.records.scan import scan_headers
 from kafka_compat.storage.segments.offset_index import OffsetIndex
+from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment_files import LOG_SUFFIX, SegmentFiles
 from kafka_compat.storage.segments.time_index import TimeIndex, TimestampEntry
 from kafka_compat.storage.segments.txn_index import TransactionIndex
@@ -126,7 +126,7 @@ class SegmentIndexes:
         self._know_max_timestamp(TimestampEntry(anew._max_timestamp, anew._max_timestamp_offset))
         self.offset_index, self.time_index = offset_index, time_index
         self.stored = self._is_new = False
-        # On a full disk they stay in memory alone: nobody is served less for that.
+        # On a full disk they stay in memory alone, and serve reads from there.
         if stores:
             with contextlib.suppress(OSError):
                 self.store()

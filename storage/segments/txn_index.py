@@ -20,7 +20,7 @@ _VERSION: Final = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """What a Fetch response tells a read_committed consumer: skip this producer from that offset on."""
+    """An entry of a Fetch response: a read_committed consumer skips this producer from that offset on."""
 
     producer_id: int
     first_offset: int

@@ -87,7 +87,7 @@ BROKEN_BUILDS = (
     BrokenBuild(
         "truncation to the high watermark, as before KIP-101",
         "kafka_compat/replication/follower.py",
-        "if partition.log.latest_leader_epoch < 0:",
+        "if partition.log.leader_epochs.latest_epoch < 0:",
         "if True:",
         KNOWN_CASES + "test_kip_101_a_follower_keeps_what_was_acknowledged_above_its_high_watermark",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_compat.cli.restarts import CALM_S, WAIT_S_MAX, RestartWaits
+from kafka_compat.cli.processes import CALM_S, WAIT_S_MAX, RestartWaits
 
 
 def test_at_once_and_then_after_waits_that_grow_to_an_end() -> None:

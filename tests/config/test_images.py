@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.config import BrokerConfig, ConfigFileError, load
-from kafka_compat.config.images import with_secrets
+from kafka_compat.config.load import with_secrets
 
 OWN = Path(__file__).parents[2] / "image" / "root" / "etc" / "kafka-compat" / "server.properties"
 

@@ -25,15 +25,20 @@ from kafka_compat.config.properties import parse_properties, write_properties
         ("a=1\na=2", {"a": "2"}),
         ("a=#no comment", {"a": "#no comment"}),
         ("a=x\\", {"a": "x"}),
-        ("\ufeffa=ü", {"a": "ü"}),
+        ("\ufeffa=u", {"a": "u"}),
     ],
 )
 def test_syntax(text: str, properties: dict[str, str]) -> None:
     assert {name: entry.value for name, entry in parse_properties(text.encode()).items()} == properties
 
 
-def test_a_file_that_is_not_utf8_is_read_as_java_reads_it() -> None:
-    assert parse_properties("a=ü".encode("iso-8859-1"))["a"].value == "ü"
+def test_a_file_is_iso_8859_1_as_for_java() -> None:
+    assert parse_properties("a=ü\nb=u".encode("iso-8859-1")) == {"a": ("ü", 1, None), "b": ("u", 2, None)}
+
+
+def test_of_a_file_that_may_be_utf_8_both_readings_are_known() -> None:
+    found = parse_properties("# ü\na=ü\nb=\\u00fc\nü=1\n".encode())
+    assert found == {"a": ("Ã¼", 2, "ü"), "b": ("ü", 3, None), "Ã¼": ("1", 4, None)}
 
 
 def test_a_broken_unicode_escape_is_told_with_its_line() -> None:

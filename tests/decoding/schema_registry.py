@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from kafka_compat.decoding.registry import Registry
-from kafka_compat.security.oauth.web import place
+from kafka_compat.http_client import place
 
 
 class SchemaRegistry:
@@ -55,7 +55,7 @@ class SchemaRegistry:
 
     def registry(self, user_info: str | None = None) -> Registry:
         """What asks it."""
-        return Registry(place(self.url, {}), user_info)
+        return Registry(place(self.url), user_info)
 
     @contextmanager
     def serve(self) -> Iterator[SchemaRegistry]:

@@ -16,7 +16,7 @@ from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, message_fa
 from kafka_compat.decoding import registry as module
 from kafka_compat.decoding.formats import Schema, decoded, schema_ids
 from kafka_compat.decoding.registry import ASKED_MAX, Registry
-from kafka_compat.security.oauth.web import place
+from kafka_compat.http_client import place
 from tests.decoding.schema_registry import SchemaRegistry
 
 ORDER = {
@@ -288,7 +288,7 @@ async def test_a_registry_that_is_down_fails_nothing() -> None:
     with SchemaRegistry().serve() as served:
         url = served.url
     now_s = 0.0
-    registry = Registry(place(url, {}), now_s=lambda: now_s)
+    registry = Registry(place(url), now_s=lambda: now_s)
     begun_s = time.monotonic()
     form, _, problem = await shown(registry, framed(1, b"\x00\x01"))
     assert form == "hex" and problem is not None and "the schema registry: ConnectionRefusedError" in problem
@@ -304,7 +304,7 @@ async def test_a_registry_that_is_slow_holds_nothing_up(
     served.delay_s = 3
     served.add(1, NODE)
     now_s = 0.0
-    registry = Registry(place(served.url, {}), now_s=lambda: now_s)
+    registry = Registry(place(served.url), now_s=lambda: now_s)
     begun_s = time.monotonic()
     found = await registry.schemas([1, 2, 3])
     assert time.monotonic() - begun_s < 2.5

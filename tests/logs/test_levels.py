@@ -41,7 +41,7 @@ def test_levels_of_the_settings(start_broker: StartBroker) -> None:
     found = levels(broker)
     assert found["root"] == found["asyncio"] == "ERROR"
     assert found["kafka"] == found["kafka_compat"] == found["kafka_compat.network.server"] == "INFO"
-    assert found[STORAGE] == found[f"{STORAGE}.log_dirs"] == "DEBUG"
+    assert found[STORAGE] == found[f"{STORAGE}.directories.log_dirs"] == "DEBUG"
 
 
 @pytest.mark.parametrize(("given", "in_force"), [("ERROR", "INFO"), ("DEBUG", "DEBUG")])

@@ -6,7 +6,7 @@ import re
 
 from confluent_kafka import Consumer, Producer
 
-from kafka_compat.network.slow_requests import SETTING
+from kafka_compat.api.slow_requests import SETTING
 from kafka_compat.testing import KafkaBroker
 from tests.conftest import StartBroker
 from tests.logs.reading import lines_with, make_topic, wait_for

@@ -161,7 +161,10 @@ def _produce(cluster: Cluster, topic: str, transactional_id: str) -> set[bytes]:
         for number in range(RECORDS):
             producer.send(topic, b"%d" % number, b"%b %d" % (outcome, number))
         producer.end_transaction(committed=outcome == b"committed")
-    assert errors == [None] * (2 * RECORDS)
+    for error in errors:
+        if error is not None:
+            raise error
+    assert len(errors) == 2 * RECORDS
     return {b"committed %d" % number for number in range(RECORDS)}
 
 

@@ -95,7 +95,8 @@ def test_one_broker(one_broker: KafkaCompatBroker) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.skipif(not campaign.enabled(), reason="a campaign's (--campaign)")
 def test_three_brokers(tmp_path: Path) -> None:
-    cluster = ThreeBrokers(tmp_path, settings=dict(settings()))
+    # Nothing is tried here on lost sessions, which a busy machine would bring about.
+    cluster = ThreeBrokers(tmp_path, settings={**settings(), "zookeeper.session.timeout.ms": "30000"})
     cluster.start()
     try:
         brokers = [broker for broker in cluster.brokers.values() if isinstance(broker, KafkaCompatBroker)]

@@ -9,11 +9,8 @@ from typing import Any
 
 import pytest
 
-from kafka_compat.broker.counting import enforcement
-from kafka_compat.config import BrokerConfig
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.quotas.counted_enforcement import CountedEnforcement, Used
-from kafka_compat.quotas.enforcement import Enforcement
+from kafka_compat.quotas.enforcement import Enforcement, Used
 from kafka_compat.quotas.rates import SampledAverage, SampledRate, Windows
 from kafka_compat.testing import KafkaBroker
 from tests.conformance.wire import Connection
@@ -83,13 +80,6 @@ def _topic(name: str, partitions: int) -> dict[str, Any]:
     return {"name": name, "num_partitions": partitions, "replication_factor": 1}
 
 
-def test_a_broker_that_nobody_can_ask_keeps_no_times() -> None:
-    plain = BrokerConfig.from_properties({})
-    assert enforcement(plain) is Enforcement
-    asked = BrokerConfig.from_properties({"kafka.compat.http.listener": "http://127.0.0.1:0"})
-    assert enforcement(asked) is CountedEnforcement
-
-
 class Clock:
     now_ms = 1_000_000
 
@@ -104,7 +94,7 @@ def asking(key: ApiKey, size_bytes: int, busy_s: float = 0.0) -> Any:
 
 def test_the_longest_of_its_quotas_has_throttled_a_request() -> None:
     clock = Clock()
-    counted = CountedEnforcement(clock, WINDOWS, WINDOWS)
+    counted = Enforcement(clock, WINDOWS, WINDOWS)
     counted.put("alice", "c", {"producer_byte_rate": "1000", "request_percentage": "1"})
     request = SimpleNamespace(acks=1)
 
@@ -126,7 +116,7 @@ def test_the_longest_of_its_quotas_has_throttled_a_request() -> None:
 
 def test_a_consumer_is_throttled_where_its_answer_is_made() -> None:
     clock = Clock()
-    counted = CountedEnforcement(clock, WINDOWS, WINDOWS)
+    counted = Enforcement(clock, WINDOWS, WINDOWS)
     counted.put("", "c", {"consumer_byte_rate": "1000"})
     ctx = asking(ApiKey.FETCH, 100)
     waits_ms = counted.fetched(ctx, 100_000)

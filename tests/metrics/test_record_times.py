@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kafka_compat.lag import time_behind_ms
 from kafka_compat.metrics import record_times
 from kafka_compat.metrics.record_times import RecordTimes
 from kafka_compat.storage.log.first_record import first_record_from
@@ -41,7 +42,7 @@ class Watched:
         led: Any = SimpleNamespace(
             topic="t", partition=0, log=self.log, high_watermark=self.log.log_end_offset
         )
-        return result_of(self.times.lag_ms(led, committed, NOW_MS))
+        return time_behind_ms(result_of(self.times.first_uncommitted_ms(led, committed)), NOW_MS)
 
 
 @pytest.fixture

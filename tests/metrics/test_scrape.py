@@ -10,13 +10,15 @@ from confluent_kafka import Consumer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_compat.metrics.text import Family, escaped
+from kafka_compat.metrics.family import GAUGE, Family, Labels
+from kafka_compat.metrics.prometheus_text import lines, next_piece
 from kafka_compat.testing import KafkaBroker, KafkaCluster
 from tests.metrics.groups import commit, produce
 from tests.metrics.scraping import Scrape, get, samples_of
 from tests.support.ports import free_port
 from tests.support.process import wait_until
 from tests.support.servers import KafkaCompatBroker
+from tests.support.steps import result_of
 
 BY_PARTITION = "kafka_topic_partition_"
 
@@ -155,10 +157,8 @@ def test_the_token_is_asked_for(tmp_path: Path) -> None:
     )
 )
 def test_whatever_the_labels_are_they_are_read_back(values: dict[str, float]) -> None:
-    gauge = Family("kafka_x", "Some help")
-    for label, value in values.items():
-        gauge.add(f'{{group="{escaped(label)}",partition="0"}}', value)
-    text = b"".join(gauge.pieces()).decode()
+    samples = [(Labels({"group": label, "partition": "0"}), value) for label, value in values.items()]
+    text = result_of(next_piece(lines([Family("kafka_x", GAUGE, "Some help", samples)]))).decode()
     expected = {
         ("kafka_x", frozenset([("group", label), ("partition", "0")])): value
         for label, value in values.items()

@@ -76,7 +76,7 @@ async def test_a_late_answer_holds_back_those_behind_it_but_not_their_work() -> 
     def dispatch(connection: Connection, body: memoryview) -> bool:
         seen.append(bytes(body))
         if bytes(body) == b"slow":
-            parked.append((connection, connection.take_slot()))
+            parked.append((connection, connection.add_slot(Slot())))
         else:
             connection.respond([frame(bytes(body))])
         if len(seen) == 3:
@@ -98,7 +98,7 @@ async def test_an_answer_behind_another_one_leaves_at_once() -> None:
 
     def dispatch(connection: Connection, body: memoryview) -> bool:
         if bytes(body) == b"late":
-            slot = connection.take_slot()
+            slot = connection.add_slot(Slot())
             asyncio.get_running_loop().call_later(0.002, lambda: connection.complete(slot, [frame(b"late")]))
         else:
             connection.respond([frame(bytes(body))])
@@ -124,7 +124,7 @@ async def test_requests_behind_a_serial_one_wait_for_it() -> None:
     def dispatch(connection: Connection, body: memoryview) -> bool:
         name = bytes(body).decode()
         if name == "serial":
-            slot = connection.take_slot()
+            slot = connection.add_slot(Slot())
             connection.begin_serial()
 
             async def run() -> None:
@@ -269,7 +269,7 @@ async def test_a_late_answer_behind_large_ones_counts_what_waits() -> None:
     def dispatch(connection: Connection, body: memoryview) -> bool:
         nonlocal served
         if not parked:
-            parked.append((connection, connection.take_slot()))
+            parked.append((connection, connection.add_slot(Slot())))
         else:
             served += 1
             connection.respond([frame(b"x" * 1_000_000)])

@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 
 import pytest
 
+from kafka_compat.api.calls import Calls
+from kafka_compat.api.codec_thread import ELEMENTS_ON_LOOP_MAX, CodecThread
 from kafka_compat.broker.broker import GC_THRESHOLDS
 from kafka_compat.handlers.served import SERVED
-from kafka_compat.network.codec_thread import ELEMENTS_ON_LOOP_MAX, CodecThread
 from kafka_compat.network.dispatch import Dispatcher
 from kafka_compat.protocol import codec, headers
 from kafka_compat.protocol.api_keys import ApiKey
@@ -116,9 +117,10 @@ async def answering(
     """A server whose handlers are these functions, and a connection to it."""
     gc.collect()
     gc.freeze()
-    dispatcher = Dispatcher(SimpleNamespace(served=SERVED))
+    calls = Calls(SimpleNamespace(served=SERVED))
+    dispatcher = Dispatcher(calls)
     for key, function in handlers.items():
-        api = dispatcher.api(key)
+        api = calls.api(key)
         assert api is not None
         api.handler = function
     limits = GENEROUS._replace(request_max_bytes=100_000_000)
@@ -241,8 +243,9 @@ async def test_the_frame_of_a_long_request_counts_until_it_is_decoded(
         return run(self, *work)
 
     monkeypatch.setattr(CodecThread, "run", watch)
-    dispatcher = Dispatcher(SimpleNamespace(served=SERVED))
-    api = dispatcher.api(key)
+    calls = Calls(SimpleNamespace(served=SERVED))
+    dispatcher = Dispatcher(calls)
+    api = calls.api(key)
     assert api is not None
     api.handler = lambda *_: response
     async with serving(dispatcher.dispatch, GENEROUS) as (server, port):
@@ -259,7 +262,7 @@ async def test_a_large_produce_of_few_partitions_stays_on_the_loop(monkeypatch: 
     def refuse(*_: object) -> None:
         raise AssertionError("not in the thread")
 
-    monkeypatch.setattr("kafka_compat.network.codec_thread.CodecThread.run", refuse)
+    monkeypatch.setattr("kafka_compat.api.codec_thread.CodecThread.run", refuse)
     data = [PartitionProduceData(index=index, records=bytes(1_000_000)) for index in range(4)]
     request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=data)])
     async with answering({ApiKey.PRODUCE: lambda *_: ProduceResponse()}) as (_, connection):

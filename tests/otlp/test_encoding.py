@@ -1,9 +1,11 @@
-"""Prometheus's text and its way to OTLP: whatever the labels and values are, wherever pieces end."""
+"""Families as OTLP: whatever the labels and values are, wherever requests end."""
 
 from __future__ import annotations
 
 import gzip
 import math
+from collections.abc import Iterator
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +14,9 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceResponse,
 )
 
-from kafka_compat.metrics.text import Family, escaped
-from kafka_compat.otlp.encoding import Encoder, refused
+from kafka_compat.metrics.family import COUNTER, GAUGE, NO_LABELS, UNTYPED, Family, Labels
+from kafka_compat.metrics.prometheus_text import lines, next_piece
+from kafka_compat.otlp.encoding import Request, points_of, refused
 from tests.metrics.scraping import Samples, samples_of
 from tests.otlp.receiver import read
 from tests.support.steps import result_of
@@ -24,7 +27,7 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["gauge", "counter", "untyped"]),
+            st.sampled_from([GAUGE, COUNTER, UNTYPED]),
             st.dictionaries(_TEXT, st.floats(allow_nan=False), max_size=8),
         ),
         max_size=5,
@@ -32,34 +35,41 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"
     st.integers(1, 8),
 )
 def test_it_is_what_prometheus_parser_reads(families: list[tuple[str, dict[str, float]]], count: int) -> None:
-    lines: list[bytes] = []
-    for number, (kind, values) in enumerate(families):
+    values = [
         # Prometheus's parser has counters end so.
-        family = Family(f"kafka_{number}_total", f"Help of {number}: it's {{this}}", kind)
-        for value, told in values.items():
-            family.add(f'{{a="{escaped(value)}",partition="0"}}', told)
-        lines += b"".join(family.pieces()).splitlines(keepends=True) if values else family.pieces()
-    encoder = Encoder({"service.name": "x"}, 5)
-    # As pieces end: anywhere between lines, in the middle of a family, too.
-    cut = [lines[at : at + count] for at in range(0, len(lines), count)]
+        Family(
+            f"kafka_{number}_total",
+            kind,
+            f"Help of {number}: it's {{this}}",
+            [(Labels({"a": label, "partition": "0"}), value) for label, value in samples.items()],
+        )
+        for number, (kind, samples) in enumerate(families)
+    ]
+    with patch("kafka_compat.otlp.encoding.POINTS_MAX", count):
+        pushes = [read([message]) for message in requests(values)]
     found: Samples = {}
-    for some in cut:
-        message = ExportMetricsServiceRequest.FromString(gzip.decompress(result_of(encoder.encode(some, 9))))
-        push = read([message])
+    for push in pushes:
         assert push.times_ns <= {9} and push.started_ns <= {5} and push.resource == {"service.name": "x"}
-        assert not found.keys() & push.samples.keys()
+        assert not found.keys() & push.samples.keys() and len(push.samples) <= count
         found |= push.samples
-    assert found == samples_of(b"".join(lines).decode())
+    assert found == samples_of(result_of(next_piece(lines(values))).decode())
+
+
+def requests(families: list[Family]) -> Iterator[ExportMetricsServiceRequest]:
+    """All of a push."""
+    points = points_of(families)
+    while True:
+        request = Request({"service.name": "x"}, 5, 9)
+        is_full = result_of(request.fill(points))
+        if request.points:
+            body: bytes = result_of(request.body())
+            yield ExportMetricsServiceRequest.FromString(gzip.decompress(body))
+        if not is_full:
+            return
 
 
 def test_what_is_no_number() -> None:
-    family = Family("kafka_x", "Help")
-    family.add("", math.nan)
-    (message,) = [
-        ExportMetricsServiceRequest.FromString(
-            gzip.decompress(result_of(Encoder({}, 0).encode(family.pieces(), 1)))
-        )
-    ]
+    (message,) = requests([Family("kafka_x", GAUGE, "Help", [(NO_LABELS, math.nan)])])
     ((_, value),) = read([message]).samples.items()
     assert math.isnan(value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_compat.http.routes import BadCall
-from kafka_compat.page.forms import FIELD, Forms
+from kafka_compat.page.site import FIELD, Forms
 
 
 def test_a_form_of_the_page() -> None:

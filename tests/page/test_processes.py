@@ -49,7 +49,7 @@ def test_each_shows_what_others_lead(sites: dict[int, Site]) -> None:
         assert topic["records"] == 3 * PARTITIONS and topic["size_bytes"] > PARTITIONS * 60
         assert {row["leader"] for row in topic["list"]["rows"]} == set(BROKER_IDS)
         assert all((row["start_offset"], row["end_offset"]) == (0, 3) for row in topic["list"]["rows"])
-        assert topic["untold"] == []
+        assert topic["missing"] == []
         overview = site.data("overview")
         assert (overview["brokers"], overview["is_well"]) == (len(BROKER_IDS), True)
         assert {disk["broker"] for disk in overview["disks"]} == set(BROKER_IDS)
@@ -80,13 +80,13 @@ def test_each_shows_the_transactions_of_others(cluster: FaultCluster, sites: dic
 def test_a_broker_that_does_not_answer_is_named(cluster: FaultCluster, sites: dict[int, Site]) -> None:
     first, *_, last = BROKER_IDS
     with cluster.paused(last):
-        untold = [
-            f"broker {last} does not tell of {what}"
+        missing = [
+            f"broker {last} did not report {what}"
             for what in ("its disks", "the groups that it coordinates", "the partitions that it leads")
         ]
-        # What it told a moment ago is good enough for a moment.
-        wait_until(lambda: sites[first].data("overview")["untold"] == untold, 30, "it is missed")
+        # What it reported a moment ago is good enough for a moment.
+        wait_until(lambda: sites[first].data("overview")["missing"] == missing, 30, "it is missed")
         topic = sites[first].data("topic", name="t")
         known = {row["leader"]: row["end_offset"] for row in topic["list"]["rows"]}
         assert known[last] is None and known[first] == 3
-        assert f"broker {last} does not tell" in sites[first].get("topics").shown
+        assert f"broker {last} did not report" in sites[first].get("topics").shown

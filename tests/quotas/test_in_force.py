@@ -54,8 +54,8 @@ async def test_a_broker_without_quotas_has_no_stages(lone: Broker[LoneMembership
     dispatcher = running.dispatcher
 
     def has_stages() -> bool:
-        assert (dispatcher._stages is None) == (lone.services.quotas is None)
-        return dispatcher._stages is not None
+        assert (dispatcher._calls.stages is None) == (lone.services.quotas is None)
+        return dispatcher._calls.stages is not None
 
     await asyncio.to_thread(create_topic, address, "t")
     assert not has_stages()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kafka_compat.cluster.zookeeper_security import store_security
 from kafka_compat.config import BrokerConfig, ConfigError, load
-from kafka_compat.config.java_options import settings_from_java_options
+from kafka_compat.config.load import settings_from_java_options
 from kafka_compat.coordination.zookeeper_store.security import OPEN, DigestLogin, access_of_others
 from kafka_compat.security import jaas
 from tests.support.certificates import STORE_PASSWORD, authority, java_key_store, java_trust_store

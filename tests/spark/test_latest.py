@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kafka_compat.pipelines.errors import NotStarted, RecordsLost
-from kafka_compat.pipelines.latest import LatestReport, run_latest
-from kafka_compat.pipelines.stream_job import StreamJob
+from kafka_compat.pipelines.latest import run_latest
+from kafka_compat.pipelines.stream_job import StreamJob, StreamReport
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import batch_of, kill_and_finish
@@ -44,10 +44,10 @@ def changes(count: int = SAMPLE) -> Any:
 
 
 @pytest.fixture
-def latest(kafka: Cluster, spark: Any, connector_jars: Path, tmp_path: Path) -> Callable[..., LatestReport]:
+def latest(kafka: Cluster, spark: Any, connector_jars: Path, tmp_path: Path) -> Callable[..., StreamReport]:
     """`latest(topic, …)` runs the job in this process's Spark session, to tmp_path / "table"."""
 
-    def run(topic: str, **settings: Any) -> LatestReport:
+    def run(topic: str, **settings: Any) -> StreamReport:
         job = {"bootstrap_servers": kafka.address, "directory": tmp_path / "table", "topics": [topic]}
         return run_latest(StreamJob(**{**job, "jars": connector_jars, **settings}))
 
@@ -57,7 +57,7 @@ def latest(kafka: Cluster, spark: Any, connector_jars: Path, tmp_path: Path) -> 
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not enabled(), reason="an acceptance run: --campaign")
 def test_killed_with_9_and_run_again(
-    kafka: Cluster, latest: Callable[..., LatestReport], connector_jars: Path, tmp_path: Path
+    kafka: Cluster, latest: Callable[..., StreamReport], connector_jars: Path, tmp_path: Path
 ) -> None:
     """After kills of the job and of the broker the table is right, and one made in one go is the same."""
     topic, target = kafka.create_topic(partitions=PARTITIONS), tmp_path / "killed"
@@ -70,34 +70,34 @@ def test_killed_with_9_and_run_again(
     assert table_at(target) == expected
     assert (report["keys"], report["without_key"]) == (len(expected), SAMPLE // 100)
     at_once = latest(topic, offsets_per_batch=10 * SAMPLE)
-    assert (at_once.keys, at_once.deleted) == (report["keys"], report["deleted"])
+    assert (at_once.figures["keys"], at_once.figures["deleted"]) == (report["keys"], report["deleted"])
     assert table_at(tmp_path / "table") == expected
 
 
 def test_deleted_keys_come_back_and_go_again(
-    kafka: Cluster, latest: Callable[..., LatestReport], tmp_path: Path
+    kafka: Cluster, latest: Callable[..., StreamReport], tmp_path: Path
 ) -> None:
     """Over several runs; and a key in two partitions goes by the higher partition, whatever comes when."""
     topic = kafka.create_topic(partitions=2)
     when = 1_700_000_000_000
     kafka.fill(topic, 2, [(b"both", b"p0", when, []), (b"both", None, when, []), (b"a", b"1", when, [])])
-    assert latest(topic).keys == 1
+    assert latest(topic).figures["keys"] == 1
     assert table_at(tmp_path / "table") == {b"a": (0, 1, b"1")}
     kafka.fill(
         topic, 2, [(b"both", b"later, lower", when, []), (b"b", b"2", when, []), (b"a", None, when, [])]
     )
     assert table_at(tmp_path / "table") == {b"a": (0, 1, b"1")}
     report = latest(topic)
-    assert (report.keys, report.deleted, report.run.rows) == (1, 2, 3)
+    assert (report.figures["keys"], report.figures["deleted"], report.run.rows) == (1, 2, 3)
     kafka.fill(topic, 2, [(b"a", b"3", when, [])])
-    assert latest(topic).keys == 2
+    assert latest(topic).figures["keys"] == 2
     assert table_at(tmp_path / "table") == {b"a": (0, 4, b"3"), b"b": (1, 1, b"2")}
     assert latest(topic).run.rows == 0
     assert len(list((tmp_path / "table" / "versions").iterdir())) <= 2
 
 
 def test_what_cannot_go_on_says_why(
-    kafka: Cluster, latest: Callable[..., LatestReport], tmp_path: Path
+    kafka: Cluster, latest: Callable[..., StreamReport], tmp_path: Path
 ) -> None:
     topic = kafka.create_topic()
     kafka.fill(topic, 1, [(b"k", b"v", 1_700_000_000_000, [])] * 3)

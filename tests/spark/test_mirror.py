@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kafka_compat.pipelines.errors import NotStarted
-from kafka_compat.pipelines.mirror import MirrorJob, MirrorReport, run_mirror
-from kafka_compat.pipelines.stream_job import StreamJob
+from kafka_compat.pipelines.mirror import MirrorJob, run_mirror
+from kafka_compat.pipelines.stream_job import StreamJob, StreamReport
 from tests.spark.conftest import Cluster
 from tests.spark.flights import FLIGHTS, PARTITIONS, flights
 from tests.spark.job import batch_of, kill_and_finish
@@ -67,17 +67,18 @@ def test_two_mirrors_make_no_loop(
     topic = kafka.create_topic(partitions=2)
     other.create_topic(topic, 2)
 
-    def mirror(source: Cluster, target: Cluster, names: tuple[str, str]) -> MirrorReport:
+    def mirror(source: Cluster, target: Cluster, names: tuple[str, str]) -> StreamReport:
         reading = StreamJob(source.address, tmp_path / names[0], [topic], jars=connector_jars)
         return run_mirror(MirrorJob(reading, names[0], target.address, names[1]))
 
     kafka.fill(topic, 2, [(b"k", b"here", 1_700_000_000_000, [])] * 10)
     other.fill(topic, 2, [(b"k", b"there", 1_700_000_000_000, [])] * 4)
-    assert mirror(kafka, other, ("a", "b")).mirrored_total == 10
+    assert mirror(kafka, other, ("a", "b")).figures["mirrored_total"] == 10
     back = mirror(other, kafka, ("b", "a"))
-    assert (back.mirrored_total, back.looped_total) == (4, 10)
+    assert (back.figures["mirrored_total"], back.figures["looped_total"]) == (4, 10)
     again = mirror(kafka, other, ("a", "b"))
-    assert (again.run.rows, again.mirrored_total, again.looped_total) == (4, 10, 4)
+    totals = (again.figures["mirrored_total"], again.figures["looped_total"])
+    assert (again.run.rows, *totals) == (4, 10, 4)
     for cluster in (kafka, other):
         values = Counter(m.value() for p in (0, 1) for m in cluster.read(topic, p, 7))
         assert cluster.ends(topic) == Counter({0: 7, 1: 7})

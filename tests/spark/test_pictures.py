@@ -17,7 +17,7 @@ import pytest
 from kafka_compat.cli.pipelines import common
 from kafka_compat.pipelines import audit_plot, report_plot
 from kafka_compat.pipelines.audit_counts import Bucket, Count, Difference, differences_between
-from kafka_compat.pipelines.audit_time import span_of
+from kafka_compat.pipelines.audit_plot import span_of
 from kafka_compat.pipelines.log_report import KeyLine, LogReport, PartitionLine
 from kafka_compat.pipelines.plot_page import Made
 from kafka_compat.pipelines.plot_style import DARK, LIGHT, Theme, size_text, styled

@@ -49,7 +49,7 @@ def snapshot(
     taken_at_s: float = 100.0,
     is_kraft: bool = False,
     unserved: Sequence[tuple[int, str]] = (),
-    untold: Sequence[str] = (),
+    missing: Sequence[str] = (),
 ) -> Snapshot:
     """Of broker 1 alone, unless said otherwise; of Friday, 13 February 2009, 23:31:30 UTC."""
     return Snapshot(
@@ -63,7 +63,7 @@ def snapshot(
         groups=tuple(groups),
         log_dirs=tuple(log_dirs),
         unserved=tuple(unserved),
-        untold=tuple(untold),
+        missing=tuple(missing),
     )
 
 

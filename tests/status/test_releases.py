@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 
 from kafka_compat.handlers.served import SERVED
-from kafka_compat.status.releases import is_kraft, newest_release
+from kafka_compat.status.observer import is_kraft, newest_release
 
 
 def test_each_release_is_told_by_its_apis() -> None:

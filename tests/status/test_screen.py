@@ -136,7 +136,7 @@ def test_the_worst_groups_come_first() -> None:
 
 def test_names_move_no_cursor() -> None:
     hostile = "\x1b[2J\x1b]0;title\x07\r\n\u202egroup [bold]x[/bold] :smile:"
-    text = "\n".join(text_of(snapshot(groups=[group(hostile, 3)], untold=["\x1b[31m"]), width=120))
+    text = "\n".join(text_of(snapshot(groups=[group(hostile, 3)], missing=["\x1b[31m"]), width=120))
     assert not any(sign in text for sign in ("\x1b", "\x07", "\r", "\u202e"))
     assert r"\x1b[2J\x1b]0;title\x07\r\n\u202egroup [bold]x[/bold] :smile:" in text
 
@@ -161,7 +161,7 @@ def test_what_was_seen_last_stays_while_nobody_answers() -> None:
 
 
 def test_what_nobody_told_is_said() -> None:
-    found = snapshot([topic("orders")], untold=["sizes and disks of broker 1: CLUSTER_AUTHORIZATION_FAILED"])
+    found = snapshot([topic("orders")], missing=["sizes and disks of broker 1: CLUSTER_AUTHORIZATION_FAILED"])
     lines = text_of(found)
     assert "not known: sizes and disks of broker 1: CLUSTER_AUTHORIZATION_FAILED" in lines
     assert not any(line.startswith("DISKS") for line in lines)

@@ -12,6 +12,7 @@ import zlib
 import cramjam
 import lz4.frame
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -154,6 +155,30 @@ def test_a_bomb_is_refused_within_bounded_memory(codec: CompressionType) -> None
     # In a process of its own, where nothing else has raised the high-water mark.
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, str(codec.value)], input=bomb, stdout=subprocess.PIPE, check=True
+    )
+    assert int(done.stdout) < 2 * limit_bytes(len(bomb)) + (1 << 20)
+
+
+def test_zstd_frames_that_do_not_say_how_much_they_hold_are_read_too() -> None:
+    """Those of Java's library, which writes them as a stream."""
+    compressor = zstandard.ZstdCompressor(write_content_size=False)
+    for content in (b"", b"short", os.urandom(300_000), bytes(SIZE_FLOOR_BYTES // 4)):
+        frame = compressor.compress(content)
+        assert decompress(CompressionType.ZSTD, frame) == content
+        assert decompress(CompressionType.ZSTD, frame + frame) == content + content
+        assert decompress(CompressionType.ZSTD, compress(CompressionType.ZSTD, b"first") + frame) == (
+            b"first" + content
+        )
+        for damaged in (frame[:-1], frame[: len(frame) // 2], frame + b"more"):
+            with pytest.raises(CorruptRecord):
+                decompress(CompressionType.ZSTD, damaged)
+
+
+def test_a_zstd_bomb_that_does_not_say_so_is_refused_within_bounded_memory() -> None:
+    bomb = zstandard.ZstdCompressor(write_content_size=False).compress(bytes(400 << 20))
+    code = str(CompressionType.ZSTD.value)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, code], input=bomb, stdout=subprocess.PIPE, check=True
     )
     assert int(done.stdout) < 2 * limit_bytes(len(bomb)) + (1 << 20)
 

@@ -159,7 +159,7 @@ def truncate_and_append(world: World) -> None:
     assert log.is_settling
     # A flush that comes first, as urgent ones do, finds nothing that it may touch.
     log.disk.worker.submit(log.flush, world.acknowledge("overtook"), urgent=True)
-    log.cuts.when_none(lambda: world.acknowledged.add("cut"))
+    log.truncations.when_none(lambda: world.acknowledged.add("cut"))
     while log.is_settling:
         assert world.worker.step() or world.worker.hear()
     for _ in range(3):
@@ -192,7 +192,7 @@ def truncate_fully(world: World) -> None:
     log = world.log
     log.truncate_fully_and_start_at(200)
     assert (log.log_start_offset, log.log_end_offset) == (200, 200)
-    log.cuts.when_none(lambda: world.acknowledged.add("cut"))
+    log.truncations.when_none(lambda: world.acknowledged.add("cut"))
     while log.is_settling:
         assert world.worker.step() or world.worker.hear()
     append(log, batch(5), leader_epoch=1)
@@ -307,7 +307,7 @@ def test_who_waits_for_a_disk_that_fails_is_told() -> None:
     other = world.dirs.create("other", 0, SECOND)
     told: list[object] = []
     world.log.truncate_to(45)
-    world.log.cuts.when_none(lambda: told.append("cut"))
+    world.log.truncations.when_none(lambda: told.append("cut"))
     world.dirs.delete("other", 0, told.append)
     world.dirs.when_ready(("other", 0), told.append)
     disk.failing_syncs = True

@@ -247,10 +247,10 @@ class Workload:
 
     def flush(self, key: Key) -> None:
         partition, log = self.partitions[key], self.dirs.logs[key]
-        end, truncations = log.log_end_offset, log.truncations
+        end, truncations = log.log_end_offset, log.truncation_count
 
         def flushed(error: Exception | None) -> None:
-            if error is None and log.truncations == truncations and not log.closed and not was_settling:
+            if error is None and log.truncation_count == truncations and not log.closed and not was_settling:
                 assert log.flushed_end_offset >= end
                 partition.flushed_end = max(partition.flushed_end, end)
 
@@ -279,10 +279,10 @@ class Workload:
             batches, start = partition.uncut
             partition.uncut = batches, max(start, offset)
         log.advance_log_start_offset(offset)
-        truncations = log.truncations
+        truncations = log.truncation_count
 
         def stored(error: Exception | None) -> None:
-            if error is None and log.truncations == truncations:
+            if error is None and log.truncation_count == truncations:
                 partition.acknowledged_start = max(partition.acknowledged_start, offset)
 
         self.dirs.store_log_starts(DIRECTORY, stored)
@@ -296,7 +296,7 @@ class Workload:
         partition.flushed_end = min(partition.flushed_end, kept[-1].last_offset + 1 if kept else 0)
         self.begin_to_cut(partition)
         log.truncate_to(offset)
-        log.cuts.when_none(lambda: self.cut(partition))
+        log.truncations.when_none(lambda: self.cut(partition))
         partition.batches = kept
         assert (
             log.log_end_offset == partition.batches[-1].last_offset + 1
@@ -313,7 +313,7 @@ class Workload:
         self.begin_to_cut(partition)
         before, partition.start = partition.start, offset
         log.truncate_fully_and_start_at(offset)
-        log.cuts.when_none(lambda: self.cut(partition))
+        log.truncations.when_none(lambda: self.cut(partition))
         assert before <= offset
         partition.batches = []
 

@@ -48,7 +48,7 @@ def test_append_stamps_offsets_and_epoch_into_the_buffer_it_got(tmp_path: Path) 
     assert log.log_end_offset == 5
     assert log.read(0, 1 << 20).read()[-len(data) :] == bytes(data)  # type: ignore[union-attr]
     assert log.end_offset_for_epoch(4) == (4, 3)
-    assert log.latest_leader_epoch == 5
+    assert log.leader_epochs.latest_epoch == 5
 
 
 def test_log_append_time_replaces_the_producers(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_truncation_forgets_records_producers_and_epochs(tmp_path: Path) -> None
     log = harness.log()
     log.truncate_to(125)
     assert log.log_end_offset == 120, "batches are cut off whole"
-    assert log.latest_leader_epoch == 1
+    assert log.leader_epochs.latest_epoch == 1
     assert log.segment_count == 2
     assert not append(log, batch(10, producer_id=7, sequence=120), leader_epoch=9).duplicate
     assert offsets(log, 110) == [110, 120]

@@ -76,7 +76,7 @@ def test_a_start_after_a_clean_stop_opens_no_log_but_for_its_producers(tmp_path:
     ends = [harness.log("t", partition).log_end_offset for partition in range(PARTITIONS)]
     assert ends == [3 * (partition % 2) for partition in range(PARTITIONS)]
     assert list(harness.log("t", 1).producers.entries) == [7]
-    assert harness.log("t", 3).latest_leader_epoch == 0
+    assert harness.log("t", 3).leader_epochs.latest_epoch == 0
     assert offsets(harness.log("t", 3), 0) == [0]
 
 
@@ -115,7 +115,7 @@ def test_a_log_that_was_cut_and_grew_again_is_recovered_after_a_kill(tmp_path: P
     log.truncate_to(0)
     append(log, batch(3), leader_epoch=4)
     harness.crash()
-    assert harness.log("t", 3).latest_leader_epoch == 4
+    assert harness.log("t", 3).leader_epochs.latest_epoch == 4
     assert harness.report.recovered_bytes > 0
 
 

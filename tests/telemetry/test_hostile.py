@@ -117,13 +117,14 @@ def test_garbage(address: str) -> None:
 def test_ever_new_ids() -> None:
     instances = ClientInstances(uuid.uuid4, _MIB, instances_max=1000)
     pushed = PushedMetrics(500)
-    samples = [Sample(f"client_{number}", "", 1.0, grows=True, is_delta=True) for number in range(3)]
+    samples = [Sample(f"client_{number}", (), 1.0, grows=True, is_delta=True) for number in range(3)]
     client = Client("c", "s", "1", "127.0.0.1", "1")
     for number in range(2, 10_002):
         instance_id = uuid.UUID(int=number)
         instances.ask(instance_id, client, number)
-        pushed.take(instance_id, f'client_id="{number}"', "", Pushed(samples, 0, ""), 60_000, number)
+        identity = (("client_id", str(number)),)
+        pushed.take(instance_id, identity, (), Pushed(samples, 0, ()), 60_000, number)
     assert len(instances) == 1000
     # Those that came last are there.
     assert pushed.series == 3 * len(pushed.clients()) == 498
-    assert pushed.clients()[-1].identity == 'client_id="10001"'
+    assert pushed.clients()[-1].identity == (("client_id", "10001"),)

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
+from kafka_compat.metrics.family import GAUGE, Family, Labels
+from kafka_compat.metrics.prometheus_text import lines
 from kafka_compat.storage.records.compression import compress
 from kafka_compat.storage.records.kinds import CompressionType
 from kafka_compat.telemetry.payload import Pushed, PushRefused, Sample, family_name, read_push
@@ -67,10 +69,10 @@ def test_kinds() -> None:
     told.data.resource_metrics[0].scope_metrics[0].metrics.add(name="g").gauge.data_points.add(flags=1)
     pushed = told.read()
     assert pushed.samples == [
-        Sample("org_apache_kafka_a", "", 1.5, grows=False, is_delta=False),
-        Sample("org_apache_kafka_b_total", "", 7.0, grows=True, is_delta=True),
-        Sample("org_apache_kafka_c_total", "", 7.0, grows=True, is_delta=False),
-        Sample("org_apache_kafka_d", "", 7.0, grows=False, is_delta=False),
+        Sample("org_apache_kafka_a", (), 1.5, grows=False, is_delta=False),
+        Sample("org_apache_kafka_b_total", (), 7.0, grows=True, is_delta=True),
+        Sample("org_apache_kafka_c_total", (), 7.0, grows=True, is_delta=False),
+        Sample("org_apache_kafka_d", (), 7.0, grows=False, is_delta=False),
     ]
     assert pushed.left_out == 4
 
@@ -90,8 +92,8 @@ def test_labels() -> None:
     _set(told.resource.resource.attributes.add(key="client_software_name").value, "somebody else")
     pushed = told.read()
     ((_, labels, _, _, _),) = pushed.samples
-    assert labels == r'a_b="x\"\n\\",f="0.5",key_1st="2",key__name__="true"'
-    assert pushed.about == 'group_id="readers"'
+    assert labels == (("a_b", 'x"\n\\'), ("f", "0.5"), ("key_1st", "2"), ("key__name__", "true"))
+    assert pushed.about == (("group_id", "readers"),)
 
 
 def test_who_tells_too_much_has_the_rest_left_out() -> None:
@@ -105,7 +107,7 @@ def test_who_tells_too_much_has_the_rest_left_out() -> None:
     told.gauge("org.apache.kafka.cut", label="v" * 300)
     pushed = told.read()
     ((name, labels, _, _, _),) = pushed.samples
-    assert (name, len(labels), pushed.left_out) == ("org_apache_kafka_cut", len('label=""') + 256, 1)
+    assert (name, labels, pushed.left_out) == ("org_apache_kafka_cut", (("label", "v" * 256),), 1)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,8 @@ def test_whatever_a_client_says_prometheus_can_read_it(
     for key, text in labels.items():
         point.attributes.add(key=key).value.string_value = text
     (sample,) = read_push(told.SerializeToString(), 0, _MIB, 10).samples
-    assert list(samples_of(f"{sample.name}{{{sample.labels}}} {sample.value}\n").values()) == [value]
+    family = Family(sample.name, GAUGE, "", [(Labels(sample.labels), sample.value)])
+    assert list(samples_of("".join(lines([family]))).values()) == [value]
 
 
 def _within(*tags: int, data: bytes) -> bytes:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from kafka_compat.telemetry.payload import Pushed, Sample
+from kafka_compat.telemetry.payload import Pairs, Pushed, Sample
 from kafka_compat.telemetry.pushed import PushedBy, PushedMetrics
 
 ID = UUID(int=7)
@@ -15,11 +15,11 @@ SHOWN_MS = 60_000
 
 
 def _gauge(name: str, value: float) -> Sample:
-    return Sample(name, "", value, grows=False, is_delta=False)
+    return Sample(name, (), value, grows=False, is_delta=False)
 
 
 def _delta(name: str, value: float) -> Sample:
-    return Sample(name, "", value, grows=True, is_delta=True)
+    return Sample(name, (), value, grows=True, is_delta=True)
 
 
 def _take(
@@ -27,11 +27,16 @@ def _take(
     *samples: Sample,
     number: int = 7,
     now_ms: int = 0,
-    identity: str = "",
+    identity: Pairs = (),
     left_out: int = 0,
 ) -> None:
-    told = Pushed(list(samples), left_out, 'group="g"')
-    pushed.take(UUID(int=number), identity or f'client_id="{number}"', 'about="x"', told, SHOWN_MS, now_ms)
+    told = Pushed(list(samples), left_out, (("group", "g"),))
+    about = (("about", "x"),)
+    pushed.take(UUID(int=number), identity or _client(number), about, told, SHOWN_MS, now_ms)
+
+
+def _client(number: int) -> Pairs:
+    return (("client_id", str(number)),)
 
 
 def _only(pushed: PushedMetrics) -> PushedBy:
@@ -42,13 +47,13 @@ def _only(pushed: PushedMetrics) -> PushedBy:
 def test_gauges_are_replaced_and_counters_added_up() -> None:
     pushed = PushedMetrics(100)
     _take(pushed, _gauge("a", 1), _gauge("b", 2), _delta("c_total", 7))
-    _take(pushed, _gauge("a", 5), _delta("c_total", 3), Sample("d_total", "", 9, grows=True, is_delta=False))
-    _take(pushed, _gauge("a", 5), _delta("c_total", 0), Sample("d_total", "", 11, grows=True, is_delta=False))
+    _take(pushed, _gauge("a", 5), _delta("c_total", 3), Sample("d_total", (), 9, grows=True, is_delta=False))
+    _take(pushed, _gauge("a", 5), _delta("c_total", 0), Sample("d_total", (), 11, grows=True, is_delta=False))
     client = _only(pushed)
-    assert client.gauges == {("a", ""): 5}
-    assert client.counters == {("c_total", ""): 10, ("d_total", ""): 11}
+    assert client.gauges == {("a", ()): 5}
+    assert client.counters == {("c_total", ()): 10, ("d_total", ()): 11}
     assert pushed.series == len(client) == 3
-    assert client.about == 'about="x",group="g"'
+    assert client.about == (("about", "x"), ("group", "g"))
 
 
 def test_a_name_is_of_one_kind() -> None:
@@ -56,14 +61,14 @@ def test_a_name_is_of_one_kind() -> None:
     _take(pushed, _gauge("a", 1))
     _take(pushed, _delta("a", 2), _gauge("a", 9))
     client = _only(pushed)
-    assert (client.gauges, client.counters) == ({}, {("a", ""): 2})
+    assert (client.gauges, client.counters) == ({}, {("a", ()): 2})
 
 
 def test_somebody_else_with_the_same_id_begins_anew() -> None:
     pushed = PushedMetrics(100)
     _take(pushed, _delta("c", 7))
-    _take(pushed, _delta("c", 1), identity='client_id="other"')
-    assert _only(pushed).counters == {("c", ""): 1}
+    _take(pushed, _delta("c", 1), identity=(("client_id", "other"),))
+    assert _only(pushed).counters == {("c", ()): 1}
 
 
 def test_who_is_silent_leaves() -> None:
@@ -71,7 +76,7 @@ def test_who_is_silent_leaves() -> None:
     _take(pushed, _gauge("a", 1), number=1)
     _take(pushed, _gauge("a", 1), number=2, now_ms=10)
     pushed.expire(SHOWN_MS)
-    assert _only(pushed).identity == 'client_id="2"'
+    assert _only(pushed).identity == _client(2)
     pushed.expire(SHOWN_MS + 10)
     assert (pushed.clients(), pushed.series) == ([], 0)
 
@@ -94,5 +99,5 @@ def test_where_there_is_no_room_those_leave_that_pushed_longest_ago() -> None:
     _take(pushed, _gauge("a", 2), number=0)
     _take(pushed, _gauge("a", 1), _gauge("b", 1), number=10)
     shown = [client.identity for client in pushed.clients()]
-    assert pushed.series == 19 and shown[-2:] == ['client_id="0"', 'client_id="10"']
-    assert 'client_id="1"' not in shown
+    assert pushed.series == 19 and shown[-2:] == [_client(0), _client(10)]
+    assert _client(1) not in shown

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import socket
 import subprocess
 import sys
+import threading
 import time
 import uuid
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -191,3 +195,67 @@ def test_nothing_of_a_simulation_is_left_in_the_process() -> None:
     simulate(1, _uses_time_and_chance, faults=CALM, here=True)
     assert (time.monotonic, time.time, time.sleep, os.urandom, socket.socket, random.getstate()) == before
     assert abs(time.time() - time.clock_gettime(time.CLOCK_REALTIME)) < 10
+
+
+class _Busy:
+    """Other threads of this process that use what a simulation has in its own way, and other processes that
+    leave it hardly any time."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._use, daemon=True) for _ in range(3)]
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._interval_s = sys.getswitchinterval()
+        self.rounds = 0
+        self.problems: list[object] = []
+
+    def __enter__(self) -> _Busy:
+        # Threads take turns a thousand times as often as they do by themselves.
+        sys.setswitchinterval(5e-6)
+        for thread in self._threads:
+            thread.start()
+        line = [sys.executable, "-c", "while True: pass"]
+        self._processes += [subprocess.Popen(line) for _ in range(2 * (os.cpu_count() or 1))]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        sys.setswitchinterval(self._interval_s)
+        for process in self._processes:
+            process.kill()
+            process.wait()
+        for thread in self._threads:
+            thread.join()
+
+    def _use(self) -> None:
+        try:
+            while not self._over.is_set():
+                began_s = time.monotonic()
+                time.sleep(0.0005)
+                if not 0.0005 <= time.monotonic() - began_s < 60:
+                    self.problems.append("a sleep that was none")
+                if abs(time.time() - time.clock_gettime(time.CLOCK_REALTIME)) > 60:
+                    self.problems.append("the time of the simulation")
+                random.random(), random.choice("ab"), uuid.uuid4(), os.urandom(8)
+                with socket.socket() as made:
+                    if not isinstance(made, socket.socket) or made.getsockname()[0] != "0.0.0.0":
+                        self.problems.append(made)
+                gc.collect(0)
+                self.rounds += 1
+        except Exception as error:
+            self.problems.append(error)
+
+
+@pytest.mark.parametrize(("main", "here"), [(_uses_time_and_chance, True), (payments.careful, False)])
+def test_a_seed_is_the_same_however_busy_the_machine_and_the_process_are(
+    main: Callable[[Simulation], Coroutine[Any, Any, None]], here: bool
+) -> None:
+    """Also in this very process, whose other threads go on in real time."""
+    faults = CALM if here else payments.FAULTS
+    alone = simulate(1, main, faults=faults, here=here)
+    with _Busy() as busy:
+        reports = [simulate(1, main, faults=faults, here=here) for _ in range(campaign.rounds(2, 50))]
+    assert busy.problems == [] and busy.rounds > 0
+    assert {(report.digest, report.simulated_s, report.steps) for report in reports} == {
+        (alone.digest, alone.simulated_s, alone.steps)
+    }

@@ -1,7 +1,6 @@
 """kafka-compat pipeline archive."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from kafka_compat.cli.pipelines import common
@@ -17,37 +16,16 @@ exit codes: 0 all archived; 1 Spark or Kafka failed in mid-run, run again to go 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The job's own arguments."""
-    common.add_cluster(parser)
-    common.add_topics(parser)
-    parser.add_argument(
-        "--to", required=True, type=Path, metavar="DIR", help="the archive's folder, shared with --master"
-    )
-    common.add_batches(parser, 1_000_000)
+    common.add_stream(parser, batch=1_000_000)
     parser.add_argument(
         "--accept-loss",
         action="store_true",
         help="go on after records that Kafka deleted before they were archived",
     )
-    common.add_spark(parser)
 
 
 def run_job(args: argparse.Namespace) -> Any:
     """Run it; the report. Raises PipelineError."""
     from kafka_compat.pipelines.archive import ArchiveJob, run_archive
 
-    return run_archive(
-        ArchiveJob(
-            bootstrap_servers=args.bootstrap_server,
-            directory=args.to,
-            topics=common.topics_of(args),
-            pattern=args.topic_pattern,
-            kafka_options=common.given_options(args),
-            master=args.master,
-            jars=args.jars,
-            driver_memory=args.driver_memory,
-            offsets_per_batch=args.offsets_per_batch,
-            continuous_interval_s=args.interval_s if args.continuous else None,
-            accept_loss=args.accept_loss,
-            verbose=args.verbose,
-        )
-    )
+    return run_archive(ArchiveJob(**common.stream_settings(args), accept_loss=args.accept_loss))

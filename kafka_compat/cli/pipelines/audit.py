@@ -68,10 +68,7 @@ def run_job(args: argparse.Namespace) -> Any:
             kafka_options=common.given_options(args),
             plot=args.plot,
             command=common.command(args),
-            master=args.master,
-            jars=args.jars,
-            driver_memory=args.driver_memory,
-            verbose=args.verbose,
+            **common.spark_settings(args),
         )
     )
 

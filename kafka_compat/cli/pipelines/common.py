@@ -81,6 +81,16 @@ def add_batches(parser: argparse.ArgumentParser, default: int) -> None:
     )
 
 
+def spark_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """What `add_spark` with the connector's jars gave, by the names that jobs have for it."""
+    return {
+        "master": args.master,
+        "jars": args.jars,
+        "driver_memory": args.driver_memory,
+        "verbose": args.verbose,
+    }
+
+
 def add_spark(parser: argparse.ArgumentParser, *, connector: bool = True) -> None:
     """--master and --driver-memory; and --jars for jobs that use Spark's Kafka connector."""
     parser.add_argument("--master", default="local[*]", help="Spark's master (local[*])")
@@ -107,14 +117,14 @@ def millis(text: str) -> int:
     return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def add_stream(parser: argparse.ArgumentParser) -> None:
-    """What all jobs have that stream from topics with a folder of their own."""
+def add_stream(parser: argparse.ArgumentParser, *, batch: int = 200_000) -> None:
+    """What all jobs have that stream from topics with a folder of their own; `batch` bounds a batch."""
     add_cluster(parser)
     add_topics(parser)
     parser.add_argument(
         "--to", required=True, type=Path, metavar="DIR", help="the job's folder, shared with --master"
     )
-    add_batches(parser, 200_000)
+    add_batches(parser, batch)
     add_spark(parser)
 
 
@@ -122,19 +132,21 @@ def stream_job(args: argparse.Namespace) -> Any:
     """The StreamJob that the arguments of `add_stream` say."""
     from kafka_compat.pipelines.stream_job import StreamJob
 
-    return StreamJob(
-        bootstrap_servers=args.bootstrap_server,
-        directory=args.to,
-        topics=topics_of(args),
-        pattern=args.topic_pattern,
-        kafka_options=given_options(args),
-        master=args.master,
-        jars=args.jars,
-        driver_memory=args.driver_memory,
-        offsets_per_batch=args.offsets_per_batch,
-        continuous_interval_s=args.interval_s if args.continuous else None,
-        verbose=args.verbose,
-    )
+    return StreamJob(**stream_settings(args))
+
+
+def stream_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """What `add_stream` gave, by the names that a StreamJob has for it."""
+    return {
+        "bootstrap_servers": args.bootstrap_server,
+        "directory": args.to,
+        "topics": topics_of(args),
+        "pattern": args.topic_pattern,
+        "kafka_options": given_options(args),
+        "offsets_per_batch": args.offsets_per_batch,
+        "continuous_interval_s": args.interval_s if args.continuous else None,
+        **spark_settings(args),
+    }
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:

@@ -76,11 +76,8 @@ def run_job(args: argparse.Namespace) -> Any:
             dry_run=args.dry_run,
             again=args.again,
             state=args.state,
-            master=args.master,
-            jars=args.jars,
-            driver_memory=args.driver_memory,
             offsets_per_batch=args.offsets_per_batch,
-            verbose=args.verbose,
+            **common.spark_settings(args),
         )
     )
 

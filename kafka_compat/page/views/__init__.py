@@ -9,69 +9,71 @@ from kafka_compat.page.view import Action, Download, View
 from kafka_compat.page.views import (
     brokers,
     clients,
+    copy,
     disks,
     group,
     groups,
     logs,
-    of_messages,
+    message,
+    messages,
+    offsets,
     overview,
+    produce,
     refused,
     topic,
     topic_settings,
     topics,
     transactions,
 )
+from kafka_compat.search.query import PARAMETERS
 
 _NAME: Final = {"name": "string: of which"}
+_LISTED: Final = {**_NAME, **QUERY}
 _LEVEL: Final = {"level": "string: INFO, WARN or ERROR, for lines that are at least as grave"}
+_READ: Final = {"topic": "string: a topic that they read"}
+_SETTINGS: Final = "the settings of a topic, and where each comes from"
+_MOVED: Final = {"moved": "integer: how many were changed"}
 
 VIEWS: Final = (
-    View("/overview", overview.see, "overview.html", "Overview", "is it well, and why not", "/overview"),
-    View("/topics", topics.see, "topics.html", "Topics", "all topics", "/topics", QUERY),
-    View("/topic", topic.see, "topic.html", "Topic", "one topic", "/topics", {**_NAME, **QUERY}),
-    View(
-        "/topic-settings",
-        topic_settings.see,
-        "topic_settings.html",
-        "Settings of a topic",
-        "the settings of a topic, and where each comes from",
-        "/topics",
-        _NAME,
-    ),
-    View(
-        "/groups",
-        groups.see,
-        "groups.html",
-        "Groups",
-        "all groups",
-        "/groups",
-        {**QUERY, "topic": "string: a topic that they read"},
-    ),
-    View("/group", group.see, "group.html", "Group", "one group", "/groups", {**_NAME, **QUERY}),
-    View(
-        "/transactions",
-        transactions.see,
-        "transactions.html",
-        "Transactions",
-        "all transactional ids",
-        "/transactions",
-        QUERY,
-    ),
-    View("/brokers", brokers.see, "brokers.html", "Brokers", "all brokers", "/brokers"),
+    View("/overview", overview.see, "Overview", "is it well, and why not"),
+    View("/topics", topics.see, "Topics", "all topics", query=QUERY),
+    View("/topic", topic.see, "Topic", "one topic", "/topics", _LISTED),
+    View("/topic-settings", topic_settings.see, "Settings of a topic", _SETTINGS, "/topics", _NAME),
+    View("/groups", groups.see, "Groups", "all groups", query={**QUERY, **_READ}),
+    View("/group", group.see, "Group", "one group", "/groups", _LISTED),
+    View("/transactions", transactions.see, "Transactions", "all transactional ids", query=QUERY),
+    View("/brokers", brokers.see, "Brokers", "all brokers"),
     View(
         "/broker",
         brokers.see_one,
-        "broker.html",
         "Broker",
         "one broker with its settings",
         "/brokers",
         {"id": "integer: its id"},
     ),
-    View("/disks", disks.see, "disks.html", "Disks", "log directories and their space", "/disks"),
-    View("/clients", clients.see, "clients.html", "Clients", "who is connected", "/clients", QUERY),
-    View("/refused", refused.see, "refused.html", "Refused", "who was refused, and why", "/refused", QUERY),
-    View("/logs", logs.see, "logs.html", "Logs", "the last lines of the log", "/logs", {**QUERY, **_LEVEL}),
-    *of_messages.VIEWS,
+    View("/disks", disks.see, "Disks", "log directories and their space"),
+    View("/clients", clients.see, "Clients", "who is connected", query=QUERY),
+    View("/refused", refused.see, "Refused", "who was refused, and why", query=QUERY),
+    View("/logs", logs.see, "Logs", "the last lines of the log", query={**QUERY, **_LEVEL}),
+    View(
+        "/messages",
+        messages.see,
+        "Messages",
+        "search in the messages of a topic",
+        "/topics",
+        {**_NAME, **PARAMETERS},
+    ),
+    View("/message", message.see, "Message", "one message in full", "/topics", message.QUERY),
+    View("/produce", produce.see, "Produce", "what a record can be given", "/topics", _NAME),
+    View("/copy", copy.see, "Copy", "copies of topics", "/topics", _NAME),
+    View("/offsets", offsets.see, "Offsets", "the offsets of a group", "/groups", {**_NAME, **_MOVED}),
 )
-ACTIONS: Final[tuple[Action, ...]] = of_messages.ACTIONS
-DOWNLOADS: Final[tuple[Download, ...]] = of_messages.DOWNLOADS
+ACTIONS: Final = (
+    Action("/produce", produce.act, "append a record to a topic", produce.BODY),
+    Action("/copy", copy.act, "copy a topic", copy.BODY),
+    Action("/offsets-plan", offsets.propose, "what other offsets would do to a group", offsets.PLAN_BODY),
+    Action("/offsets", offsets.act, "change the offsets of a group", offsets.COMMIT_BODY),
+)
+DOWNLOADS: Final = (
+    Download("/message-data", message.give, "the key or the value of a message", message.DATA_QUERY),
+)

@@ -24,7 +24,7 @@ class _Counts:
 async def see(visit: Visit) -> Data:
     """As every client may know them."""
     counts = await visit.finish(_count(visit))
-    metadata = visit.sight.metadata
+    metadata = visit.cluster.metadata
     return {
         "cluster_id": metadata.cluster_id,
         "controller": metadata.controller_id if metadata.controller_id >= 0 else None,
@@ -38,7 +38,7 @@ async def see_one(visit: Visit) -> Data:
     """One of them, with its settings."""
     broker_id = visit.number("id", -1)
     counts = await visit.finish(_count(visit))
-    if broker_id not in visit.sight.metadata.brokers:
+    if broker_id not in visit.cluster.metadata.brokers:
         raise BadCall(f"there is no broker {visit.query.get('id', '')} now: see the list of brokers", 404)
     # Asked of this process, which says who may: what others answer is told to a broker, and not to the page.
     if not visit.is_here(broker_id):
@@ -53,7 +53,7 @@ _BROKER = 4
 
 
 def _row(visit: Visit, broker_id: int, counts: _Counts) -> dict[str, Any]:
-    metadata = visit.sight.metadata
+    metadata = visit.cluster.metadata
     broker = metadata.brokers.get(broker_id)
     endpoints = {} if broker is None else broker.endpoints
     return {
@@ -74,7 +74,7 @@ def _row(visit: Visit, broker_id: int, counts: _Counts) -> dict[str, Any]:
 
 def _count(visit: Visit) -> Steps[_Counts]:
     counts = _Counts()
-    metadata = visit.sight.metadata
+    metadata = visit.cluster.metadata
     known = (each for topic in list(metadata.topics.values()) for each in topic.partitions)
     for some in batched(known):
         for each in some:

@@ -1,4 +1,4 @@
-"""Who is connected to the brokers of this process: by client, version, user and address."""
+"""The connected clients of this process: by client id, software, user and address."""
 
 from __future__ import annotations
 
@@ -41,16 +41,18 @@ def _rows(servers: Sequence[tuple[int, Server]]) -> Steps[list[dict[str, Any]]]:
     for broker_id, server in servers:
         for some in batched(list(server.connections)):
             for one in some:
+                session = one.session
+                told = session.told_client_id, session.software_name, session.software_version
                 key = (
                     broker_id,
                     one.listener_name,
-                    one.told,
+                    told,
                     one.principal,
                     one.peer_host,
                 )
                 row = found.get(key)
                 if row is None:
-                    client_id, name, version = one.told
+                    client_id, name, version = told
                     found[key] = row = {
                         "client_id": client_id or "",
                         "software": "" if name == _UNKNOWN else name,

@@ -1,4 +1,4 @@
-"""A copy of a topic: a fork where the broker is alone, else record by record in the background."""
+"""Copy a topic: a fork on a standalone broker, else record by record in the background."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def see(visit: Visit) -> Data:
         "is_internal": topic.is_internal,
         "is_fork": _lone(visit) is not None,
         "copies": [
-            each.told()
+            each.as_data()
             for each in visit.observed.copies.all
             if visit.rights.may_see_topic(each.source) and visit.rights.may_see_topic(each.target)
         ],
@@ -71,11 +71,11 @@ async def act(visit: Visit) -> Done:
         raise BadCall("groups: positions are copied with a topic by a broker that is alone, not in a cluster")
     await _make(visit, topic, target)
     copy = visit.observed.copies.begin(topic.name, target, partial(copy_records, look=visit.anew))
-    return Done({"name": topic.name, **copy.told()}, path_of("/copy", name=topic.name))
+    return Done({"name": topic.name, **copy.as_data()}, path_of("/copy", name=topic.name))
 
 
 def _lone(visit: Visit) -> LoneMembership | None:
-    membership = visit.sight.services[0].membership
+    membership = visit.cluster.services[0].membership
     return membership if isinstance(membership, LoneMembership) else None
 
 
@@ -88,11 +88,11 @@ async def _fork(
     async def then() -> None:
         wanted = [
             group_id
-            for coordinator in visit.sight.coordinators()
+            for coordinator in visit.cluster.coordinators()
             for group_id in coordinator.group_ids()
             if visit.rights.may(Operation.READ, ResourceType.GROUP, group_id)
         ]
-        groups.extend(await copy_positions(visit.sight.services[0], source, target, wanted))
+        groups.extend(await copy_positions(visit.cluster.services[0], source, target, wanted))
 
     async def nothing() -> None: ...
 
@@ -127,7 +127,7 @@ async def _make(visit: Visit, topic: TopicMetadata, target: str) -> None:
         ApiKey.CREATE_TOPICS,
         CreateTopicsRequest(topics=[wanted], timeout_ms=_TIMEOUT_MS),
         version=_CREATE_VERSION,
-        broker_id=visit.sight.metadata.controller_id,
+        broker_id=visit.cluster.metadata.controller_id,
     )
     (result,) = answer.topics
     if result.error_code:

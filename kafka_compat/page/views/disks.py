@@ -1,22 +1,30 @@
-"""Log directories, and how much room there is."""
+"""Log directories of all brokers, as DescribeLogDirs reports them (KIP-827), and how much room there is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Final
 
-from kafka_compat.page.disks import log_dirs
+from kafka_compat.errors import known_code
+from kafka_compat.http.routes import BadCall
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.security.authorizer import Operation
 from kafka_compat.status.rules import USABLE_MIN
+from kafka_compat.status.snapshot import LogDir
 
 if TYPE_CHECKING:
     from kafka_compat.page.view import Data
     from kafka_compat.page.visit import Visit
 
+_VERSION: Final = 4
+_PATIENCE_S: Final = 3.0
+
 
 async def see(visit: Visit) -> Data:
     """Of all brokers."""
     visit.rights.require_cluster(Operation.DESCRIBE)
-    found, untold = await log_dirs(visit, with_replicas=True)
+    found, missing = await log_dirs(visit, with_replicas=True)
     rows = []
     for each in found:
         usable = None
@@ -35,4 +43,35 @@ async def see(visit: Visit) -> Data:
                 "is_nearly_full": usable is not None and usable < USABLE_MIN,
             }
         )
-    return {"disks": rows, "untold": untold}
+    return {"disks": rows, "missing": missing}
+
+
+async def log_dirs(visit: Visit, *, with_replicas: bool) -> tuple[list[LogDir], list[str]]:
+    """Of brokers that tell, and what is to be said of the others. Whoever asks may describe the cluster."""
+    missing: list[str] = []
+    asked = [_of(visit, one, missing, with_replicas) for one in sorted(visit.cluster.metadata.brokers)]
+    return [each for found in await asyncio.gather(*asked) for each in found], missing
+
+
+async def _of(visit: Visit, broker_id: int, missing: list[str], with_replicas: bool) -> list[LogDir]:
+    from kafka_compat.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+
+    request = DescribeLogDirsRequest(topics=None if with_replicas else [])
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            answer = await visit.ask(ApiKey.DESCRIBE_LOG_DIRS, request, version=_VERSION, broker_id=broker_id)
+    except (BadCall, TimeoutError, MalformedRequest):
+        missing.append(f"broker {broker_id} did not report its disks")
+        return []
+    return [
+        LogDir(
+            broker_id,
+            one.log_dir,
+            sum(len(topic.partitions) for topic in one.topics),
+            sum(each.partition_size for topic in one.topics for each in topic.partitions),
+            one.total_bytes if one.total_bytes >= 0 else None,
+            one.usable_bytes if one.usable_bytes >= 0 else None,
+            known_code(one.error_code).name if one.error_code else None,
+        )
+        for one in answer.results
+    ]

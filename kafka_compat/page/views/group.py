@@ -1,4 +1,4 @@
-"""One group: its members, what they read, and how far it has come."""
+"""One group: its members, their partitions, and its lag."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.client.groups import assigned
 from kafka_compat.http.routes import BadCall
+from kafka_compat.lag import longest, records_behind, total_records
 from kafka_compat.long_work import Steps
 from kafka_compat.page.group_rows import Ages, GroupSeen, all_groups, end_of
 from kafka_compat.page.listing import Row, listed
@@ -15,7 +16,7 @@ from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.page.far import Far
+    from kafka_compat.page.remote_leaders import RemoteReport
     from kafka_compat.page.view import Data
     from kafka_compat.page.visit import Visit
 
@@ -34,30 +35,28 @@ async def known_group(visit: Visit) -> GroupSeen:
     groups = await all_groups(visit)
     found = next((group for group in groups.found if group.name == name), None)
     if found is None:
-        raise BadCall(f"there is no group {name}{''.join(f'; {text}' for text in groups.untold)}", 404)
+        raise BadCall(f"there is no group {name}{''.join(f'; {text}' for text in groups.missing)}", 404)
     return found
 
 
 async def see(visit: Visit) -> Data:
     """As its coordinator and the leaders of its partitions know it."""
-    group, far, ages = await asyncio.gather(
-        known_group(visit), visit.observed.far.look(visit.sight), Ages.of(visit)
+    group, remote, ages = await asyncio.gather(
+        known_group(visit), visit.observed.remote.look(visit.cluster), Ages.of(visit)
     )
     members, owners = await _members(visit, group)
-    rows = await visit.finish(_positions(visit, far, group, owners, ages))
-    # What it reads and has not committed yet has no lag, as kafka-consumer-groups counts.
-    lags = [row["lag"] for row in rows if row["committed_offset"] is not None]
-    waits = [row["lag_seconds"] for row in rows if row["committed_offset"] is not None]
+    rows = await visit.finish(_positions(visit, remote, group, owners, ages))
+    committed = [row for row in rows if row["committed_offset"] is not None]
     return {
         "name": group.name,
         "state": group.state,
         "protocol_type": group.protocol_type,
         "coordinator": group.coordinator,
         "members": members,
-        "lag": None if None in lags or not lags else sum(lags),
-        "lag_seconds": None if None in waits or not waits else max(waits),
+        "lag": total_records(row["lag"] for row in committed),
+        "lag_seconds": longest(row["lag_seconds"] for row in committed),
         "list": listed(rows, visit.query, _COLUMNS, "partition"),
-        "untold": far.untold,
+        "missing": remote.missing,
     }
 
 
@@ -100,13 +99,15 @@ async def _members(visit: Visit, group: GroupSeen) -> tuple[list[dict[str, Any]]
     return members, owners
 
 
-def _positions(visit: Visit, far: Far, group: GroupSeen, owners: Owners, ages: Ages) -> Steps[list[Row]]:
+def _positions(
+    visit: Visit, remote: RemoteReport, group: GroupSeen, owners: Owners, ages: Ages
+) -> Steps[list[Row]]:
     """Of each partition that it has committed, or reads."""
     found = []
     for place in sorted({*group.committed, *owners}):
         if not visit.rights.may_see_topic(place[0]):
             continue
-        committed, end = group.committed.get(place), end_of(visit, far, place)
+        committed, end = group.committed.get(place), end_of(visit, remote, place)
         seconds = None
         if committed is not None:
             seconds = yield from ages.age_s(group.name, place, committed)
@@ -117,7 +118,7 @@ def _positions(visit: Visit, far: Far, group: GroupSeen, owners: Owners, ages: A
                 "partition": place[1],
                 "committed_offset": committed,
                 "end_offset": end,
-                "lag": None if committed is None or end is None else end - committed,
+                "lag": records_behind(committed, end),
                 "lag_seconds": seconds,
                 "member_id": owners.get(place),
             }

@@ -20,16 +20,16 @@ _AT_ONCE: Final = 50
 
 async def see(visit: Visit) -> Data:
     """The groups that may be seen, a part at a time; with `topic` those that have committed in it."""
-    far, groups, ages = await asyncio.gather(
-        visit.observed.far.look(visit.sight), all_groups(visit), Ages.of(visit)
+    remote, groups, ages = await asyncio.gather(
+        visit.observed.remote.look(visit.cluster), all_groups(visit), Ages.of(visit)
     )
     topic = visit.query.get("topic", "")
     if topic:
         groups = groups._replace(found=await visit.finish(_readers(groups.found, topic)))
-    rows = await visit.finish(group_rows(visit, far, groups.found))
+    rows = await visit.finish(group_rows(visit, remote, groups.found))
     found = listed(rows, visit.query, _COLUMNS, "name")
     await visit.finish(add_seconds(ages, found["rows"], groups.found))
-    return {"topic": topic, "groups": found, "untold": sorted({*far.untold, *groups.untold})}
+    return {"topic": topic, "groups": found, "missing": sorted({*remote.missing, *groups.missing})}
 
 
 def _readers(groups: list[GroupSeen], topic: str) -> Steps[list[GroupSeen]]:

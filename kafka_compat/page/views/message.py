@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_compat.decoding.formats import AUTO, FORMATS
 from kafka_compat.http.routes import BadCall, File
-from kafka_compat.page.records import source_of, told
+from kafka_compat.page.records import shown, source_of
 from kafka_compat.page.views.topic import known_topic
 from kafka_compat.search.matching import EVERY
 from kafka_compat.search.run import carry_out, one_record
@@ -49,7 +49,7 @@ async def see(visit: Visit) -> Data:
     cut = found._replace(
         key=found.key and found.key[:DECODED_BYTES_MAX], value=found.value and found.value[:DECODED_BYTES_MAX]
     )
-    (record,) = await told(visit, [cut], show_key, show_value)
+    (record,) = await shown(visit, [cut], show_key, show_value)
     for part in (record["key"], record["value"], *record["headers"]):
         if part["text"] is not None and len(part["text"]) > SHOWN_MAX:
             part.update(text=part["text"][:SHOWN_MAX], is_cut=True)
@@ -116,7 +116,7 @@ def _format(visit: Visit, name: str) -> str:
 
 async def _found(visit: Visit, topic: TopicMetadata, partition: int, offset: int) -> tuple[Found, bool]:
     """The record, and whether consumers that read committed records get it. BadCall."""
-    long_work = visit.sight.long_work
+    long_work = visit.cluster.long_work
     try:
         for committed in (True, False):
             source = source_of(visit, topic, committed=committed)
@@ -143,5 +143,5 @@ async def _neighbour(
     if first >= end:
         return None
     search = Search({partition: (first, end)}, EVERY, newest=newest, limit=1, kept_bytes=0)
-    await carry_out(search, source, visit.sight.long_work)
+    await carry_out(search, source, visit.cluster.long_work)
     return search.found[0].offset if search.found else None

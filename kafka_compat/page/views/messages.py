@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.http.routes import BadCall
-from kafka_compat.page.records import source_of, told
+from kafka_compat.page.records import shown, source_of
 from kafka_compat.page.views.topic import known_topic
 from kafka_compat.search.query import BadQuery, query_of
 from kafka_compat.search.run import run_query
@@ -44,7 +44,7 @@ async def see(visit: Visit) -> Data:
             query,
             source_of(visit, topic, committed=query.committed),
             [each.partition for each in topic.partitions],
-            visit.sight.long_work,
+            visit.cluster.long_work,
         )
     except BadQuery as error:
         raise BadCall(str(error)) from None
@@ -57,7 +57,7 @@ async def see(visit: Visit) -> Data:
         "is_filtered": not query.match.is_all,
         "newest_first": query.newest,
         "goes_on_from_cursor": query.cursor is not None,
-        "records": await told(visit, found.records, query.show_key, query.show_value),
+        "records": await shown(visit, found.records, query.show_key, query.show_value),
         "problems": [
             {
                 "partition": each.partition,

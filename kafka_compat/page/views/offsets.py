@@ -1,4 +1,4 @@
-"""The offsets of a group: what a change would do first, then the change."""
+"""Change the offsets of a group: a plan first, then the commit."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ async def see(visit: Visit) -> Data:
         Step(topic, partition, old, None, *_ends(extents[topic, partition]))
         for (topic, partition), old in sorted(positions.committed.items())
     )
-    told = await _told(visit, group_id, positions, steps)
-    return {**told, "moved": visit.query.get("moved")}
+    data = await _data(visit, group_id, positions, steps)
+    return {**data, "moved": visit.query.get("moved")}
 
 
 async def propose(visit: Visit) -> Shown:
@@ -80,7 +80,7 @@ async def propose(visit: Visit) -> Shown:
     extents.update({place: found for place, found in at_time.items() if isinstance(found, str)})
     offsets = {place: found for place, found in at_time.items() if not isinstance(found, str)}
     steps = plan(partitions, scenario, number, positions.committed, extents, offsets)
-    data = await _told(visit, group_id, positions, steps)
+    data = await _data(visit, group_id, positions, steps)
     data["offsets"] = [
         {"topic": each["topic"], "partition": each["partition"], "offset": each["new_offset"]}
         for each in data["partitions"]
@@ -141,7 +141,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 async def _extents(visit: Visit, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Extent | str]:
     found: dict[TopicPartition, Extent | str] = {}
     for name, numbers in _by_topic(partitions).items():
-        topic = visit.sight.metadata.topics.get(name)
+        topic = visit.cluster.metadata.topics.get(name)
         there = set() if topic is None else {each.partition for each in topic.partitions}
         found.update(
             ((name, number), "it is not there any more") for number in numbers if number not in there
@@ -167,7 +167,7 @@ async def _at_time(
             found[name, number] = str(error)
 
     for name, numbers in _by_topic(partitions).items():
-        topic = visit.sight.metadata.topics.get(name)
+        topic = visit.cluster.metadata.topics.get(name)
         if topic is not None:
             source = source_of(visit, topic, committed=False)
             for some in batched(numbers, _AT_ONCE):
@@ -179,7 +179,7 @@ def _ends(extent: Extent | str) -> tuple[int | None, int | None, str]:
     return (None, None, extent) if isinstance(extent, str) else (*extent, "")
 
 
-async def _told(visit: Visit, group_id: str, positions: Positions, steps: Iterable[Step]) -> dict[str, Any]:
+async def _data(visit: Visit, group_id: str, positions: Positions, steps: Iterable[Step]) -> dict[str, Any]:
     partitions = (
         {
             "topic": each.topic,

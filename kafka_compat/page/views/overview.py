@@ -1,4 +1,4 @@
-"""Is the cluster well, and why not; what happens now."""
+"""The health of the cluster, its problems, and its activity."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.long_work import Steps
 from kafka_compat.metrics.health import reasons_against
-from kafka_compat.page.disks import log_dirs
 from kafka_compat.page.group_rows import Ages, add_seconds, all_groups, group_rows
 from kafka_compat.page.topic_rows import topic_rows
+from kafka_compat.page.views.disks import log_dirs
 from kafka_compat.status import snapshot
 from kafka_compat.status.rules import problems
 
@@ -27,19 +27,19 @@ _SHOWN: Final = 5
 
 async def see(visit: Visit) -> Data:
     """Of all that may be seen."""
-    sight = visit.sight
+    cluster = visit.cluster
     # At a time: a broker that does not answer is waited for once.
-    far, groups, ages, (dirs, untold) = await asyncio.gather(
-        visit.observed.far.look(sight), all_groups(visit), Ages.of(visit), _log_dirs(visit)
+    remote, groups, ages, (dirs, missing) = await asyncio.gather(
+        visit.observed.remote.look(cluster), all_groups(visit), Ages.of(visit), _log_dirs(visit)
     )
-    topics = await visit.finish(topic_rows(visit, far))
-    of_groups = await visit.finish(group_rows(visit, far, groups.found))
+    topics = await visit.finish(topic_rows(visit, remote))
+    of_groups = await visit.finish(group_rows(visit, remote, groups.found))
     behind = [row for row in of_groups if (row["lag"] or 0) > 0]
     behind.sort(key=lambda row: (-row["lag"], row["name"]))
     worst = behind[:_SHOWN]
     await visit.finish(add_seconds(ages, worst, groups.found))
     not_ready = []
-    for services in sight.services:
+    for services in cluster.services:
         reasons = await visit.finish(reasons_against(services))
         not_ready += [f"broker {services.broker_id}: {reason}" for reason in reasons]
     troubled = await visit.finish(_snapshot(visit, topics, dirs, of_groups))
@@ -49,10 +49,10 @@ async def see(visit: Visit) -> Data:
         "is_well": not (found or not_ready),
         "problems": found,
         "not_ready": not_ready,
-        "untold": sorted({*far.untold, *groups.untold, *untold}),
-        "cluster_id": sight.metadata.cluster_id,
-        "controller": sight.metadata.controller_id if sight.metadata.controller_id >= 0 else None,
-        "brokers": len(sight.metadata.brokers),
+        "missing": sorted({*remote.missing, *groups.missing, *missing}),
+        "cluster_id": cluster.metadata.cluster_id,
+        "controller": cluster.metadata.controller_id if cluster.metadata.controller_id >= 0 else None,
+        "brokers": len(cluster.metadata.brokers),
         "topics": len(topics),
         "partitions": sum(row["partitions"] for row in topics),
         "groups": len(groups.found),
@@ -63,7 +63,7 @@ async def see(visit: Visit) -> Data:
         "disks": [_disk(one) for one in dirs],
         "busiest_topics": _busiest(topics),
         "groups_most_behind": worst,
-        "time_ms": sight.now_ms(),
+        "time_ms": cluster.now_ms(),
     }
 
 
@@ -76,8 +76,8 @@ async def _log_dirs(visit: Visit) -> tuple[list[snapshot.LogDir], list[str]]:
 
 def _sum(values: Sequence[float | None]) -> float | None:
     """Of what is known; None where nothing is."""
-    told = [value for value in values if value is not None]
-    return sum(told) if told or not values else None
+    known = [value for value in values if value is not None]
+    return sum(known) if known or not values else None
 
 
 def _busiest(topics: list[Row]) -> list[Row]:
@@ -105,9 +105,9 @@ def _snapshot(
     """What the rules judge: of topics and groups only those that may be wrong, since the rules take all that
     they are given at one go.
     """
-    metadata = visit.sight.metadata
+    metadata = visit.cluster.metadata
     brokers = {
-        each.broker_id: snapshot.Broker(each.broker_id, *(visit.sight.address(each) or (None, None)))
+        each.broker_id: snapshot.Broker(each.broker_id, *(visit.cluster.address(each) or (None, None)))
         for each in metadata.brokers.values()
     }
     troubled = []
@@ -134,7 +134,7 @@ def _snapshot(
             )
         )
     return snapshot.Snapshot(
-        time_ms=visit.sight.now_ms(),
+        time_ms=visit.cluster.now_ms(),
         taken_at_s=time.monotonic(),
         cluster_id=metadata.cluster_id,
         is_kraft=False,
@@ -149,7 +149,7 @@ def _snapshot(
 def _min_isr(visit: Visit, topic: TopicMetadata) -> int | None:
     """As leaders of this process obey it; None where there is none."""
     for known in topic.partitions:
-        led = visit.sight.led(topic.name, known)
+        led = visit.cluster.led(topic.name, known)
         if led is not None:
             return led.min_insync_replicas
     return None

@@ -1,4 +1,4 @@
-"""A record for a topic."""
+"""Produce a record to a topic."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def act(visit: Visit) -> Done:
             if not led:
                 raise BadCall(f"nobody leads any partition of {topic.name} now", 503)
             partition = random.choice(led)
-    record = Record(0, visit.sight.now_ms() if time_ms is None else time_ms, key, value, headers)
+    record = Record(0, visit.cluster.now_ms() if time_ms is None else time_ms, key, value, headers)
     appended = await append(visit, topic.name, partition, build_batch([record]))
     place = {"name": topic.name, "partition": appended.partition, "offset": appended.offset}
     return Done(place, path_of("/message", **place))

@@ -12,7 +12,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kafka_compat.metadata.cache import TopicMetadata
-    from kafka_compat.page.far import Far
+    from kafka_compat.page.remote_leaders import RemoteReport
     from kafka_compat.page.view import Data
     from kafka_compat.page.visit import Visit
 
@@ -34,7 +34,7 @@ def known_topic(visit: Visit) -> TopicMetadata:
 
 def named_topic(visit: Visit, name: str) -> TopicMetadata:
     """The same of another name."""
-    topic = visit.sight.metadata.topics.get(name)
+    topic = visit.cluster.metadata.topics.get(name)
     if topic is None or not visit.rights.may_see_topic(name):
         # As brokers do: who may not see a topic does not hear whether there is one.
         visit.rights.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
@@ -45,25 +45,25 @@ def named_topic(visit: Visit, name: str) -> TopicMetadata:
 async def see(visit: Visit) -> Data:
     """What its leaders know."""
     topic = known_topic(visit)
-    far = await visit.observed.far.look(visit.sight)
-    rows = await visit.finish(_partitions(visit, far, topic))
+    remote = await visit.observed.remote.look(visit.cluster)
+    rows = await visit.finish(_partitions(visit, remote, topic))
     groups = await visit.finish(_groups(visit, topic.name))
     return {
-        **await visit.finish(topic_row(visit, far, topic)),
+        **await visit.finish(topic_row(visit, remote, topic)),
         "topic_id": str(topic.topic_id),
         "list": listed(rows, visit.query, _COLUMNS, "partition", "partition"),
         "groups": groups[:_GROUPS_SHOWN],
         "groups_count": len(groups),
-        "untold": far.untold,
+        "missing": remote.missing,
     }
 
 
-def _partitions(visit: Visit, far: Far, topic: TopicMetadata) -> Steps[list[Row]]:
+def _partitions(visit: Visit, remote: RemoteReport, topic: TopicMetadata) -> Steps[list[Row]]:
     found = []
-    metadata = visit.sight.metadata
+    metadata = visit.cluster.metadata
     for some in batched(topic.partitions, _AT_ONCE):
         for known in some:
-            oldest, newest, size_bytes = extent(visit.sight, far, topic.name, known)
+            oldest, newest, size_bytes = extent(visit.cluster, remote, topic.name, known)
             found.append(
                 {
                     "partition": known.partition,
@@ -85,7 +85,7 @@ def _partitions(visit: Visit, far: Far, topic: TopicMetadata) -> Steps[list[Row]
 def _groups(visit: Visit, topic: str) -> Steps[list[Row]]:
     """Those that brokers of this process coordinate, and that have committed something there."""
     found = []
-    for coordinator in visit.sight.coordinators():
+    for coordinator in visit.cluster.coordinators():
         for group_id in coordinator.group_ids():
             progress = coordinator.progress(group_id)
             yield None

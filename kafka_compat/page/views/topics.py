@@ -22,6 +22,6 @@ _COLUMNS: Final = {
 
 async def see(visit: Visit) -> Data:
     """The topics that may be seen, a part at a time."""
-    far = await visit.observed.far.look(visit.sight)
-    rows = await visit.finish(topic_rows(visit, far))
-    return {"topics": listed(rows, visit.query, _COLUMNS, "name"), "untold": far.untold}
+    remote = await visit.observed.remote.look(visit.cluster)
+    rows = await visit.finish(topic_rows(visit, remote))
+    return {"topics": listed(rows, visit.query, _COLUMNS, "name"), "missing": remote.missing}

@@ -23,8 +23,8 @@ async def see(visit: Visit) -> Data:
     from kafka_compat.protocol.messages.list_transactions import ListTransactionsRequest
 
     rows: list[dict[str, Any]] = []
-    untold = []
-    for broker_id in sorted(visit.sight.metadata.brokers):
+    missing = []
+    for broker_id in sorted(visit.cluster.metadata.brokers):
         if not _has_coordinator(visit, broker_id):
             continue
         try:
@@ -32,7 +32,7 @@ async def see(visit: Visit) -> Data:
                 ApiKey.LIST_TRANSACTIONS, ListTransactionsRequest(), version=_VERSION, broker_id=broker_id
             )
         except (BadCall, MalformedRequest):
-            untold.append(f"broker {broker_id} does not tell of the transactions that it coordinates")
+            missing.append(f"broker {broker_id} did not report the transactions that it coordinates")
             continue
         rows += [
             {
@@ -46,12 +46,12 @@ async def see(visit: Visit) -> Data:
         ]
     found = listed(rows, visit.query, _COLUMNS, "name")
     await _describe(visit, found["rows"])
-    return {"transactions": found, "untold": untold}
+    return {"transactions": found, "missing": missing}
 
 
 def _has_coordinator(visit: Visit, broker_id: int) -> bool:
     """A broker that has had nothing to do with transactions does not begin to because somebody looks."""
-    services = next((one for one in visit.sight.services if one.broker_id == broker_id), None)
+    services = next((one for one in visit.cluster.services if one.broker_id == broker_id), None)
     return services is None or services.coordinators.transactions.made is not None
 
 
@@ -59,7 +59,7 @@ async def _describe(visit: Visit, rows: list[dict[str, Any]]) -> None:
     """Add to the rows that are shown since when, and where."""
     from kafka_compat.protocol.messages.describe_transactions import DescribeTransactionsRequest
 
-    now_ms = visit.sight.now_ms()
+    now_ms = visit.cluster.now_ms()
     for broker_id in {row["coordinator"] for row in rows}:
         theirs = {row["name"]: row for row in rows if row["coordinator"] == broker_id}
         for row in theirs.values():

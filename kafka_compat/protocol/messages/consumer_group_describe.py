@@ -1,83 +1,70 @@
 """ConsumerGroupDescribe (API key 69): describe groups of the new consumer protocol (KIP-848)."""
 
+from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.schema import (
-    ZERO_UUID,
-    Bool,
-    Int8,
-    Int16,
-    Int32,
-    NullableString,
-    String,
-    Uuid,
-    field,
-    request,
-    response,
-    struct,
-)
 
 
-@request(ApiKey.CONSUMER_GROUP_DESCRIBE, versions="0-1", flexible="0+")
+@s.request(ApiKey.CONSUMER_GROUP_DESCRIBE, versions="0-1", flexible="0+")
 class ConsumerGroupDescribeRequest:
     """Version 1 adds the member type to the answer (KIP-1099)."""
 
-    group_ids: list[String] = []
-    include_authorized_operations: Bool = False
+    group_ids: list[s.String] = []
+    include_authorized_operations: s.Bool = False
 
 
-@struct
+@s.struct
 class TopicPartitions:
     """Partitions of one topic."""
 
-    topic_id: Uuid = ZERO_UUID
-    topic_name: String = ""
-    partitions: list[Int32] = []
+    topic_id: s.Uuid = s.ZERO_UUID
+    topic_name: s.String = ""
+    partitions: list[s.Int32] = []
 
 
-@struct
+@s.struct
 class Assignment:
     """The partitions of a member."""
 
     topic_partitions: list[TopicPartitions] = []
 
 
-@struct
+@s.struct
 class Member:
     """A member with what it has and what it shall have. member_type: -1 unknown, 0 classic, 1 consumer."""
 
-    member_id: String = ""
-    instance_id: NullableString = None
-    rack_id: NullableString = None
-    member_epoch: Int32 = 0
-    client_id: String = ""
-    client_host: String = ""
-    subscribed_topic_names: list[String] = []
-    subscribed_topic_regex: NullableString = None
-    assignment: Assignment = field(default_factory=Assignment)
-    target_assignment: Assignment = field(default_factory=Assignment)
-    member_type: Int8 = field("1+", default=-1)
+    member_id: s.String = ""
+    instance_id: s.NullableString = None
+    rack_id: s.NullableString = None
+    member_epoch: s.Int32 = 0
+    client_id: s.String = ""
+    client_host: s.String = ""
+    subscribed_topic_names: list[s.String] = []
+    subscribed_topic_regex: s.NullableString = None
+    assignment: Assignment = s.field(default_factory=Assignment)
+    target_assignment: Assignment = s.field(default_factory=Assignment)
+    member_type: s.Int8 = s.field("1+", default=-1)
 
 
-@struct
+@s.struct
 class DescribedGroup:
     """One group. authorized_operations is a bit field of ACL operations; the lowest int32 when not
     asked for.
     """
 
-    error_code: Int16 = 0
-    error_message: NullableString = None
-    group_id: String = ""
-    group_state: String = ""
-    group_epoch: Int32 = 0
-    assignment_epoch: Int32 = 0
-    assignor_name: String = ""
+    error_code: s.Int16 = 0
+    error_message: s.NullableString = None
+    group_id: s.String = ""
+    group_state: s.String = ""
+    group_epoch: s.Int32 = 0
+    assignment_epoch: s.Int32 = 0
+    assignor_name: s.String = ""
     members: list[Member] = []
-    authorized_operations: Int32 = -2147483648
+    authorized_operations: s.Int32 = -2147483648
 
 
-@response(ApiKey.CONSUMER_GROUP_DESCRIBE, versions="0-1", flexible="0+")
+@s.response(ApiKey.CONSUMER_GROUP_DESCRIBE, versions="0-1", flexible="0+")
 class ConsumerGroupDescribeResponse:
     """Groups are answered one by one."""
 
-    throttle_time_ms: Int32 = 0
+    throttle_time_ms: s.Int32 = 0
     groups: list[DescribedGroup] = []

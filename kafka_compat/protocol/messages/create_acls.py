@@ -1,52 +1,42 @@
 """CreateAcls (API key 30): add access control entries."""
 
+from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.schema import (
-    Int8,
-    Int16,
-    Int32,
-    NullableString,
-    String,
-    field,
-    request,
-    response,
-    struct,
-)
 
 
-@struct
+@s.struct
 class AclCreation:
     """One entry. Enumerations are those of Kafka's AclBinding: resource types 2 topic, 3 group, 4 cluster, 5
     transactional id, 6 delegation token, 7 user; pattern types 3 literal, 4 prefixed.
     """
 
-    resource_type: Int8 = 0
-    resource_name: String = ""
-    resource_pattern_type: Int8 = field("1+", default=3)
-    principal: String = ""
-    host: String = ""
-    operation: Int8 = 0
-    permission_type: Int8 = 0
+    resource_type: s.Int8 = 0
+    resource_name: s.String = ""
+    resource_pattern_type: s.Int8 = s.field("1+", default=3)
+    principal: s.String = ""
+    host: s.String = ""
+    operation: s.Int8 = 0
+    permission_type: s.Int8 = 0
 
 
-@request(ApiKey.CREATE_ACLS, versions="0-3", flexible="2+")
+@s.request(ApiKey.CREATE_ACLS, versions="0-3", flexible="2+")
 class CreateAclsRequest:
     """Version 1 adds the pattern type (KIP-290), version 3 the resource type user."""
 
     creations: list[AclCreation] = []
 
 
-@struct
+@s.struct
 class AclCreationResult:
     """What became of one entry."""
 
-    error_code: Int16 = 0
-    error_message: NullableString = ""
+    error_code: s.Int16 = 0
+    error_message: s.NullableString = ""
 
 
-@response(ApiKey.CREATE_ACLS, versions="0-3", flexible="2+")
+@s.response(ApiKey.CREATE_ACLS, versions="0-3", flexible="2+")
 class CreateAclsResponse:
     """Results are in the order of the request."""
 
-    throttle_time_ms: Int32 = 0
+    throttle_time_ms: s.Int32 = 0
     results: list[AclCreationResult] = []

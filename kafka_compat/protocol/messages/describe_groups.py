@@ -1,59 +1,48 @@
 """DescribeGroups (API key 15): state and members of classic groups."""
 
+from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.schema import (
-    Bool,
-    Bytes,
-    Int16,
-    Int32,
-    NullableString,
-    String,
-    field,
-    request,
-    response,
-    struct,
-)
 
 
-@request(ApiKey.DESCRIBE_GROUPS, versions="0-6", flexible="5+")
+@s.request(ApiKey.DESCRIBE_GROUPS, versions="0-6", flexible="5+")
 class DescribeGroupsRequest:
     """Version 3 can ask for authorized operations, version 4 knows static members."""
 
-    groups: list[String] = []
-    include_authorized_operations: Bool = field("3+", default=False)
+    groups: list[s.String] = []
+    include_authorized_operations: s.Bool = s.field("3+", default=False)
 
 
-@struct
+@s.struct
 class DescribedGroupMember:
     """A member; metadata and assignment are in the format of the group's protocol type."""
 
-    member_id: String = ""
-    group_instance_id: NullableString = field("4+", default=None)
-    client_id: String = ""
-    client_host: String = ""
-    member_metadata: Bytes = b""
-    member_assignment: Bytes = b""
+    member_id: s.String = ""
+    group_instance_id: s.NullableString = s.field("4+", default=None)
+    client_id: s.String = ""
+    client_host: s.String = ""
+    member_metadata: s.Bytes = b""
+    member_assignment: s.Bytes = b""
 
 
-@struct
+@s.struct
 class DescribedGroup:
     """One group. A group that is unknown is Dead without an error until version 5, and GROUP_ID_NOT_FOUND
     with a message since version 6 (KIP-1043).
     """
 
-    error_code: Int16 = 0
-    error_message: NullableString = field("6+", default=None)
-    group_id: String = ""
-    group_state: String = ""
-    protocol_type: String = ""
-    protocol_data: String = ""
+    error_code: s.Int16 = 0
+    error_message: s.NullableString = s.field("6+", default=None)
+    group_id: s.String = ""
+    group_state: s.String = ""
+    protocol_type: s.String = ""
+    protocol_data: s.String = ""
     members: list[DescribedGroupMember] = []
-    authorized_operations: Int32 = field("3+", default=-2147483648)
+    authorized_operations: s.Int32 = s.field("3+", default=-2147483648)
 
 
-@response(ApiKey.DESCRIBE_GROUPS, versions="0-6", flexible="5+")
+@s.response(ApiKey.DESCRIBE_GROUPS, versions="0-6", flexible="5+")
 class DescribeGroupsResponse:
     """Groups are answered one by one."""
 
-    throttle_time_ms: Int32 = field("1+", default=0)
+    throttle_time_ms: s.Int32 = s.field("1+", default=0)
     groups: list[DescribedGroup] = []

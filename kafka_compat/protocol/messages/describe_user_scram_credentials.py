@@ -1,46 +1,46 @@
 """DescribeUserScramCredentials (API key 50): which SCRAM mechanisms users have (KIP-554)."""
 
+from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.schema import Int8, Int16, Int32, NullableString, String, request, response, struct
 
 
-@struct
+@s.struct
 class UserName:
     """A user."""
 
-    name: String = ""
+    name: s.String = ""
 
 
-@request(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
+@s.request(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class DescribeUserScramCredentialsRequest:
     """Null or no users asks for all."""
 
     users: list[UserName] | None = []
 
 
-@struct
+@s.struct
 class CredentialInfo:
     """mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
 
-    mechanism: Int8 = 0
-    iterations: Int32 = 0
+    mechanism: s.Int8 = 0
+    iterations: s.Int32 = 0
 
 
-@struct
+@s.struct
 class DescribeUserScramCredentialsResult:
     """The credentials of one user, without their secrets."""
 
-    user: String = ""
-    error_code: Int16 = 0
-    error_message: NullableString = ""
+    user: s.String = ""
+    error_code: s.Int16 = 0
+    error_message: s.NullableString = ""
     credential_infos: list[CredentialInfo] = []
 
 
-@response(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
+@s.response(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class DescribeUserScramCredentialsResponse:
     """`error_code` concerns the whole request; users have their own."""
 
-    throttle_time_ms: Int32 = 0
-    error_code: Int16 = 0
-    error_message: NullableString = ""
+    throttle_time_ms: s.Int32 = 0
+    error_code: s.Int16 = 0
+    error_message: s.NullableString = ""
     results: list[DescribeUserScramCredentialsResult] = []

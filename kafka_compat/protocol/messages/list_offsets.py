@@ -1,67 +1,67 @@
 """ListOffsets (API key 2): offsets of partitions by timestamp."""
 
+from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.schema import Int8, Int16, Int32, Int64, String, field, request, response, struct
 
 
-@struct
+@s.struct
 class ListOffsetsPartition:
     """`timestamp` in ms since the epoch: the first offset at or after it is asked for. -1 is the end, -2 the
     start, -3 the record with the highest timestamp (version 7), -4 the start on local disks (8), -5 the last
     tiered offset (9).
     """
 
-    partition_index: Int32 = 0
-    current_leader_epoch: Int32 = field("4+", default=-1)
-    timestamp: Int64 = 0
-    max_num_offsets: Int32 = field("0", default=1)
+    partition_index: s.Int32 = 0
+    current_leader_epoch: s.Int32 = s.field("4+", default=-1)
+    timestamp: s.Int64 = 0
+    max_num_offsets: s.Int32 = s.field("0", default=1)
 
 
-@struct
+@s.struct
 class ListOffsetsTopic:
     """Partitions of one topic."""
 
-    name: String = ""
+    name: s.String = ""
     partitions: list[ListOffsetsPartition] = []
 
 
-@request(ApiKey.LIST_OFFSETS, versions="0-10", flexible="6+")
+@s.request(ApiKey.LIST_OFFSETS, versions="0-10", flexible="6+")
 class ListOffsetsRequest:
     """`replica_id` -1 is a consumer. With isolation_level 1 (read_committed, version 2) the end is the last
     stable offset. Version 10 adds a timeout for tiered storage (KIP-1075).
     """
 
-    replica_id: Int32 = 0
-    isolation_level: Int8 = field("2+", default=0)
+    replica_id: s.Int32 = 0
+    isolation_level: s.Int8 = s.field("2+", default=0)
     topics: list[ListOffsetsTopic] = []
-    timeout_ms: Int32 = field("10+", default=0)
+    timeout_ms: s.Int32 = s.field("10+", default=0)
 
 
-@struct
+@s.struct
 class ListOffsetsPartitionResponse:
     """Version 0 answers with a list of offsets; later ones with one offset and its timestamp, both -1 when
     none.
     """
 
-    partition_index: Int32 = 0
-    error_code: Int16 = 0
-    old_style_offsets: list[Int64] = field("0", default=[])
-    timestamp: Int64 = field("1+", default=-1)
-    offset: Int64 = field("1+", default=-1)
-    leader_epoch: Int32 = field("4+", default=-1)
+    partition_index: s.Int32 = 0
+    error_code: s.Int16 = 0
+    old_style_offsets: list[s.Int64] = s.field("0", default=[])
+    timestamp: s.Int64 = s.field("1+", default=-1)
+    offset: s.Int64 = s.field("1+", default=-1)
+    leader_epoch: s.Int32 = s.field("4+", default=-1)
 
 
-@struct
+@s.struct
 class ListOffsetsTopicResponse:
     """Partitions of one topic."""
 
-    name: String = ""
+    name: s.String = ""
     partitions: list[ListOffsetsPartitionResponse] = []
 
 
-@response(ApiKey.LIST_OFFSETS, versions="0-10", flexible="6+")
+@s.response(ApiKey.LIST_OFFSETS, versions="0-10", flexible="6+")
 class ListOffsetsResponse:
     """Topics are answered one by one."""
 
-    throttle_time_ms: Int32 = field("2+", default=0)
+    throttle_time_ms: s.Int32 = s.field("2+", default=0)
     topics: list[ListOffsetsTopicResponse] = []

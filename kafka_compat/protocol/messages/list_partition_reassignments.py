@@ -1,48 +1,48 @@
 """ListPartitionReassignments (API key 46): moves of replicas that are under way (KIP-455)."""
 
+from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.schema import Int16, Int32, NullableString, String, request, response, struct
 
 
-@struct
+@s.struct
 class ListPartitionReassignmentsTopics:
     """Partitions of one topic."""
 
-    name: String = ""
-    partition_indexes: list[Int32] = []
+    name: s.String = ""
+    partition_indexes: list[s.Int32] = []
 
 
-@request(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions="0", flexible="0+")
+@s.request(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions="0", flexible="0+")
 class ListPartitionReassignmentsRequest:
     """Null `topics` asks for all moves."""
 
-    timeout_ms: Int32 = 60000
+    timeout_ms: s.Int32 = 60000
     topics: list[ListPartitionReassignmentsTopics] | None = None
 
 
-@struct
+@s.struct
 class OngoingPartitionReassignment:
     """All replicas of one partition, and which of them come and go."""
 
-    partition_index: Int32 = 0
-    replicas: list[Int32] = []
-    adding_replicas: list[Int32] = []
-    removing_replicas: list[Int32] = []
+    partition_index: s.Int32 = 0
+    replicas: list[s.Int32] = []
+    adding_replicas: list[s.Int32] = []
+    removing_replicas: list[s.Int32] = []
 
 
-@struct
+@s.struct
 class OngoingTopicReassignment:
     """Partitions of one topic."""
 
-    name: String = ""
+    name: s.String = ""
     partitions: list[OngoingPartitionReassignment] = []
 
 
-@response(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions="0", flexible="0+")
+@s.response(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions="0", flexible="0+")
 class ListPartitionReassignmentsResponse:
     """Only partitions that are being moved."""
 
-    throttle_time_ms: Int32 = 0
-    error_code: Int16 = 0
-    error_message: NullableString = ""
+    throttle_time_ms: s.Int32 = 0
+    error_code: s.Int16 = 0
+    error_message: s.NullableString = ""
     topics: list[OngoingTopicReassignment] = []

@@ -1,111 +1,100 @@
 """OffsetFetch (API key 9): the offsets that groups have stored."""
 
+from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.schema import (
-    Bool,
-    Int16,
-    Int32,
-    Int64,
-    NullableString,
-    String,
-    field,
-    request,
-    response,
-    struct,
-)
 
 
-@struct
+@s.struct
 class OffsetFetchRequestTopic:
     """Partitions of one topic."""
 
-    name: String = field("0-7", default="")
-    partition_indexes: list[Int32] = field("0-7", default=[])
+    name: s.String = s.field("0-7", default="")
+    partition_indexes: list[s.Int32] = s.field("0-7", default=[])
 
 
-@struct
+@s.struct
 class OffsetFetchRequestTopics:
     """Partitions of one topic."""
 
-    name: String = field("8+", default="")
-    partition_indexes: list[Int32] = field("8+", default=[])
+    name: s.String = s.field("8+", default="")
+    partition_indexes: list[s.Int32] = s.field("8+", default=[])
 
 
-@struct
+@s.struct
 class OffsetFetchRequestGroup:
     """One group; null `topics` asks for all. Since version 9 with the member that asks (KIP-848)."""
 
-    group_id: String = field("8+", default="")
-    member_id: NullableString = field("9+", default=None)
-    member_epoch: Int32 = field("9+", default=-1)
-    topics: list[OffsetFetchRequestTopics] | None = field("8+", default=[])
+    group_id: s.String = s.field("8+", default="")
+    member_id: s.NullableString = s.field("9+", default=None)
+    member_epoch: s.Int32 = s.field("9+", default=-1)
+    topics: list[OffsetFetchRequestTopics] | None = s.field("8+", default=[])
 
 
-@request(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
+@s.request(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
 class OffsetFetchRequest:
     """One group until version 7, several since version 8 (KIP-709). Null `topics` (version 2) asks for all.
     `require_stable` (version 7) refuses offsets of open transactions with UNSTABLE_OFFSET_COMMIT (KIP-447).
     Version 0 once meant offsets in ZooKeeper.
     """
 
-    group_id: String = field("0-7", default="")
-    topics: list[OffsetFetchRequestTopic] | None = field("0-7", default=[], nullable="2-7")
-    groups: list[OffsetFetchRequestGroup] = field("8+", default=[])
-    require_stable: Bool = field("7+", default=False)
+    group_id: s.String = s.field("0-7", default="")
+    topics: list[OffsetFetchRequestTopic] | None = s.field("0-7", default=[], nullable="2-7")
+    groups: list[OffsetFetchRequestGroup] = s.field("8+", default=[])
+    require_stable: s.Bool = s.field("7+", default=False)
 
 
-@struct
+@s.struct
 class OffsetFetchResponsePartition:
     """`committed_offset` is -1 when there is none."""
 
-    partition_index: Int32 = field("0-7", default=0)
-    committed_offset: Int64 = field("0-7", default=0)
-    committed_leader_epoch: Int32 = field("5-7", default=-1)
-    metadata: NullableString = field("0-7", default="")
-    error_code: Int16 = field("0-7", default=0)
+    partition_index: s.Int32 = s.field("0-7", default=0)
+    committed_offset: s.Int64 = s.field("0-7", default=0)
+    committed_leader_epoch: s.Int32 = s.field("5-7", default=-1)
+    metadata: s.NullableString = s.field("0-7", default="")
+    error_code: s.Int16 = s.field("0-7", default=0)
 
 
-@struct
+@s.struct
 class OffsetFetchResponseTopic:
     """Partitions of one topic."""
 
-    name: String = field("0-7", default="")
-    partitions: list[OffsetFetchResponsePartition] = field("0-7", default=[])
+    name: s.String = s.field("0-7", default="")
+    partitions: list[OffsetFetchResponsePartition] = s.field("0-7", default=[])
 
 
-@struct
+@s.struct
 class OffsetFetchResponsePartitions:
     """`committed_offset` is -1 when there is none."""
 
-    partition_index: Int32 = field("8+", default=0)
-    committed_offset: Int64 = field("8+", default=0)
-    committed_leader_epoch: Int32 = field("8+", default=-1)
-    metadata: NullableString = field("8+", default="")
-    error_code: Int16 = field("8+", default=0)
+    partition_index: s.Int32 = s.field("8+", default=0)
+    committed_offset: s.Int64 = s.field("8+", default=0)
+    committed_leader_epoch: s.Int32 = s.field("8+", default=-1)
+    metadata: s.NullableString = s.field("8+", default="")
+    error_code: s.Int16 = s.field("8+", default=0)
 
 
-@struct
+@s.struct
 class OffsetFetchResponseTopics:
     """Partitions of one topic."""
 
-    name: String = field("8+", default="")
-    partitions: list[OffsetFetchResponsePartitions] = field("8+", default=[])
+    name: s.String = s.field("8+", default="")
+    partitions: list[OffsetFetchResponsePartitions] = s.field("8+", default=[])
 
 
-@struct
+@s.struct
 class OffsetFetchResponseGroup:
     """The offsets of one group."""
 
-    group_id: String = field("8+", default="")
-    topics: list[OffsetFetchResponseTopics] = field("8+", default=[])
-    error_code: Int16 = field("8+", default=0)
+    group_id: s.String = s.field("8+", default="")
+    topics: list[OffsetFetchResponseTopics] = s.field("8+", default=[])
+    error_code: s.Int16 = s.field("8+", default=0)
 
 
-@response(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
+@s.response(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
 class OffsetFetchResponse:
     """Topics of the one group until version 7, groups since version 8."""
 
-    throttle_time_ms: Int32 = field("3+", default=0)
-    topics: list[OffsetFetchResponseTopic] = field("0-7", default=[])
-    error_code: Int16 = field("2-7", default=0)
-    groups: list[OffsetFetchResponseGroup] = field("8+", default=[])
+    throttle_time_ms: s.Int32 = s.field("3+", default=0)
+    topics: list[OffsetFetchResponseTopic] = s.field("0-7", default=[])
+    error_code: s.Int16 = s.field("2-7", default=0)
+    groups: list[OffsetFetchResponseGroup] = s.field("8+", default=[])

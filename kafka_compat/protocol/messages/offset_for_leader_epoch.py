@@ -1,59 +1,59 @@
 """OffsetForLeaderEpoch (API key 23): where a leader epoch ends in a log (KIP-101)."""
 
+from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.schema import Int16, Int32, Int64, String, field, request, response, struct
 
 
-@struct
+@s.struct
 class OffsetForLeaderPartition:
     """`leader_epoch` is the one whose end is asked for."""
 
-    partition: Int32 = 0
-    current_leader_epoch: Int32 = field("2+", default=-1)
-    leader_epoch: Int32 = 0
+    partition: s.Int32 = 0
+    current_leader_epoch: s.Int32 = s.field("2+", default=-1)
+    leader_epoch: s.Int32 = 0
 
 
-@struct
+@s.struct
 class OffsetForLeaderTopic:
     """Partitions of one topic."""
 
-    topic: String = ""
+    topic: s.String = ""
     partitions: list[OffsetForLeaderPartition] = []
 
 
-@request(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
+@s.request(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
 class OffsetForLeaderEpochRequest:
     """Followers cut their logs by it, consumers find out whether records were lost (version 2, KIP-320).
     replica_id: -1 a consumer, -2 a debugging tool.
     """
 
-    replica_id: Int32 = field("3+", default=-2)
+    replica_id: s.Int32 = s.field("3+", default=-2)
     topics: list[OffsetForLeaderTopic] = []
 
 
-@struct
+@s.struct
 class EpochEndOffset:
     """The largest epoch not above the one asked for, and the offset after its last record; -1 when
     unknown.
     """
 
-    error_code: Int16 = 0
-    partition: Int32 = 0
-    leader_epoch: Int32 = field("1+", default=-1)
-    end_offset: Int64 = -1
+    error_code: s.Int16 = 0
+    partition: s.Int32 = 0
+    leader_epoch: s.Int32 = s.field("1+", default=-1)
+    end_offset: s.Int64 = -1
 
 
-@struct
+@s.struct
 class OffsetForLeaderTopicResult:
     """Partitions of one topic."""
 
-    topic: String = ""
+    topic: s.String = ""
     partitions: list[EpochEndOffset] = []
 
 
-@response(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
+@s.response(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
 class OffsetForLeaderEpochResponse:
     """Topics are answered one by one."""
 
-    throttle_time_ms: Int32 = field("2+", default=0)
+    throttle_time_ms: s.Int32 = s.field("2+", default=0)
     topics: list[OffsetForLeaderTopicResult] = []

@@ -1,40 +1,27 @@
 """Produce (API key 0): append record batches to topic partitions."""
 
+from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.schema import (
-    ZERO_UUID,
-    Int16,
-    Int32,
-    Int64,
-    NullableRecords,
-    NullableString,
-    String,
-    Uuid,
-    field,
-    request,
-    response,
-    struct,
-)
 
 
-@struct
+@s.struct
 class PartitionProduceData:
     """Record batches for one partition, as the producer built them; since version 3 exactly one."""
 
-    index: Int32 = 0
-    records: NullableRecords = None
+    index: s.Int32 = 0
+    records: s.NullableRecords = None
 
 
-@struct
+@s.struct
 class TopicProduceData:
     """Partitions of one topic, by name until version 12, by id since version 13."""
 
-    name: String = field("0-12", default="")
-    topic_id: Uuid = field("13+", default=ZERO_UUID)
+    name: s.String = s.field("0-12", default="")
+    topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
     partition_data: list[PartitionProduceData] = []
 
 
-@request(ApiKey.PRODUCE, versions="0-13", flexible="9+")
+@s.request(ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceRequest:
     """acks: 0 no answer at all, 1 when the leader has the records, -1 when all in-sync replicas have them.
     The format of the records follows the version: 0 and 1 carry message format 0, 2 format 1, from 3 on
@@ -42,67 +29,67 @@ class ProduceRequest:
     understands (KIP-890); 13 names topics by id (KIP-516).
     """
 
-    transactional_id: NullableString = field("3+", default=None)
-    acks: Int16 = 0
-    timeout_ms: Int32 = 0
+    transactional_id: s.NullableString = s.field("3+", default=None)
+    acks: s.Int16 = 0
+    timeout_ms: s.Int32 = 0
     topic_data: list[TopicProduceData] = []
 
 
-@struct
+@s.struct
 class BatchIndexAndErrorMessage:
     """A record that was refused, by its index in the batch (KIP-467)."""
 
-    batch_index: Int32 = field("8+", default=0)
-    batch_index_error_message: NullableString = field("8+", default=None)
+    batch_index: s.Int32 = s.field("8+", default=0)
+    batch_index_error_message: s.NullableString = s.field("8+", default=None)
 
 
-@struct
+@s.struct
 class LeaderIdAndEpoch:
     """The leader to go to in place of this broker; -1 when unknown."""
 
-    leader_id: Int32 = field("10+", default=-1)
-    leader_epoch: Int32 = field("10+", default=-1)
+    leader_id: s.Int32 = s.field("10+", default=-1)
+    leader_epoch: s.Int32 = s.field("10+", default=-1)
 
 
-@struct
+@s.struct
 class PartitionProduceResponse:
     """Where the batch went. `log_append_time_ms` is -1 unless the topic has LogAppendTime; since version 8
     with the records that were the reason of a refusal.
     """
 
-    index: Int32 = 0
-    error_code: Int16 = 0
-    base_offset: Int64 = 0
-    log_append_time_ms: Int64 = field("2+", default=-1)
-    log_start_offset: Int64 = field("5+", default=-1)
-    record_errors: list[BatchIndexAndErrorMessage] = field("8+", default=[])
-    error_message: NullableString = field("8+", default=None)
-    current_leader: LeaderIdAndEpoch = field("10+", default_factory=LeaderIdAndEpoch, tag=0)
+    index: s.Int32 = 0
+    error_code: s.Int16 = 0
+    base_offset: s.Int64 = 0
+    log_append_time_ms: s.Int64 = s.field("2+", default=-1)
+    log_start_offset: s.Int64 = s.field("5+", default=-1)
+    record_errors: list[BatchIndexAndErrorMessage] = s.field("8+", default=[])
+    error_message: s.NullableString = s.field("8+", default=None)
+    current_leader: LeaderIdAndEpoch = s.field("10+", default_factory=LeaderIdAndEpoch, tag=0)
 
 
-@struct
+@s.struct
 class TopicProduceResponse:
     """Partitions of one topic."""
 
-    name: String = field("0-12", default="")
-    topic_id: Uuid = field("13+", default=ZERO_UUID)
+    name: s.String = s.field("0-12", default="")
+    topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
     partition_responses: list[PartitionProduceResponse] = []
 
 
-@struct
+@s.struct
 class NodeEndpoint:
     """Address of a leader that is named in this answer (KIP-951)."""
 
-    node_id: Int32 = field("10+", default=0)
-    host: String = field("10+", default="")
-    port: Int32 = field("10+", default=0)
-    rack: NullableString = field("10+", default=None)
+    node_id: s.Int32 = s.field("10+", default=0)
+    host: s.String = s.field("10+", default="")
+    port: s.Int32 = s.field("10+", default=0)
+    rack: s.NullableString = s.field("10+", default=None)
 
 
-@response(ApiKey.PRODUCE, versions="0-13", flexible="9+")
+@s.response(ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceResponse:
     """Version 10 names the new leader of a partition that has moved (KIP-951)."""
 
     responses: list[TopicProduceResponse] = []
-    throttle_time_ms: Int32 = field("1+", default=0)
-    node_endpoints: list[NodeEndpoint] = field("10+", default=[], tag=0)
+    throttle_time_ms: s.Int32 = s.field("1+", default=0)
+    node_endpoints: list[NodeEndpoint] = s.field("10+", default=[], tag=0)

@@ -1,48 +1,38 @@
 """SyncGroup (API key 14): the assignments of a classic group, from its leader and to its members."""
 
+from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.schema import (
-    Bytes,
-    Int16,
-    Int32,
-    NullableString,
-    String,
-    field,
-    request,
-    response,
-    struct,
-)
 
 
-@struct
+@s.struct
 class SyncGroupRequestAssignment:
     """The assignment of one member, in the format of the assignor."""
 
-    member_id: String = ""
-    assignment: Bytes = b""
+    member_id: s.String = ""
+    assignment: s.Bytes = b""
 
 
-@request(ApiKey.SYNC_GROUP, versions="0-5", flexible="4+")
+@s.request(ApiKey.SYNC_GROUP, versions="0-5", flexible="4+")
 class SyncGroupRequest:
     """`assignments` is empty except from the leader. Version 3 knows static members, version 5 checks the
     protocol.
     """
 
-    group_id: String = ""
-    generation_id: Int32 = 0
-    member_id: String = ""
-    group_instance_id: NullableString = field("3+", default=None)
-    protocol_type: NullableString = field("5+", default=None)
-    protocol_name: NullableString = field("5+", default=None)
+    group_id: s.String = ""
+    generation_id: s.Int32 = 0
+    member_id: s.String = ""
+    group_instance_id: s.NullableString = s.field("3+", default=None)
+    protocol_type: s.NullableString = s.field("5+", default=None)
+    protocol_name: s.NullableString = s.field("5+", default=None)
     assignments: list[SyncGroupRequestAssignment] = []
 
 
-@response(ApiKey.SYNC_GROUP, versions="0-5", flexible="4+")
+@s.response(ApiKey.SYNC_GROUP, versions="0-5", flexible="4+")
 class SyncGroupResponse:
     """The assignment of the member that asks."""
 
-    throttle_time_ms: Int32 = field("1+", default=0)
-    error_code: Int16 = 0
-    protocol_type: NullableString = field("5+", default=None)
-    protocol_name: NullableString = field("5+", default=None)
-    assignment: Bytes = b""
+    throttle_time_ms: s.Int32 = s.field("1+", default=0)
+    error_code: s.Int16 = 0
+    protocol_type: s.NullableString = s.field("5+", default=None)
+    protocol_name: s.NullableString = s.field("5+", default=None)
+    assignment: s.Bytes = b""

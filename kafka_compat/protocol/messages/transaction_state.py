@@ -1,38 +1,38 @@
 """Keys and values of the records in `__transaction_state`: the latest of each id is its state."""
 
-from kafka_compat.protocol.schema import Int8, Int16, Int32, Int64, String, data, field, struct
+from kafka_compat.protocol import schema as s
 
 
-@data(versions="0")
+@s.data(versions="0")
 class TransactionLogKey:
     """Which transactional id."""
 
-    transactional_id: String = ""
+    transactional_id: s.String = ""
 
 
-@struct
+@s.struct
 class PartitionsSchema:
     """Partitions of one topic."""
 
-    topic: String = ""
-    partition_ids: list[Int32] = []
+    topic: s.String = ""
+    partition_ids: list[s.Int32] = []
 
 
-@data(versions="0-1", flexible="1+")
+@s.data(versions="0-1", flexible="1+")
 class TransactionLogValue:
     """The state of a transactional id. transaction_status: 0 Empty, 1 Ongoing, 2 PrepareCommit, 3
     PrepareAbort, 4 CompleteCommit, 5 CompleteAbort, 6 Dead, 7 PrepareEpochFence. `transaction_partitions` is
     null while none is open. Version 1 is flexible and keeps the ids that a raised epoch needs (KIP-890).
     """
 
-    producer_id: Int64 = 0
-    previous_producer_id: Int64 = field("1+", default=-1, tag=0)
-    next_producer_id: Int64 = field("1+", default=-1, tag=1)
-    producer_epoch: Int16 = 0
-    next_producer_epoch: Int16 = field("1+", default=-1, tag=3)
-    transaction_timeout_ms: Int32 = 0
-    transaction_status: Int8 = 0
+    producer_id: s.Int64 = 0
+    previous_producer_id: s.Int64 = s.field("1+", default=-1, tag=0)
+    next_producer_id: s.Int64 = s.field("1+", default=-1, tag=1)
+    producer_epoch: s.Int16 = 0
+    next_producer_epoch: s.Int16 = s.field("1+", default=-1, tag=3)
+    transaction_timeout_ms: s.Int32 = 0
+    transaction_status: s.Int8 = 0
     transaction_partitions: list[PartitionsSchema] | None = []
-    transaction_last_update_timestamp_ms: Int64 = 0
-    transaction_start_timestamp_ms: Int64 = 0
-    client_transaction_version: Int16 = field("1+", default=0, tag=2)
+    transaction_last_update_timestamp_ms: s.Int64 = 0
+    transaction_start_timestamp_ms: s.Int64 = 0
+    client_transaction_version: s.Int16 = s.field("1+", default=0, tag=2)

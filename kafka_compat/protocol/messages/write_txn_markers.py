@@ -1,75 +1,64 @@
 """WriteTxnMarkers (API key 27): the transaction coordinator has leaders write commit or abort markers."""
 
+from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.schema import (
-    Bool,
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    String,
-    field,
-    request,
-    response,
-    struct,
-)
 
 
-@struct
+@s.struct
 class WritableTxnMarkerTopic:
     """Partitions of one topic."""
 
-    name: String = ""
-    partition_indexes: list[Int32] = []
+    name: s.String = ""
+    partition_indexes: list[s.Int32] = []
 
 
-@struct
+@s.struct
 class WritableTxnMarker:
     """The end of one transaction; `transaction_result` true commits. `coordinator_epoch` fences old
     coordinators. `transaction_version` 2 says that the marker's epoch is newer than the records' (KIP-1228,
     Kafka 4.2).
     """
 
-    producer_id: Int64 = 0
-    producer_epoch: Int16 = 0
-    transaction_result: Bool = False
+    producer_id: s.Int64 = 0
+    producer_epoch: s.Int16 = 0
+    transaction_result: s.Bool = False
     topics: list[WritableTxnMarkerTopic] = []
-    coordinator_epoch: Int32 = 0
-    transaction_version: Int8 = field("2+", default=0)
+    coordinator_epoch: s.Int32 = 0
+    transaction_version: s.Int8 = s.field("2+", default=0)
 
 
-@request(ApiKey.WRITE_TXN_MARKERS, versions="0-2", flexible="1+")
+@s.request(ApiKey.WRITE_TXN_MARKERS, versions="0-2", flexible="1+")
 class WriteTxnMarkersRequest:
     """Markers may come again: writing one twice does no harm."""
 
     markers: list[WritableTxnMarker] = []
 
 
-@struct
+@s.struct
 class WritableTxnMarkerPartitionResult:
     """Whether the marker of one partition is written."""
 
-    partition_index: Int32 = 0
-    error_code: Int16 = 0
+    partition_index: s.Int32 = 0
+    error_code: s.Int16 = 0
 
 
-@struct
+@s.struct
 class WritableTxnMarkerTopicResult:
     """Partitions of one topic."""
 
-    name: String = ""
+    name: s.String = ""
     partitions: list[WritableTxnMarkerPartitionResult] = []
 
 
-@struct
+@s.struct
 class WritableTxnMarkerResult:
     """What became of the markers of one transaction."""
 
-    producer_id: Int64 = 0
+    producer_id: s.Int64 = 0
     topics: list[WritableTxnMarkerTopicResult] = []
 
 
-@response(ApiKey.WRITE_TXN_MARKERS, versions="0-2", flexible="1+")
+@s.response(ApiKey.WRITE_TXN_MARKERS, versions="0-2", flexible="1+")
 class WriteTxnMarkersResponse:
     """One result per marker."""
 

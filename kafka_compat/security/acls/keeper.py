@@ -1,7 +1,7 @@
 """The ACLs of the cluster, kept in the metadata store and known in memory.
 
 Rules
-1. Whoever decides reads memory (`Rules`), which follows the store: see security/following.py.
+1. Whoever decides reads memory (`Rules`), which follows the store: see coordination/nodes/following.py.
 2. A change is written on condition that the node is as it was read, together with its notice; where another
    was faster, it is read and changed again. A broker obeys what it changed before it answers.
 3. A node that cannot be read may forbid something. The ACLs that were known before stay; as long as none are,
@@ -18,6 +18,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.nodes.following import Following
 from kafka_compat.coordination.nodes.malformed_nodes import NO_VERSION, MalformedNode, MalformedNodes
 from kafka_compat.coordination.nodes.notices import Notices
 from kafka_compat.coordination.store import metadata_store as stores
@@ -39,7 +40,6 @@ from kafka_compat.security.acls.bindings import (
 )
 from kafka_compat.security.acls.rules import Rules
 from kafka_compat.security.authorizer import Operation, ResourceType
-from kafka_compat.security.following import Following
 from kafka_compat.tasks import Tasks, asked_for_all
 
 log = logging.getLogger(__name__)

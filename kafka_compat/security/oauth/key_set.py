@@ -8,10 +8,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
+from kafka_compat.http_client import Place, Unreachable, ask
 from kafka_compat.security.oauth import jwks
 from kafka_compat.security.oauth.early_refresh import EarlyRefresh
 from kafka_compat.security.oauth.secured import Key
-from kafka_compat.security.oauth.web import Place, Unreachable, ask
 
 log = logging.getLogger(__name__)
 

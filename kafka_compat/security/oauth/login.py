@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
+from kafka_compat.http_client import Place, Unreachable, ask
 from kafka_compat.security.oauth.tokens import InvalidToken, parse_object
 from kafka_compat.security.oauth.unsecured import AccessTokenText
-from kafka_compat.security.oauth.web import Place, Unreachable, ask
 from kafka_compat.security.tls_settings import Secret
 
 log = logging.getLogger(__name__)

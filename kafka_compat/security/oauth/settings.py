@@ -6,20 +6,23 @@ Kafka's classes are names of what is built in here; nothing is loaded by name.
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, cast
 
 from kafka_compat.config import ConfigError
 from kafka_compat.config.listener_config import PREFIX, ListenerConfig
+from kafka_compat.http_client import Place, place
+from kafka_compat.security.key_stores import StoreError, load_trust_store
 from kafka_compat.security.oauth.key_set import KeySource
 from kafka_compat.security.oauth.login import Client, RefreshWindow, TokenEndpoint, TokenSource
 from kafka_compat.security.oauth.message import compose
 from kafka_compat.security.oauth.secured import Expected, Keys, SecuredValidator
 from kafka_compat.security.oauth.tokens import Validator
 from kafka_compat.security.oauth.unsecured import UnsecuredRules, UnsecuredValidator, made
-from kafka_compat.security.oauth.web import Place, place
 from kafka_compat.security.sasl.oauthbearer import OAuthBearerClient
-from kafka_compat.security.tls_settings import Secret
+from kafka_compat.security.tls_settings import Secret, TrustStoreSettings
 
 log = logging.getLogger(__name__)
 
@@ -96,10 +99,36 @@ def place_of(settings: ListenerConfig, name: str, options: Mapping[str, str]) ->
     try:
         if url is None:
             raise ValueError(f"The OAuth configuration option {name} value must be non-null")
-        return place(url, options)
+        return place(url, partial(_trusting, options))
     except ValueError as error:
         expected = "expected for example https://issuer.example/keys"
         raise ConfigError(named(settings, name), url, str(error), expected) from None
+
+
+def _trusting(options: Mapping[str, str]) -> ssl.SSLContext:
+    """Trusts what ssl.truststore.* of a JAAS configuration name; without them, the system's authorities.
+    ValueError.
+    """
+    location, certificates = (
+        options.get("ssl.truststore.location"),
+        options.get("ssl.truststore.certificates"),
+    )
+    if location is None and certificates is None:
+        return ssl.create_default_context()
+    password = options.get("ssl.truststore.password")
+    store = TrustStoreSettings(
+        options.get("ssl.truststore.type", "JKS"),
+        location,
+        Secret(password) if password else None,
+        certificates,
+    )
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    try:
+        trusted = load_trust_store(store)
+    except StoreError as error:
+        raise ValueError(str(error)) from error
+    return ssl.create_default_context(cadata=b"".join(one.public_bytes(Encoding.DER) for one in trusted))
 
 
 def client_of(

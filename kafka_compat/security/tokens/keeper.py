@@ -17,13 +17,13 @@ import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from kafka_compat.coordination.nodes.following import Following
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
 from kafka_compat.coordination.nodes.notices import Notices
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.error_mapping import store_failures_told
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.security.following import Following
 from kafka_compat.security.principal import Principal, TokenHolder
 from kafka_compat.security.sasl.scram import Found
 from kafka_compat.security.scram import MECHANISMS, Credential

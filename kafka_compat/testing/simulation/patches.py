@@ -1,7 +1,9 @@
 """Time, chance and sockets of a simulation in the place of the machine's, wherever a module has them.
 
-What stands in asks whether a simulation is running, and is the real one where none is: a module that is
-imported in a simulation may keep it. Real ones are put back at the end.
+What stands in asks whether a simulation is running on this thread, and is the real one where none is: a
+module that is imported in a simulation may keep it, and other threads of the process go on in real time. They
+would else take from the seed's chance, and put its clock forward by each of their sleeps, as often as the
+machine lets them run. Real ones are put back at the end.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
+from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +30,14 @@ class _Running:
     """The simulation of this process, if any is running."""
 
     loop: SimulatedLoop | None = None
-    chance: random.Random
+    thread = 0
+    urandom: random.Random
+    random: random.Random
+
+
+def _loop() -> SimulatedLoop | None:
+    """That of the simulation on this thread."""
+    return _Running.loop if _Running.loop is not None and get_ident() == _Running.thread else None
 
 
 _NS = 1_000_000_000
@@ -38,52 +48,71 @@ _real_sleep, _real_urandom = time.sleep, os.urandom
 _real_socket, _real_getaddrinfo = socket.socket, socket.getaddrinfo
 _real_collect, _real_freeze, _real_set_threshold = gc.collect, gc.freeze, gc.set_threshold
 _real_enable, _real_disable = gc.enable, gc.disable
+_REAL_RANDOM: dict[str, Callable[..., Any]] = {
+    name: function
+    for name, function in vars(random).items()
+    if isinstance(getattr(function, "__self__", None), random.Random) and not name.startswith("_")
+}
 
 
 def _time() -> float:
-    return _real_time() if _Running.loop is None else _Running.loop.time_of_day_s()
+    return _real_time() if (loop := _loop()) is None else loop.time_of_day_s()
 
 
 def _time_ns() -> int:
-    return _real_time_ns() if _Running.loop is None else int(_Running.loop.time_of_day_s() * _NS)
+    return _real_time_ns() if (loop := _loop()) is None else int(loop.time_of_day_s() * _NS)
 
 
 def _elapsed(real: Callable[[], float]) -> Callable[[], float]:
-    return lambda: real() if _Running.loop is None else _Running.loop.time()
+    return lambda: real() if (loop := _loop()) is None else loop.time()
 
 
 def _elapsed_ns(real: Callable[[], int]) -> Callable[[], int]:
-    return lambda: real() if _Running.loop is None else int(_Running.loop.time() * _NS)
+    return lambda: real() if (loop := _loop()) is None else int(loop.time() * _NS)
 
 
 def _sleep(seconds: float) -> None:
-    if _Running.loop is None:
+    if (loop := _loop()) is None:
         _real_sleep(seconds)
     else:
-        _Running.loop.sleep(seconds)
+        loop.sleep(seconds)
 
 
 def _urandom(size: int) -> bytes:
-    return _real_urandom(size) if _Running.loop is None else _Running.chance.randbytes(size)
+    return _real_urandom(size) if _loop() is None else _Running.urandom.randbytes(size)
 
 
-class _Socket:
+def _chance(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the module random."""
+
+    def drawn(*arguments: Any, **named: Any) -> Any:
+        return (real if _loop() is None else getattr(_Running.random, name))(*arguments, **named)
+
+    return drawn
+
+
+class _SocketType(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _real_socket)
+
+
+class _Socket(metaclass=_SocketType):
     """A class, since some ask whether something is an instance of it."""
 
     def __new__(cls, *arguments: Any, **named: Any) -> Any:
-        if _Running.loop is None:
+        if (loop := _loop()) is None:
             return _real_socket(*arguments, **named)
-        return SimulatedSocket(_Running.loop.network, *arguments, **named)
+        return SimulatedSocket(loop.network, *arguments, **named)
 
 
 def _getaddrinfo(*arguments: Any, **named: Any) -> Any:
-    if _Running.loop is None:
+    if (loop := _loop()) is None:
         return _real_getaddrinfo(*arguments, **named)
-    return _Running.loop.network.getaddrinfo(*arguments, **named)
+    return loop.network.getaddrinfo(*arguments, **named)
 
 
 def _unless_simulated(real: Callable[..., Any]) -> Callable[..., Any]:
-    """The collector of garbage: when it runs must not depend on what was there before."""
+    """The collector of garbage, on any thread: when it runs must not depend on what was there before."""
 
     def collector(*arguments: Any, **named: Any) -> Any:
         return real(*arguments, **named) if _Running.loop is None else 0
@@ -106,6 +135,7 @@ _STAND_INS: dict[int, tuple[Any, Any]] = {
         (_real_getaddrinfo, _getaddrinfo),
         *((real, _unless_simulated(real)) for real in (_real_collect, _real_freeze, _real_set_threshold)),
         *((real, _unless_simulated(real)) for real in (_real_enable, _real_disable)),
+        *((real, _chance(name, real)) for name, real in _REAL_RANDOM.items()),
     )
 }
 _OWN = __name__
@@ -132,18 +162,18 @@ def simulated(loop: SimulatedLoop, seed: int) -> Iterator[None]:
     if _Running.loop is not None:
         raise RuntimeError("a simulation is running in this process already")
     _find_places()
-    collects, state = gc.isenabled(), random.getstate()
+    collects = gc.isenabled()
     _real_disable()
     for module, found in _places.values():
         for attribute, _, stand_in in found:
             setattr(module, attribute, stand_in)
-    _Running.loop, _Running.chance = loop, random.Random(f"{seed} urandom")
-    random.seed(f"{seed} random")
+    _Running.urandom = random.Random(f"{seed} urandom")
+    _Running.random = random.Random(f"{seed} random")
+    _Running.thread, _Running.loop = get_ident(), loop
     try:
         yield
     finally:
         _Running.loop = None
-        random.setstate(state)
         for module, found in _places.values():
             for attribute, real, _ in found:
                 setattr(module, attribute, real)

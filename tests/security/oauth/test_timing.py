@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_compat.http_client import Unreachable
 from kafka_compat.security.oauth.early_refresh import (
     ID_CHARACTERS_MAX,
     IDS_MAX,
@@ -18,7 +19,6 @@ from kafka_compat.security.oauth.early_refresh import (
 )
 from kafka_compat.security.oauth.login import RefreshWindow, token_of
 from kafka_compat.security.oauth.unsecured import AccessTokenText
-from kafka_compat.security.oauth.web import Unreachable
 
 
 def test_a_missing_key_is_asked_for_once_a_minute() -> None:

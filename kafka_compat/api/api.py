@@ -1,0 +1,129 @@
+"""One API as a broker serves it: its handler, its versions, its messages."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from kafka_compat.api.codec_thread import ELEMENTS_MAX, ELEMENTS_ON_LOOP_MAX
+from kafka_compat.api.error_codes import Codes
+from kafka_compat.api.sampling import Requests
+from kafka_compat.protocol import codec, messages
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.buffers import Records, TooLong
+from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.protocol.headers import flexible_from, has_flexible_response_header
+from kafka_compat.storage.segments.segment import FileSlice
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafka_compat.api.declaration import Handler
+    from kafka_compat.errors import KafkaError
+    from kafka_compat.protocol.schema import Message
+
+Part = bytes | bytearray | memoryview | FileSlice
+"""Of an encoded response."""
+
+SIZE_BYTES: Final = 4
+"""Of the size before a frame."""
+_START: Final = Struct(">ii")
+_FLEXIBLE_START: Final = Struct(">iix")
+"""A response's frame up to its body: the size of what follows, and the header."""
+
+
+class Api:
+    """See above. Made when a client first uses the API, which is when its modules are imported.
+
+    `is_watched`: somebody may ask which error codes were answered, and how long requests take.
+    """
+
+    __slots__ = (
+        "_frame_starts",
+        "codes",
+        "first_flexible_version",
+        "handler",
+        "has_short_header",
+        "has_slices",
+        "is_watched",
+        "key",
+        "max_version",
+        "min_version",
+        "request_class",
+        "requests",
+        "response_class",
+    )
+
+    def __init__(self, key: ApiKey, min_version: int, max_version: int, *, is_watched: bool = False) -> None:
+        name = key.name.lower()
+        handler: Handler[Callable[..., Any]] = getattr(
+            importlib.import_module(f"kafka_compat.handlers.{name}"), name
+        )
+        declared = handler.declaration
+        if (declared.low, declared.high) != (min_version, max_version):
+            raise RuntimeError(f"handlers/served.py is not up to date: {name} declares {declared}")
+        self.key = key
+        self.min_version = min_version
+        self.max_version = max_version
+        self.handler = handler.function
+        self.first_flexible_version: int = flexible_from(key)
+        """From which version on the headers of requests have tagged fields."""
+        self.has_short_header = key is ApiKey.CONTROLLED_SHUTDOWN
+        """Whether that of version 0 has no client id."""
+        self._frame_starts = [
+            _FLEXIBLE_START if has_flexible_response_header(key, version) else _START
+            for version in range(max_version + 1)
+        ]
+        self.request_class = messages.request_class(key)
+        self.response_class: type = messages.response_class(key)
+        self.has_slices = key is ApiKey.FETCH
+        self.is_watched = is_watched
+        self.requests = [Requests(is_watched) for _ in range(max_version + 1)]
+        """How many requests came, by version."""
+        self.codes = Codes()
+        """How often each error code was answered, where somebody may ask for it."""
+
+    def decode_long(self, version: int, frame: memoryview, position: int) -> Any:
+        """A request that is too long for the loop. Raises MalformedRequest."""
+        try:
+            request, _ = codec.decode_long(self.request_class, version, frame, position, ELEMENTS_MAX)
+        except TooLong:
+            problem = f"{self.key.name} v{version}: more than {ELEMENTS_MAX} elements"
+            raise MalformedRequest(problem) from None
+        return request
+
+    def error_response(self, version: int, request: Any, error: KafkaError) -> Message | None:
+        """What a client is told of a request that failed as a whole; None where it wants no answer."""
+        from kafka_compat.api.error_response import error_response
+
+        return error_response(self.key, version, request, error.code, error.message)
+
+    def encode(self, version: int, correlation_id: int, response: Any) -> list[Part]:
+        """The frame of a response, in the parts in which it goes to the connection; its error codes are
+        counted, where somebody may ask. Raises TooLong for one that would hold the loop, which is for
+        `encode_long`.
+        """
+        if self.has_slices:
+            parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
+            if self.is_watched:
+                self.codes.count(response)
+            return self._frame(version, correlation_id, parts)
+        start = self._frame_starts[version]
+        body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
+        if self.is_watched:
+            self.codes.count(response)
+        return [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
+
+    def encode_long(self, version: int, correlation_id: int, response: Any) -> list[Part]:
+        """As `encode`, in another thread."""
+        # The codes, too: only long responses of the same API could lose a count by that.
+        if self.is_watched:
+            self.codes.count(response)
+        return self._frame(version, correlation_id, codec.encode_long(response, version))
+
+    def _frame(self, version: int, correlation_id: int, parts: Sequence[Records]) -> list[Part]:
+        start = self._frame_starts[version]
+        size_bytes = start.size - SIZE_BYTES + codec.parts_size_bytes(parts)
+        return [start.pack(size_bytes, correlation_id), *cast("Sequence[Part]", parts)]

@@ -1,0 +1,70 @@
+"""How long a request is worked on, though it may wait for something in between.
+
+Not compiled: what drives another coroutine step by step is safer as Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Protocol
+
+
+class Timed(Protocol):
+    """A request whose time is counted while it is worked on."""
+
+    def resume(self) -> None: ...
+
+    def rest(self) -> None: ...
+
+
+class _Driven:
+    """Awaited, it does what a coroutine does."""
+
+    __slots__ = ("_coroutine", "_ctx")
+
+    def __init__(self, ctx: Timed, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self._ctx = ctx
+        self._coroutine = coroutine
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return _steps(self._ctx, self._coroutine)
+
+
+def timed(function: Callable[[Any, Any], Any], ctx: Any, request: Any) -> Any:
+    """What the handler returns for the request of `ctx`, which is at work. Steps and coroutines count
+    their own."""
+    try:
+        response = function(ctx, request)
+    finally:
+        ctx.rest()
+    # A compiled coroutine looks like a generator, too.
+    if isinstance(response, Coroutine):
+        return _timed_coroutine(ctx, response)
+    if isinstance(response, Generator):
+        return _steps(ctx, response)
+    return response
+
+
+async def _timed_coroutine(ctx: Timed, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return await _Driven(ctx, coroutine)
+
+
+def _steps(
+    ctx: Timed, inner: Generator[Any, Any, Any] | Coroutine[Any, Any, Any]
+) -> Generator[Any, Any, Any]:
+    value: Any = None
+    thrown: BaseException | None = None
+    while True:
+        ctx.resume()
+        try:
+            out = inner.send(value) if thrown is None else inner.throw(thrown)
+        except StopIteration as end:
+            return end.value
+        finally:
+            ctx.rest()
+            # Where `inner` raises it again, its traceback leads to this frame.
+            value = thrown = None
+        try:
+            value = yield out
+        except BaseException as error:
+            thrown = error

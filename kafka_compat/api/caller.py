@@ -1,0 +1,168 @@
+"""Who makes requests: a client at a socket, the page, a test."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kafka_compat.security.principal import ANONYMOUS, Principal
+
+if TYPE_CHECKING:
+    from kafka_compat.security.sasl.exchange import Exchange
+
+UNKNOWN_SOFTWARE: Final = "unknown"
+
+
+class Authentication(Protocol):
+    """How far a client has proved who it is, where its listener asks that by SASL."""
+
+    @property
+    def exchange(self) -> Exchange: ...
+
+    def passed(self) -> None:
+        """The exchange is complete: later requests are those of its principal."""
+
+    def refused(self, reason: str, answer: Callable[[], None] | None = None) -> None:
+        """The client has to leave. After the delay, which costs those who try many passwords, `answer` is
+        called.
+        """
+
+
+class Line(Protocol):
+    """The connection by which a caller comes, as far as others than the network may touch it."""
+
+    def mute(self, for_s: float) -> None:
+        """Later requests wait for so long."""
+
+    def unmute(self) -> None:
+        """They do not wait any more."""
+
+    def abort(self) -> None:
+        """End it at once."""
+
+
+class Session:
+    """What lasts as long as a caller stays, though it may get another principal or client id meanwhile."""
+
+    __slots__ = (
+        "_when_left",
+        "authentication",
+        "has_left",
+        "line",
+        "sendfile_bytes_min",
+        "software_name",
+        "software_version",
+        "told_client_id",
+    )
+
+    def __init__(self, line: Line | None = None) -> None:
+        """`line`: None for a caller in this process."""
+        self.line = line
+        self.authentication: Authentication | None = None
+        """None: the caller need not prove who it is, or has done so without a request."""
+        self.has_left = False
+        self.sendfile_bytes_min = sys.maxsize
+        """From how many bytes on slices of files go to the caller without passing through this process."""
+        self.told_client_id: str | None = None
+        """The client id of the request by which the client said which software it is."""
+        self.software_name = UNKNOWN_SOFTWARE
+        self.software_version = UNKNOWN_SOFTWARE
+        self._when_left: dict[object, Callable[[], None]] | None = None
+
+    def is_software(self, client_id: str | None, name: str, version: str) -> None:
+        """The client says what it is (KIP-511)."""
+        self.told_client_id = client_id
+        self.software_name = name
+        self.software_version = version
+
+    def when_left(self, purpose: object, call: Callable[[], None]) -> None:
+        """Have this called when the caller leaves, in the place of what was given for the same purpose."""
+        if self._when_left is None:
+            self._when_left = {}
+        self._when_left[purpose] = call
+
+    def leave(self) -> None:
+        """The caller has left."""
+        self.has_left = True
+        self.line = None
+        self.authentication = None
+        left = self._when_left
+        self._when_left = None
+        for call in left.values() if left is not None else ():
+            call()
+
+
+class Caller:
+    """Who makes a request. It does not change: whoever authenticates again, or has another client id, is
+    another caller of the same session.
+    """
+
+    __slots__ = (
+        "client_id",
+        "host",
+        "is_trusted",
+        "listener_name",
+        "local_host",
+        "local_port",
+        "port",
+        "principal",
+        "session",
+    )
+
+    def __init__(
+        self,
+        principal: Principal = ANONYMOUS,
+        host: str = "",
+        listener_name: str = "",
+        client_id: str | None = None,
+        *,
+        port: int = 0,
+        local_host: str | None = None,
+        local_port: int = 0,
+        session: Session | None = None,
+        is_trusted: bool = False,
+    ) -> None:
+        self.principal = principal
+        self.host = host
+        self.listener_name = listener_name
+        """The listener by which it comes: what it is told of brokers are their addresses there."""
+        self.client_id = client_id
+        self.port = port
+        self.local_host = local_host
+        """The address of this broker that the client has dialled; None for a caller in this process."""
+        self.local_port = local_port
+        self.is_trusted = is_trusted
+        """Whether it may do everything, whatever the authorizer says: the control API."""
+        self.session = Session() if session is None else session
+
+    @property
+    def software_name(self) -> str:
+        """What the client says it is."""
+        return self.session.software_name
+
+    @property
+    def software_version(self) -> str:
+        """Its version of that."""
+        return self.session.software_version
+
+    def with_client_id(self, client_id: str | None) -> Caller:
+        """The same with another client id."""
+        return self._other(self.principal, client_id)
+
+    def with_principal(self, principal: Principal) -> Caller:
+        """The same with another principal."""
+        return self._other(principal, self.client_id)
+
+    def _other(self, principal: Principal, client_id: str | None) -> Caller:
+        return Caller(
+            principal,
+            self.host,
+            self.listener_name,
+            client_id,
+            port=self.port,
+            local_host=self.local_host,
+            local_port=self.local_port,
+            session=self.session,
+            is_trusted=self.is_trusted,
+        )

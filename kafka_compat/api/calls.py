@@ -1,0 +1,282 @@
+"""The one path of a request: middleware, quota, handler and accounting, whoever its caller is.
+
+An error that escapes from a handler becomes the API's error response (see error_response.py): every caller
+waits for some answer. Where the request wants none, its caller is left (HungUp), as Kafka does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from kafka_compat.api.api import Api
+from kafka_compat.api.codec_thread import CodecThread
+from kafka_compat.api.request import HasLongWork, RequestContext
+from kafka_compat.api.request_counts import RequestCounts
+from kafka_compat.api.stages import Account, Middleware, Quota, Sent, StagedContext, Stages
+from kafka_compat.deferred import Deferred, HungUp
+from kafka_compat.error_mapping import told_as
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.protocol import codec
+from kafka_compat.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from kafka_compat.api.caller import Caller
+
+LONG_BYTES: Final = 16 * 1024
+"""The error response to a larger request is made in the codec's thread, if the request was read there."""
+
+
+class Serving(HasLongWork, Protocol):
+    """What is asked here of the services that are handed to handlers."""
+
+    @property
+    def served(self) -> Mapping[ApiKey, tuple[int, int]]:
+        """The APIs that are answered, with their first and last version."""
+
+
+class Calls:
+    """Those to one broker. `services` is what handlers find at `ctx.services`; each says by its type what it
+    needs of it.
+    """
+
+    def __init__(
+        self,
+        services: Serving,
+        *,
+        middleware: Sequence[Middleware] = (),
+        accounts: Sequence[Account] = (),
+        is_watched: bool = False,
+    ) -> None:
+        """`is_watched`: somebody may ask what they come to, and how long they take."""
+        self._services = services
+        self._is_watched = is_watched
+        self._apis: dict[int, Api] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.codec_thread = CodecThread()
+        self.counts = RequestCounts(self._apis)
+        """What the requests come to."""
+        self._all = Stages(self._handle_untimed, None, None, tuple(accounts), tuple(middleware))
+        self.stages: Stages | None = self._all if self._all.any else None
+        """What requests go through now; None: they go to their handlers as they are."""
+
+    def api(self, key: int) -> Api | None:
+        """None for one that is not served."""
+        api = self._apis.get(key)
+        if api is None:
+            versions = self._services.served.get(key)  # type: ignore[call-overload]
+            if versions is None:
+                return None
+            low, high = versions
+            api = self._apis[key] = Api(ApiKey(key), low, high, is_watched=self._is_watched)
+        return api
+
+    # --- stages
+
+    def set_quota(self, quota: Quota | None, sent: Sent | None = None) -> None:
+        """Have requests that come from now on go through this stage, or through none."""
+        self._compose(quota, sent, self._all.accounts)
+
+    def add_account(self, account: Account) -> None:
+        """Have requests that come from now on counted by this, too."""
+        self._compose(self._all.quota, self._all.sent, (*self._all.accounts, account))
+
+    def remove_account(self, account: Account) -> None:
+        """Have it count no more."""
+        accounts = tuple(one for one in self._all.accounts if one != account)
+        self._compose(self._all.quota, self._all.sent, accounts)
+
+    def _compose(self, quota: Quota | None, sent: Sent | None, accounts: tuple[Account, ...]) -> None:
+        handle = self._handle_untimed if quota is None else self._handle_timed
+        self._all = Stages(handle, quota, sent, accounts, self._all.middleware)
+        self.stages = self._all if self._all.any else None
+
+    # --- calls
+
+    def call(
+        self,
+        caller: Caller,
+        key: int,
+        version: int,
+        request: Any,
+        size_bytes: int = 0,
+        arrived_s: float = 0.0,
+        began_s: float = 0.0,
+        is_kept: bool = True,
+    ) -> Any:
+        """Serve a request: returns its response, None where it wants none, or a Deferred. Raises HungUp where
+        the caller is to be left without a response, and KafkaError for an API that is not served.
+
+        Whoever gets a Deferred calls its `sent`, if it has one. The rest is of a request that came in a
+        frame: its size, without the four bytes before it, when that had come and when it began to be served
+        (see StagedContext), and whether its bytes stay as long as the request does.
+        """
+        api = self._apis.get(key) or self.api(key)
+        if api is None or not api.min_version <= version <= api.max_version:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        requests = api.requests[version]
+        requests.count += 1
+        if self.stages is not None or requests.count == requests.next_timed:
+            staged: StagedContext[Any] = StagedContext(self._services, caller, api, version, is_kept)
+            timed = None
+            if requests.count == requests.next_timed:
+                requests.timed()
+                timed = self.counts.timed
+            staged.begin(request, self.stages or self._all, size_bytes, arrived_s, began_s, timed)
+            return self._staged(staged, request)
+        ctx: RequestContext[Any] = RequestContext(self._services, caller, api, version, is_kept)
+        try:
+            response = api.handler(ctx, request)
+            if type(response) is api.response_class:
+                return response
+            return self._settled(ctx, request, response)
+        except HungUp:
+            raise
+        except Exception as error:
+            return self._failed(ctx, request, error, size_bytes)
+
+    async def ask(self, caller: Caller, key: ApiKey, version: int, request: Any) -> Any:
+        """The same, and wait for the response. Who stops waiting cancels it."""
+        stages = self.stages
+        # A quota asks how large it would be in a frame.
+        is_measured = stages is not None and stages.quota is not None
+        size_bytes = len(codec.encode(request, version)) if is_measured else 0
+        result = self.call(caller, key, version, request, size_bytes)
+        response = result
+        if isinstance(result, Deferred):
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            result.when_done(partial(_settle, done))
+            try:
+                await done
+            except asyncio.CancelledError:
+                result.cancel()
+                raise
+            if result.is_hung_up:
+                raise HungUp
+            response = result.response
+            if result.sent is not None:
+                result.sent(0)
+        if self._is_watched and response is not None:
+            self._apis[key].codes.count(response)
+        return response
+
+    def _staged(self, ctx: StagedContext[Any], request: Any) -> Deferred:
+        try:
+            result = ctx.stages.serve(ctx, request)
+        except HungUp:
+            return ctx.lost()
+        except Exception as error:
+            try:
+                result = self._failed(ctx, request, error, ctx.request_bytes)
+            except HungUp:
+                return ctx.lost()
+        return ctx.returned(result)
+
+    def _handle_untimed(self, ctx: RequestContext[Any], request: Any) -> Any:
+        return self._handled(ctx, request, ctx._api.handler)
+
+    def _handle_timed(self, ctx: RequestContext[Any], request: Any) -> Any:
+        from kafka_compat.api.busy_time import timed
+
+        return self._handled(ctx, request, partial(timed, ctx._api.handler))
+
+    def _handled(self, ctx: RequestContext[Any], request: Any, handler: Callable[..., Any]) -> Any:
+        try:
+            return self._settled(ctx, request, handler(ctx, request))
+        except HungUp:
+            raise
+        except Exception as error:
+            size_bytes = ctx.request_bytes if isinstance(ctx, StagedContext) else 0
+            return self._failed(ctx, request, error, size_bytes)
+
+    def _settled(self, ctx: RequestContext[Any], request: Any, result: Any) -> Any:
+        """The response, None or a Deferred, of whatever a handler returned: the one place that knows steps
+        and coroutines. A coroutine that is compiled looks like a generator, too; the other way round they
+        differ.
+        """
+        if result is None or isinstance(result, Deferred):
+            return result
+        if isinstance(result, Generator) and not isinstance(result, Coroutine):
+            result = self._services.long_work.run(result)
+        if isinstance(result, Coroutine):
+            deferred = Deferred(is_serial=True)
+            self._spawn(self._await_handler(ctx, request, result, deferred))
+            return deferred
+        return result
+
+    async def _await_handler(
+        self,
+        ctx: RequestContext[Any],
+        request: Any,
+        coroutine: Coroutine[Any, Any, Any],
+        deferred: Deferred,
+    ) -> None:
+        try:
+            try:
+                result = await coroutine
+            except HungUp:
+                raise
+            except Exception as error:
+                result = self._error_response(ctx, request, error)
+                if result is None:
+                    raise HungUp from error
+        except BaseException as error:
+            deferred.hang_up()
+            if not isinstance(error, HungUp):
+                raise
+            return
+        if isinstance(result, Deferred):
+            deferred.follow(result)
+        else:
+            deferred.complete(result)
+
+    # --- errors
+
+    def _failed(self, ctx: RequestContext[Any], request: Any, error: Exception, size_bytes: int) -> Any:
+        if ctx.is_kept and size_bytes > LONG_BYTES:
+            deferred = Deferred(is_serial=True)
+            self._spawn(self._fail_long(ctx, request, error, deferred))
+            return deferred
+        response = self._error_response(ctx, request, error)
+        if response is None:
+            raise HungUp from error
+        return response
+
+    async def _fail_long(
+        self, ctx: RequestContext[Any], request: Any, error: Exception, deferred: Deferred
+    ) -> None:
+        response = None
+        try:
+            response = await self.codec_thread.run(self._error_response, ctx, request, error)
+        finally:
+            if response is None:
+                deferred.hang_up()
+            else:
+                deferred.complete(response)
+
+    def _error_response(self, ctx: RequestContext[Any], request: Any, error: Exception) -> Any:
+        """None where the request wants no answer."""
+        told = told_as(error, f"{ctx._api.key.name} v{ctx.api_version} from {ctx.client_host}")
+        return ctx._api.error_response(ctx.api_version, request, told)
+
+    # --- tasks
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def stop(self) -> None:
+        """Give up what is under way."""
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.codec_thread.close()
+
+
+def _settle(done: asyncio.Future[None], _: Deferred) -> None:
+    if not done.done():
+        done.set_result(None)

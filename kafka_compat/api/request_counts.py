@@ -1,0 +1,117 @@
+"""What the requests of a broker come to: how many, their errors, and how long they take.
+
+Rules
+1. Each request is counted by its Api, by version.
+2. Where somebody may ask for the metrics, so is each error code of a response, and times and sizes are taken
+   of TIMED_PER_S requests in a second for each API and version, which is of all where there are fewer: of one
+   in so many as came in the second before (`pace`). The last KEPT of each kind are kept.
+3. Fetches of followers and of consumers are of two kinds, as Kafka has them, and of a third together.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_compat.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from kafka_compat.api.api import Api
+    from kafka_compat.api.error_codes import Codes
+    from kafka_compat.api.stages import StagedContext
+
+KEPT: Final = 512
+FOLLOWER: Final = "FetchFollower"
+CONSUMER: Final = "FetchConsumer"
+
+_SIZE_BYTES: Final = 4
+
+
+COLUMNS: Final = ("queue", "local", "remote", "throttle", "send", "total", "size")
+
+
+class Times:
+    """Of the last timed requests of one kind, a column for each of COLUMNS: ms, and bytes."""
+
+    __slots__ = ("_columns", "_next")
+
+    def __init__(self) -> None:
+        self._columns = [array("d") for _ in COLUMNS]
+        self._next = 0
+
+    def add(self, values: tuple[float, ...]) -> None:
+        """One request, in the order of COLUMNS."""
+        position = self._next
+        is_full = len(self._columns[0]) == KEPT
+        for column, value in zip(self._columns, values, strict=True):
+            if is_full:
+                column[position] = value
+            else:
+                column.append(value)
+        self._next = (position + 1) % KEPT
+
+    def sorted(self, column: str) -> list[float]:
+        """What was seen, the least first."""
+        return sorted(self._columns[COLUMNS.index(column)])
+
+
+class RequestCounts:
+    """See the rules above; those of one broker. `apis` are those that were used, by their keys."""
+
+    def __init__(self, apis: Mapping[int, Api]) -> None:
+        self._apis = apis
+        self.times: dict[str, Times] = {}
+        """By the name of the API, or the kind of a fetch."""
+
+    @property
+    def requests(self) -> list[tuple[int, int, int]]:
+        """(key, version, how many) of all that there were."""
+        return [
+            (key, version, requests.count)
+            for key, api in self._apis.items()
+            for version, requests in enumerate(api.requests)
+            if requests.count
+        ]
+
+    @property
+    def codes(self) -> dict[int, Codes]:
+        """By key."""
+        return {key: api.codes for key, api in self._apis.items()}
+
+    def pace(self, second_s: float) -> None:
+        """So many seconds have passed since this was asked before, or since the beginning."""
+        for api in self._apis.values():
+            for requests in api.requests:
+                if requests.count:
+                    requests.pace(second_s)
+
+    def timed(self, ctx: StagedContext[Any], answered_s: float) -> None:
+        """A request of which the times are known."""
+        from kafka_compat.protocol.json_form import api_name
+
+        key = ctx.api_key
+        values = (
+            ctx.queued_s * 1000,
+            (ctx.local_s - ctx.began_s) * 1000,
+            max(ctx.ready_s - ctx.local_s, 0.0) * 1000,
+            float(ctx.throttle_time_ms),
+            max(answered_s - ctx.ready_s, 0.0) * 1000,
+            (answered_s - ctx.began_s + ctx.queued_s) * 1000,
+            float(ctx.request_bytes + _SIZE_BYTES),
+        )
+        self._of(api_name(key)).add(values)
+        if key is ApiKey.FETCH and ctx.request is not None:
+            self._of(FOLLOWER if is_of_follower(ctx.request) else CONSUMER).add(values)
+
+    def _of(self, name: str) -> Times:
+        found = self.times.get(name)
+        if found is None:
+            found = self.times[name] = Times()
+        return found
+
+
+def is_of_follower(request: Any) -> bool:
+    """Whether a FetchRequest is another broker's."""
+    is_of_follower: bool = request.replica_id >= 0 or request.replica_state.replica_id >= 0
+    return is_of_follower

@@ -1,0 +1,95 @@
+"""Requests that took longer than kafka.compat.log.slow.request.ms, told in the log.
+
+Where that is -1, as it is unless somebody sets it, nothing of this is on the way of a request, and no clock
+is read for one. Otherwise each request is timed by an account of the calls (stages.py): from when it
+began to be served until its answer went to the connection. What a request itself asks to wait for is no
+slowness: the `max_wait_ms` of a fetch is allowed on top, and JoinGroup and SyncGroup, which wait for other
+members, are not looked at.
+
+There is a line in a second at most. What is slow in between is counted, and told at the end of the second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Final
+
+from kafka_compat.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from kafka_compat.api.calls import Calls
+    from kafka_compat.api.stages import Served
+    from kafka_compat.config import BrokerConfig
+
+log = logging.getLogger(__name__)
+
+SETTING: Final = "kafka.compat.log.slow.request.ms"
+OFF: Final = -1
+QUIET_S: Final = 1.0
+
+_WAIT_FOR_OTHERS: Final = frozenset((ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
+
+
+class SlowRequests:
+    """See above; those of one broker."""
+
+    def __init__(self, config: BrokerConfig, calls: Calls) -> None:
+        self._config = config
+        self._calls = calls
+        self._threshold_ms = OFF
+        self._quiet: asyncio.TimerHandle | None = None
+        """Runs for QUIET_S after each line."""
+        self._left_out = 0
+        self._slowest: tuple[int, str] = (0, "")
+        """Of those that were left out: how long it took in ms, and what it was."""
+        self.obey()
+
+    def obey(self, _changed: AbstractSet[str] = frozenset()) -> None:
+        """The setting may have another value now."""
+        before, self._threshold_ms = self._threshold_ms, self._config.int(SETTING)
+        if before == OFF and self._threshold_ms != OFF:
+            self._calls.add_account(self._look)
+        elif before != OFF and self._threshold_ms == OFF:
+            self._calls.remove_account(self._look)
+
+    def _look(self, served: Served) -> None:
+        if self._threshold_ms == OFF:
+            return  # of a request that came before
+        took_ms = int((served.answered_s - served.began_s) * 1000)
+        if took_ms < self._threshold_ms or served.api_key in _WAIT_FOR_OTHERS:
+            return
+        if served.api_key is ApiKey.FETCH:
+            request = served.context.request
+            if request is None or took_ms - request.max_wait_ms < self._threshold_ms:
+                return
+        if self._quiet is None:
+            log.warning("A slow request: %s", _described(served, took_ms))
+            self._be_quiet()
+            return
+        self._left_out += 1
+        if took_ms >= self._slowest[0]:
+            self._slowest = took_ms, _described(served, took_ms)
+
+    def _be_quiet(self) -> None:
+        self._quiet = asyncio.get_running_loop().call_later(QUIET_S, self._end_quiet)
+
+    def _end_quiet(self) -> None:
+        self._quiet = None
+        if self._left_out:
+            log.warning("%d more slow requests, the slowest: %s", self._left_out, self._slowest[1])
+            self._left_out, self._slowest = 0, (0, "")
+            self._be_quiet()
+
+
+def _described(served: Served, took_ms: int) -> str:
+    from kafka_compat.protocol.json_form import api_name
+
+    client = "a client" if served.client_id is None else f"client {served.client_id}"
+    error = f", error {served.error_code}" if served.error_code else ""
+    return (
+        f"{api_name(served.api_key)} v{served.api_version} of {client} ({served.principal}) from "
+        f"{served.context.client_host}, listener {served.listener_name}, took {took_ms} ms, "
+        f"{served.request_bytes} bytes in and {served.response_bytes} out{error}"
+    )

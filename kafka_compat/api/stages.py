@@ -1,0 +1,230 @@
+"""What a request goes through beside its handler: account → quota → middleware → handler.
+
+Each stage is a function that a broker may have or not; where it has none of them, requests go to their
+handlers as they are. The order is composed when a stage comes or goes, and a request keeps to those that
+there were when it came. Nothing here decides anything by itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from kafka_compat.api.request import RequestContext
+from kafka_compat.deferred import Deferred
+from kafka_compat.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from kafka_compat.security.principal import Principal
+
+Services = TypeVar("Services", covariant=True)
+
+
+Quota = Callable[["StagedContext[Any]", Any, Any], int]
+"""What a request costs its caller, asked with context, request and response (None: the request wants none):
+for how long in ms the caller is to be throttled, not above 0 where it is not. The response says so where its
+API has a field for it (KIP-219). It is ready then, and not yet encoded.
+"""
+
+Sent = Callable[["StagedContext[Any]", float], None]
+"""Told how long it took to encode and send a response, in seconds, which comes after the quota was asked."""
+
+Account = Callable[["Served"], None]
+"""Counts requests: called when one was answered, or needs no answer. Its response is not to be kept."""
+
+Next = Callable[[Any, Any], Any]
+"""Serves a request, given its context: returns the response, None or a Deferred, or raises HungUp."""
+
+Middleware = Callable[[Any, Any, Next], Any]
+"""Serves a request, given its StagedContext, by what comes next, or in its place: it may answer, delay,
+change or lose the response. It returns, and may raise, what a Next does, and KafkaError for the error
+response.
+"""
+
+
+class Served(NamedTuple):
+    """A request that is done. Times are those of time.perf_counter: when the request began to be served, when
+    its response was ready, and when it went to its caller. `error_code` is the one at the top of the
+    response, 0 where there is none; `response` is None for a request that got no answer. `context` is
+    the one that the other stages were given.
+    """
+
+    principal: Principal
+    client_id: str | None
+    listener_name: str
+    api_key: ApiKey
+    api_version: int
+    request_bytes: int
+    response_bytes: int
+    began_s: float
+    ready_s: float
+    answered_s: float
+    throttle_time_ms: int
+    error_code: int
+    response: Any
+    context: Any
+    """A StagedContext: compiled, a field of a class that comes further down ends the process at import."""
+
+
+class Stages:
+    """Those that a broker has; `handle` is what comes last."""
+
+    __slots__ = ("accounts", "middleware", "quota", "sent", "serve")
+
+    def __init__(
+        self,
+        handle: Next,
+        quota: Quota | None = None,
+        sent: Sent | None = None,
+        accounts: tuple[Account, ...] = (),
+        middleware: tuple[Middleware, ...] = (),
+    ) -> None:
+        self.quota = quota
+        self.sent = sent
+        self.accounts = accounts
+        self.middleware = middleware
+        serve = handle
+        for one in reversed(middleware):
+            serve = partial(_through, one, serve)
+        self.serve = serve
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any."""
+        return self.quota is not None or bool(self.accounts) or bool(self.middleware)
+
+
+def _through(middleware: Middleware, go_on: Next, ctx: Any, request: Any) -> Any:
+    return middleware(ctx, request, go_on)
+
+
+class StagedContext(RequestContext[Services]):
+    """The context of a request that goes through stages. `outcome` is what its caller gets."""
+
+    __slots__ = (
+        "_busy_s",
+        "_busy_since_s",
+        "_is_timed",
+        "began_s",
+        "local_s",
+        "outcome",
+        "queued_s",
+        "ready_s",
+        "request",
+        "request_bytes",
+        "stages",
+        "throttle_time_ms",
+        "timed",
+    )
+
+    def begin(
+        self,
+        request: Any,
+        stages: Stages,
+        request_bytes: int,
+        arrived_s: float,
+        began_s: float,
+        timed: Callable[[StagedContext[Any], float], None] | None,
+    ) -> None:
+        """`request_bytes` is the size of its frame, without the four bytes before it; `arrived_s` when that
+        had come, by time.monotonic; `began_s` when it began to be served, by time.perf_counter; both are 0
+        where there was no frame. `timed` is told of its times.
+        """
+        self.request = request
+        self.stages = stages
+        self.outcome = Deferred()
+        self.request_bytes = request_bytes
+        self.throttle_time_ms = 0
+        self.timed = timed
+        self.began_s = began_s or time.perf_counter()
+        """When it began to be served."""
+        self.ready_s = self.local_s = self._busy_since_s = self.began_s
+        """When its response was ready, and when its handler had returned."""
+        self._busy_s = 0.0
+        self.queued_s = max(time.monotonic() - arrived_s, 0.0) if arrived_s else 0.0
+        """For how long it lay here before it began to be served."""
+
+    @property
+    def busy_s(self) -> float:
+        """For how long the request was worked on: it may have waited for something in between."""
+        since_s = self._busy_since_s
+        return self._busy_s + (time.perf_counter() - since_s if since_s else 0.0)
+
+    def rest(self) -> None:
+        """The request waits, or is done, until `resume`."""
+        self._busy_s = self.busy_s
+        self._busy_since_s = 0.0
+
+    def resume(self) -> None:
+        """It is worked on again."""
+        self._busy_since_s = time.perf_counter()
+
+    def returned(self, result: Any) -> Deferred:
+        """The handler, and all before it, have returned this. What the caller gets."""
+        self.local_s = time.perf_counter()
+        outcome = self.outcome
+        if isinstance(result, Deferred):
+            outcome.work = result
+            outcome.is_serial = result.is_serial
+            result.when_done(self._done)
+            result.when_released(outcome.release)
+        else:
+            self._ready(result)
+        return outcome
+
+    def lost(self) -> Deferred:
+        """The caller gets no response, and is left."""
+        self.ready_s = time.perf_counter()
+        self.outcome.hang_up()
+        self._account(None, 0)
+        return self.outcome
+
+    def _done(self, result: Deferred) -> None:
+        if result.is_hung_up:
+            self.lost()
+        else:
+            self.outcome.mangle = result.mangle
+            self._ready(result.response)
+
+    def _ready(self, response: Any) -> None:
+        self.ready_s = time.perf_counter()
+        outcome, quota = self.outcome, self.stages.quota
+        if quota is not None:
+            throttle_time_ms = max(quota(self, self.request, response), 0)
+            self.throttle_time_ms = outcome.throttle_time_ms = throttle_time_ms
+            if throttle_time_ms and hasattr(response, "throttle_time_ms"):
+                response.throttle_time_ms = throttle_time_ms
+        outcome.sent = partial(self._account, response)
+        outcome.complete(response)
+
+    def _account(self, response: Any, response_bytes: int) -> None:
+        """The response is on its way."""
+        # The outcome holds this, and this the outcome.
+        self.outcome.sent = None
+        stages = self.stages
+        answered_s = time.perf_counter()
+        if stages.sent is not None and response is not None:
+            stages.sent(self, answered_s - self.ready_s)
+        if self.timed is not None:
+            self.timed(self, answered_s)
+        if stages.accounts:
+            served = Served(
+                self.principal,
+                self.client_id,
+                self.listener_name,
+                self.api_key,
+                self.api_version,
+                self.request_bytes,
+                response_bytes,
+                self.began_s,
+                self.ready_s,
+                answered_s,
+                self.throttle_time_ms,
+                getattr(response, "error_code", 0),
+                response,
+                self,
+            )
+            for account in stages.accounts:
+                account(served)

@@ -1,0 +1,46 @@
+"""Calls that may never return, to an HTTP server or a KDC, in a thread beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def in_daemon_thread(function: Callable[[], T]) -> T:
+    """What the function returns or raises. The thread does not keep the process from ending."""
+    return await _begin(function)
+
+
+def _begin(function: Callable[[], T]) -> asyncio.Future[T]:
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    threading.Thread(target=_run, args=(function, loop, future), name="waiting", daemon=True).start()
+    return future
+
+
+def _run(function: Callable[[], T], loop: asyncio.AbstractEventLoop, future: asyncio.Future[T]) -> None:
+    # The loop may have ended meanwhile.
+    with contextlib.suppress(RuntimeError):
+        try:
+            result = function()
+        except Exception as error:
+            loop.call_soon_threadsafe(_fail, future, error)
+        else:
+            loop.call_soon_threadsafe(_succeed, future, result)
+    # The traceback of an error leads to this frame: only the garbage collector would free both.
+    del future
+
+
+def _succeed(future: asyncio.Future[T], result: T) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: asyncio.Future[T], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,137 @@
+"""A response that comes later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class HungUp(Exception):
+    """The caller gets no response: it is left, as Kafka closes the connection of such a client."""
+
+
+class Cancelable(Protocol):
+    """Work towards a response, which ends without one."""
+
+    def cancel(self) -> None: ...
+
+
+class Deferred:
+    """The response to a request, completed exactly once: with a response, with None where the request wants
+    none, or by `hang_up`.
+
+    Whoever made the request says by `when_done` what is to be done then, and may `cancel` it: nobody waits
+    any more. After that nothing completes it. Where `is_serial`, later requests of the same caller wait until
+    it was released, which `complete` does, too.
+    """
+
+    __slots__ = (
+        "_on_done",
+        "_on_release",
+        "is_canceled",
+        "is_done",
+        "is_hung_up",
+        "is_serial",
+        "mangle",
+        "response",
+        "sent",
+        "throttle_time_ms",
+        "work",
+    )
+
+    def __init__(self, work: Cancelable | None = None, is_serial: bool = False) -> None:
+        """`work` is told when nobody waits any more; None: it goes on, and its response is dropped."""
+        self.work = work
+        self.is_serial = is_serial
+        self.is_done = False
+        self.is_canceled = False
+        self.is_hung_up = False
+        self.response: Any = None
+        self.throttle_time_ms = 0
+        """For how long the caller is to wait before its next request (KIP-219)."""
+        self.mangle: Callable[[bytes], bytes] | None = None
+        """Changes the bytes of the response, from its size on. Where they get shorter, the caller is left."""
+        self.sent: Callable[[int], None] | None = None
+        """To be called with the size of the response when it is on its way to the caller."""
+        self._on_done: Callable[[Deferred], None] | None = None
+        self._on_release: Callable[[], None] | None = None
+
+    def complete(self, response: Any) -> None:
+        """The response; None: the request wants none."""
+        if self.is_done:
+            if self.is_canceled:
+                return
+            raise RuntimeError(f"a request is answered twice, now with {type(response).__name__}")
+        self.response = response
+        self._end()
+
+    def hang_up(self) -> None:
+        """Leave the caller without a response."""
+        if not self.is_done:
+            self.is_hung_up = True
+            self._end()
+
+    def _end(self) -> None:
+        self.is_done = True
+        # Whoever works for it holds it.
+        self.work = None
+        done = self._on_done
+        self._on_done = None
+        if done is not None:
+            done(self)
+        if self.is_serial:
+            self.release()
+
+    def release(self) -> None:
+        """Later requests of the same caller need not wait any more."""
+        self.is_serial = False
+        released = self._on_release
+        self._on_release = None
+        if released is not None:
+            released()
+
+    def when_done(self, done: Callable[[Deferred], None]) -> None:
+        """Call this when it is complete: now, if it is."""
+        if self.is_done:
+            done(self)
+        else:
+            self._on_done = done
+
+    def when_released(self, released: Callable[[], None]) -> None:
+        """Call this when later requests may be served: now, if they may."""
+        if self.is_serial:
+            self._on_release = released
+        else:
+            released()
+
+    def cancel(self) -> None:
+        """Nobody waits for it any more."""
+        if not self.is_done:
+            self.is_done = True
+            self.is_canceled = True
+            self._on_done = self._on_release = None
+            work = self.work
+            self.work = None
+            if work is not None:
+                work.cancel()
+
+    def follow(self, other: Deferred) -> None:
+        """Be completed as the other is. Later requests need not wait for more than the other asks."""
+        if self.is_canceled:
+            other.cancel()
+            return
+        if self.is_serial and not other.is_serial:
+            self.release()
+        self.work = other
+        other.when_done(self._followed)
+        if other.is_serial:
+            other.when_released(self.release)
+
+    def _followed(self, other: Deferred) -> None:
+        self.mangle = other.mangle
+        self.sent = other.sent
+        self.throttle_time_ms = other.throttle_time_ms
+        if other.is_hung_up:
+            self.hang_up()
+        else:
+            self.complete(other.response)

@@ -1,0 +1,175 @@
+"""The HTTP client: of token issuers, schema registries, receivers of metrics, and the control API.
+
+Rules
+1. Only http and https, and a redirect only of a GET and within the scheme, as in Java.
+2. An exchange ends after its timeout however slowly the server sends, or when the caller is canceled.
+3. A response has `RESPONSE_BYTES_MAX` at most, unless the caller trusts the server.
+
+It is http.client in a thread rather than aiohttp's client (docs/design/decisions/0022): brokers need it
+without an HTTP listener, tests call it without an event loop, and TLS handshakes and name lookups do not hold
+up the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+from kafka_compat.daemon_thread import in_daemon_thread
+
+TIMEOUT_S: Final = 20.0
+RESPONSE_BYTES_MAX: Final = 1 << 20
+_REDIRECTS_MAX: Final = 5
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
+
+
+class Unreachable(ConnectionError):
+    """No response, or an unusable one. `status` is its HTTP status, if there was one."""
+
+    def __init__(self, why: str, status: int | None = None) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Place(NamedTuple):
+    """Where to send requests, and how to authenticate the server (None: plain HTTP)."""
+
+    url: str
+    tls: ssl.SSLContext | None
+
+    def below(self, path: str) -> Place:
+        """A path of the same server, below that of its URL."""
+        return self._replace(url=self.url.rstrip("/") + path)
+
+
+class Response(NamedTuple):
+    status: int
+    body: bytes
+
+
+def place(url: str, tls: Callable[[], ssl.SSLContext] = ssl.create_default_context) -> Place:
+    """`tls` makes the context of an https URL. ValueError."""
+    parts = urlsplit(url)
+    if parts.scheme.lower() not in ("http", "https"):
+        raise ValueError('only "http" and "https" are possible')
+    if not parts.hostname or (parts.port is not None and not 0 < parts.port < 65536):
+        raise ValueError("there is no host in it, or no good port")
+    if any(character <= " " or character == "\x7f" for character in url):
+        raise ValueError("there are blanks in it")
+    return Place(url, tls() if parts.scheme.lower() == "https" else None)
+
+
+async def ask(
+    where: Place,
+    *,
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> bytes:
+    """The body of the response to a GET, or with a body to a POST. Raises Unreachable, also for a status
+    other than 200 and 201.
+    """
+    exchange = _Exchange(where, "GET" if body is None else "POST", body, headers or {}, timeout_s)
+    try:
+        async with asyncio.timeout(timeout_s):
+            response = await in_daemon_thread(exchange.run)
+    except TimeoutError:
+        raise Unreachable(f"no whole answer within {timeout_s:.0f} s") from None
+    finally:
+        exchange.abort()
+    if response.status not in (200, 201):
+        said = response.body[:200].decode(errors="replace")
+        raise Unreachable(f"HTTP {response.status}: {said!r}", response.status)
+    return response.body
+
+
+def request(
+    where: Place, method: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float
+) -> Response:
+    """The response of a trusted server, of any status and size, without an event loop. Raises Unreachable."""
+    return _Exchange(where, method, body, headers, timeout_s, bytes_max=None).run()
+
+
+class _Exchange:
+    """One request; `abort`, from another thread, ends it."""
+
+    def __init__(
+        self,
+        where: Place,
+        method: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        timeout_s: float,
+        bytes_max: int | None = RESPONSE_BYTES_MAX,
+    ) -> None:
+        self._where = where
+        self._method = method
+        self._body = body
+        self._headers = {"Accept": "application/json", "Cache-Control": "no-cache", **headers}
+        self._timeout_s = timeout_s
+        self._bytes_max = bytes_max
+        self._socket: socket.socket | None = None
+        self._aborted = False
+
+    def abort(self) -> None:
+        self._aborted = True
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def run(self) -> Response:
+        """Raises Unreachable."""
+        url = self._where.url
+        for _ in range(_REDIRECTS_MAX + 1):
+            try:
+                found = self._send(url)
+            except Unreachable:
+                raise
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                raise Unreachable(f"{type(error).__name__}: {error}") from error
+            if isinstance(found, Response):
+                return found
+            url = found
+        raise Unreachable("too many redirects")
+
+    def _send(self, url: str) -> Response | str:
+        """The response, or the URL that it redirects to."""
+        parts = urlsplit(url)
+        assert parts.hostname is not None
+        tls = self._where.tls
+        connection = (
+            http.client.HTTPConnection(parts.hostname, parts.port, timeout=self._timeout_s)
+            if tls is None
+            else http.client.HTTPSConnection(parts.hostname, parts.port, timeout=self._timeout_s, context=tls)
+        )
+        try:
+            connection.connect()
+            self._socket = connection.sock
+            if self._aborted:
+                raise Unreachable("ended")
+            path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            connection.request(self._method, path, self._body, self._headers)
+            response = connection.getresponse()
+            if response.status in _REDIRECTS and self._method == "GET":
+                return _followed(url, response.getheader("Location") or "")
+            content = response.read(None if self._bytes_max is None else self._bytes_max + 1)
+        finally:
+            self._socket = None
+            connection.close()
+        if self._bytes_max is not None and len(content) > self._bytes_max:
+            raise Unreachable(f"the answer has more than {self._bytes_max:,} bytes")
+        return Response(response.status, content)
+
+
+def _followed(url: str, location: str) -> str:
+    target = urljoin(url, location)
+    parts = urlsplit(target)
+    if not location or parts.scheme != urlsplit(url).scheme or not parts.hostname:
+        raise Unreachable(f"it leads to another scheme: {target[:200]!r}")
+    return target

@@ -1,0 +1,197 @@
+"""The modules of this program as they are now, for a process that outlives its installation.
+
+A broker imports most modules when they are first needed, since all of them would take a third of its memory
+and more than its whole start. `pip install -U` removes or replaces them meanwhile. So a broker that serves
+copies its package into a file without a name, some 7 MB, and imports from that from then on; the file goes
+with the process. Genuine Kafka has its jars open in the same way. Libraries of others are not kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import marshal
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
+from importlib.util import cache_from_source
+from types import CodeType, ModuleType
+from typing import Any, Final, NamedTuple
+
+PACKAGE: Final = "kafka_compat"
+_NEVER_NEEDED: Final = ("tools", "pipelines", "testing")
+"""Packages that a broker does not import."""
+_FILES_PER_STEP: Final = 4
+_PAUSE_S: Final = 0.002
+_PYC_HEADER_BYTES: Final = 16
+
+_log = logging.getLogger(__name__)
+
+
+class _Kept(NamedTuple):
+    path: str
+    is_package: bool
+    offset: int
+    size: int
+    is_bytecode: bool
+
+
+class KeptModules:
+    """Finds and loads the modules in the file of `descriptor`, as sys.meta_path and importlib expect it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self._found: dict[str, _Kept] = {}
+        self._extensions: dict[str, int] = {}
+        """Descriptors of C extensions that are not loaded yet: they can be loaded from a file alone."""
+        self._end = 0
+        self._index_at = 0
+
+    def keep(self) -> Iterator[None]:
+        """Copy them, in steps of less than a millisecond; find them from the last step on. OSError."""
+        for number, (name, path) in enumerate(_sources(), 1):
+            self._keep(name, path)
+            if number % _FILES_PER_STEP == 0:
+                yield
+        self._index_at = self._end
+        self._write(marshal.dumps({name: tuple(kept) for name, kept in self._found.items()}))
+        sys.meta_path.insert(0, self)
+
+    def _keep(self, name: str, path: str) -> None:
+        data, is_bytecode = _code(path)
+        is_package = os.path.basename(path) == "__init__.py"
+        self._found[name] = _Kept(path, is_package, self._end, len(data), is_bytecode)
+        self._write(data)
+        if name not in sys.modules:
+            extension = path.removesuffix(".py") + EXTENSION_SUFFIXES[0]
+            if os.path.exists(extension):
+                self._extensions[name] = os.open(extension, os.O_RDONLY | os.O_CLOEXEC)
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            written = os.pwrite(self.descriptor, rest, self._end)
+            self._end += written
+            rest = rest[written:]
+
+    def command(self, module: str, *arguments: str) -> list[str]:
+        """The command line of a process that inherits the descriptor and runs a kept module."""
+        this = self._found[__name__]
+        place = (self.descriptor, self._index_at, self._end, this.offset, this.size, int(this.is_bytecode))
+        return [sys.executable, "-P", "-c", _IN_A_CHILD, *map(str, place), module, *arguments]
+
+    def open_index(self, at: int, end: int) -> None:
+        """Find what the process that started this one keeps."""
+        index = marshal.loads(os.pread(self.descriptor, end - at, at))
+        self._found = {name: _Kept(*kept) for name, kept in index.items()}
+        sys.meta_path.insert(0, self)
+
+    # --- importing
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        kept = self._found.get(fullname)
+        if kept is None:
+            return None
+        extension = self._extensions.get(fullname)
+        if extension is not None:
+            from_file = ExtensionFileLoader(fullname, f"/proc/self/fd/{extension}")
+            return ModuleSpec(fullname, from_file, origin=kept.path, is_package=kept.is_package)
+        loader: Any = self
+        spec = ModuleSpec(fullname, loader, origin=kept.path, is_package=kept.is_package)
+        spec.has_location = True
+        if kept.is_package:
+            spec.submodule_search_locations = [os.path.dirname(kept.path)]
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(self.get_code(module.__name__), module.__dict__)
+
+    def get_code(self, fullname: str) -> CodeType:
+        """As runpy asks for it."""
+        kept = self._found[fullname]
+        return _compiled(os.pread(self.descriptor, kept.size, kept.offset), kept.path, kept.is_bytecode)
+
+
+_IN_A_CHILD: Final = """\
+import marshal, os, sys, types
+fd, index, end, at, size, is_bytecode = map(int, sys.argv[1:7])
+data = os.pread(fd, size, at)
+this = types.ModuleType("kept_modules")
+exec(marshal.loads(data) if is_bytecode else compile(data, "kept_modules", "exec"), this.__dict__)
+this.KeptModules(fd).open_index(index, end)
+sys.argv[:] = sys.argv[7:]
+import runpy
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
+
+def _sources() -> Iterator[tuple[str, str]]:
+    """Names and files of the modules that a broker may need."""
+    for folder in sys.modules[PACKAGE].__path__:
+        for inside, folders, files in os.walk(folder, followlinks=True):
+            parts = os.path.relpath(inside, folder).split(os.sep)
+            below = [part for part in parts if part != os.curdir]
+            # In a checkout the second folder is the top of it, with much that is no part of the package.
+            if not below and "__init__.py" not in files:
+                folders[:] = [name for name in folders if name in ("storage", "coordination")]
+                continue
+            folders[:] = [name for name in folders if name.isidentifier() and name not in _NEVER_NEEDED]
+            for file in files:
+                if file.endswith(".py"):
+                    name = [PACKAGE, *below, *([] if file == "__init__.py" else [file.removesuffix(".py")])]
+                    yield ".".join(name), os.path.join(inside, file)
+
+
+def _code(path: str) -> tuple[bytes, bool]:
+    """What the module's import would execute, and whether that is bytecode: else it is the source."""
+    try:
+        with open(cache_from_source(path), "rb") as file:
+            data = file.read()
+        found = os.stat(path)
+        expected = (0, int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)
+        header = tuple(int.from_bytes(data[at : at + 4], "little") for at in (4, 8, 12))
+        if header == expected:
+            return data[_PYC_HEADER_BYTES:], True
+    except (OSError, NotImplementedError):
+        pass
+    with open(path, "rb") as file:
+        return file.read(), False
+
+
+def _compiled(data: bytes, path: str, is_bytecode: bool) -> CodeType:
+    code: CodeType = marshal.loads(data) if is_bytecode else compile(data, path, "exec", dont_inherit=True)
+    return code
+
+
+kept: KeptModules | None = None
+"""Those of this process, once they are all there."""
+
+
+async def keep() -> None:
+    """Keep the modules of this process, beside what else it does."""
+    global kept
+    if kept is not None:
+        return
+    try:
+        keeping = KeptModules(_nameless_file())
+        for _ in keeping.keep():
+            await asyncio.sleep(_PAUSE_S)
+    except OSError as error:
+        _log.info("Modules are not kept, an upgrade of the installation needs a restart: %s", error)
+        return
+    kept = keeping
+    _log.debug("Modules are kept: %d", len(kept._found))
+
+
+def _nameless_file() -> int:
+    folder = os.environ.get("TMPDIR") or "/tmp"
+    path = os.path.join(folder, f"{PACKAGE}-modules-{os.getpid()}-{os.urandom(4).hex()}")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    os.unlink(path)
+    return descriptor

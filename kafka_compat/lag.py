@@ -1,0 +1,58 @@
+"""How far a consumer group is behind, for metrics, the page, `status`, the tools and the control API.
+
+Rules
+1. Lag in records is the end of a partition less the committed offset, as kafka-consumer-groups shows it. It
+   is negative where the committed offset lies beyond the end, as after a topic was created again.
+2. Lag in time is the age of the first record that is not committed: 0 where there is none, or where its
+   timestamp lies ahead.
+3. A partition without a committed offset has no lag.
+4. What is unknown is None, and so is a total that it belongs to. A total of nothing is None.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+T = TypeVar("T", int, float)
+
+UNKNOWN_MS = -1
+"""The timestamp of a record that has none, or that cannot be read."""
+
+
+def records_behind(committed: int | None, end: int | None) -> int | None:
+    """Lag in records. `end` is where consumers may read to."""
+    return None if committed is None or end is None else end - committed
+
+
+def time_behind_ms(since_ms: int | None, now_ms: int) -> int | None:
+    """Lag in time. `since_ms` is the timestamp of the first record that is not committed: None where there is
+    no such record, UNKNOWN_MS where its time is unknown.
+    """
+    if since_ms is None:
+        return 0
+    return max(0, now_ms - since_ms) if since_ms >= 0 else None
+
+
+def total_records(partitions: Iterable[int | None]) -> int | None:
+    """Lag in records of several partitions together."""
+    known = _all_known(partitions)
+    return sum(known) if known else None
+
+
+def longest(partitions: Iterable[T | None]) -> T | None:
+    """Lag in time, in any unit, of several partitions together."""
+    known = _all_known(partitions)
+    return max(known) if known else None
+
+
+def _all_known(values: Iterable[T | None]) -> list[T]:
+    """The values; none where one of them is unknown."""
+    known: list[T] = []
+    for value in values:
+        if value is None:
+            return []
+        known.append(value)
+    return known

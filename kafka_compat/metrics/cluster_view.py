@@ -1,0 +1,130 @@
+"""The cluster as the brokers of this process know it, at the time of a scrape or a visit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kafka_compat.membership.lone import LoneMembership
+
+if TYPE_CHECKING:
+    from kafka_compat.api.request_counts import RequestCounts
+    from kafka_compat.broker import Broker
+    from kafka_compat.broker.services import BrokerServices
+    from kafka_compat.cluster.remote_partitions import RemotePartitions
+    from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
+    from kafka_compat.groups.coordinator import GroupCoordinator
+    from kafka_compat.metadata.cache import BrokerMetadata, PartitionMetadata
+    from kafka_compat.network.server import Server
+    from kafka_compat.replication.counts import Counts
+    from kafka_compat.replication.partition import Partition
+    from kafka_compat.storage.directories.disk import Disk
+    from kafka_compat.upkeep.cleaning import LogCleaner
+
+
+class NoBrokerRuns(Exception):
+    """All brokers of this process are stopping or restarting."""
+
+
+class RunningBroker(NamedTuple):
+    """A broker of this process, with what it has counted."""
+
+    services: BrokerServices[Any]
+    server: Server
+    requests: RequestCounts
+    partitions: Counts
+    cleaner: LogCleaner | None
+    """None while there was nothing to compact yet."""
+
+    @property
+    def served(self) -> Iterable[int]:
+        """The keys of the APIs that it serves."""
+        return self.services.served
+
+
+def running_brokers(brokers: Sequence[Broker[Any]]) -> list[RunningBroker]:
+    """Those that run and count."""
+    return [
+        RunningBroker(each.services, each.server, each.calls.counts, each.services.counts, each.cleaner)
+        for each in brokers
+        if each.is_running and each.services.counts is not None
+    ]
+
+
+def zookeeper_of(services: BrokerServices[Any]) -> ZooKeeperMetadataStore | None:
+    """A broker's session of the day with a ZooKeeper; None where its metadata are elsewhere."""
+    if not services.config.str("zookeeper.connect"):
+        return None
+    from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
+
+    session = getattr(services.store, "session", None)
+    return session if isinstance(session, ZooKeeperMetadataStore) else None
+
+
+class ClusterView:
+    """Made for one scrape or visit."""
+
+    def __init__(self, brokers: Sequence[Broker[Any]]) -> None:
+        """Raises NoBrokerRuns."""
+        self.services: list[BrokerServices[Any]] = [each.services for each in brokers if each.is_running]
+        if not self.services:
+            raise NoBrokerRuns
+        self.calls = {each.broker_id: each.calls for each in brokers if each.is_running}
+        """The way to a broker's APIs, by its id."""
+        self.brokers = running_brokers(brokers)
+        first = self.services[0]
+        # The controller is the first to know of changes.
+        known = next((each for each in self.services if each.metadata.controller_id == each.broker_id), first)
+        self.metadata = known.metadata
+        self.long_work = first.long_work
+        self.now_ms = first.clock.now_ms
+        self.monotonic_ms = first.clock.monotonic_ms
+        self.listener = first.config.listeners[0].name
+
+    def address(self, broker: BrokerMetadata) -> tuple[str, int] | None:
+        """Host and port of a broker for clients, at its listener of the same name as this broker's first."""
+        return broker.endpoints.get(self.listener) or next(iter(broker.endpoints.values()), None)
+
+    def remote_partitions(self) -> RemotePartitions | None:
+        """To ask leaders in other processes; None for a standalone broker."""
+        membership = self.services[0].membership
+        return None if isinstance(membership, LoneMembership) else membership.remote_partitions()
+
+    def disks(self) -> Iterator[Disk]:
+        """The disks with log directories of this process."""
+        for services in self.services:
+            yield from services.log_dirs.disks
+
+    def zookeepers(self) -> Iterator[ZooKeeperMetadataStore]:
+        """The ZooKeeper sessions of this process."""
+        for services in self.services:
+            found = zookeeper_of(services)
+            if found is not None:
+                yield found
+
+    def coordinators(self) -> Iterator[GroupCoordinator]:
+        """The group coordinators of this process."""
+        for services in self.services:
+            groups = services.coordinators.groups.made
+            if groups is not None:
+                yield groups
+
+    def led(self, topic: str, known: PartitionMetadata) -> Partition | None:
+        """A partition at its leader; None unless a broker of this process leads it."""
+        here = (services.replicas.get(topic, known.partition) for services in self.services)
+        # A broker that was cut off may not know yet that another one became leader.
+        leading = [
+            held
+            for held in here
+            if held is not None and held.is_leader and held.leader_epoch >= known.leader_epoch
+        ]
+        return max(leading, key=lambda held: held.leader_epoch, default=None)
+
+    def held(self, topic: str, known: PartitionMetadata) -> Partition | None:
+        """A replica of a partition in this process, preferably the leader's; None where there is none."""
+        found = None
+        for services in self.services:
+            held = services.replicas.get(topic, known.partition)
+            if held is not None and (found is None or (held.is_leader and not found.is_leader)):
+                found = held
+        return found

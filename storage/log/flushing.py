@@ -1,0 +1,89 @@
+"""How far one log is durable, and how it gets further.
+
+A flush runs in the worker of the log's directory, beside appends. It is given the end offset and the segments
+of one moment, syncs what lies before that end, and only then moves `end_offset`, unless the log was truncated
+meanwhile. Neither waits for the other.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from kafka_compat.storage.clock import Clock
+from kafka_compat.storage.directories.disk import Disk
+from kafka_compat.storage.log.leader_epochs import LeaderEpochs
+from kafka_compat.storage.log.log_folder import LogFolder
+from kafka_compat.storage.segments.segment import Segment
+
+
+class Flushing:
+    """The flushes of one log."""
+
+    __slots__ = ("_clock", "_disk", "_folder", "_name", "end_offset", "last_ms", "lock", "truncation_count")
+
+    def __init__(self, name: str, disk: Disk, folder: LogFolder, end_offset: int, clock: Clock) -> None:
+        self.end_offset = end_offset
+        """All records below it are durable."""
+        self.last_ms = clock.monotonic_ms()
+        """When the last flush ended, on the clock that never jumps."""
+        self.truncation_count = 0
+        """How often records were taken from the end of the log."""
+        self.lock = threading.Lock()
+        """Held while offsets and the list of segments are read or written together, never over I/O that
+        waits.
+        """
+        self._name = name
+        self._disk = disk
+        self._folder = folder
+        self._clock = clock
+
+    def is_due(self, log_end_offset: int, flush_ms: int) -> bool:
+        """Whether `flush_ms` have passed over records that are not durable yet."""
+        return self.end_offset < log_end_offset and self._clock.monotonic_ms() - self.last_ms >= flush_ms
+
+    def go_back(self, offset: int) -> None:
+        """The log is truncated to `offset`, with the lock held: a recovery starts no later from here on."""
+        self.truncation_count += 1
+        self.end_offset = min(self.end_offset, offset)
+        self._disk.recovery_points_moved = True
+
+    def flush(
+        self, segments: list[Segment], end_offset: int, truncation_count: int, epochs: LeaderEpochs
+    ) -> None:
+        """Make everything below `end_offset` durable. `segments` are all of the log, and `truncation_count`
+        is how often it had been truncated when they were listed. Raises LogDirFailure, RefusedForNow.
+        """
+        disk, folder = self._disk, self._folder
+        if end_offset <= self.end_offset and not folder.names_changed:
+            return
+        names_changed, folder.names_changed = folder.names_changed, False
+        began_s = time.monotonic()
+        try:
+            folder.sync_segments(segments, self.end_offset)
+            if names_changed:
+                folder.sync_names()
+            disk.flushes += 1
+            disk.flush_times_ms.append((time.monotonic() - began_s) * 1000)
+        except OSError as error:
+            folder.names_changed = folder.names_changed or names_changed
+            raise disk.fail(error, f"flush of {self._name}") from error
+        if epochs.changed:
+            try:
+                self.store_epochs(epochs)
+            except OSError as error:
+                # The file is replaced as a whole or not at all, so that this may be tried again.
+                epochs.changed = True
+                folder.names_changed = folder.names_changed or names_changed
+                raise disk.refuse(error, f"leader epochs of {self._name}") from error
+        with self.lock:
+            if self.truncation_count == truncation_count:
+                self.end_offset = max(self.end_offset, end_offset)
+                disk.recovery_points_moved = True
+        self.last_ms = self._clock.monotonic_ms()
+
+    def store_epochs(self, epochs: LeaderEpochs) -> None:
+        """Write the leader-epoch-checkpoint, durable on return. Raises OSError."""
+        # Marked before it is done: an epoch that comes meanwhile must be stored again.
+        epochs.changed = False
+        self._folder.store_leader_epochs(epochs)

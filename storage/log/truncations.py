@@ -1,0 +1,133 @@
+"""The second half of a truncation: files follow memory.
+
+A log that is truncated ends at the new offset at once, in memory. Its files follow in the worker of its
+directory, after the checkpoints have gone back: a recovery must not take for durable what lies behind it.
+Until all truncations of a log are on disk nothing is appended, flushed, rolled or retired in it; reads go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kafka_compat.storage.directories.disk import Disk
+from kafka_compat.storage.errors import NotSettled
+from kafka_compat.storage.log.log_folder import LogFolder
+from kafka_compat.storage.segments.segment import Segment
+
+
+class Truncation:
+    """The files of one truncation of one log. `run` may be called again after it was refused."""
+
+    def __init__(
+        self,
+        folder: LogFolder,
+        disk: Disk,
+        removed: Sequence[Segment],
+        due_ms: int,
+        *,
+        kept: Segment | None = None,
+        end_offset: int = -1,
+        created: Segment | None = None,
+    ) -> None:
+        """`removed`, oldest first, left the log. `kept` is the last one then, truncated in memory, so that
+        the log ends at `end_offset`; or `created` is, whose file is yet to be made.
+        """
+        self.pending: Truncations | None = None
+        self._folder = folder
+        self._disk = disk
+        self._removed = removed
+        self._due_ms = due_ms
+        self._kept = kept
+        self._kept_bytes = kept.size_bytes if kept is not None else 0
+        self._end_offset = end_offset
+        self._created = created
+
+    def run(self) -> None:
+        """Bring the files into line, durable on return. Raises LogDirFailure, RefusedForNow."""
+        folder = self._folder
+        try:
+            folder.retire(self._removed[::-1], self._due_ms)
+            if self._created is not None:
+                folder.remove_snapshots_behind(-1)
+                self._created.create()
+                if self._created.deleted:
+                    # A later truncation has dropped it already.
+                    self._created.abandon()
+            folder.sync_directory()
+            if self._kept is not None and not self._kept.deleted:
+                # Synced at once: else a crash could bring back old batches behind new ones written in their
+                # place.
+                self._kept.cut_files(self._kept_bytes)
+                folder.remove_snapshots_behind(self._end_offset)
+        except OSError as error:
+            raise self._disk.refuse(error, f"truncation in {folder.path}") from error
+
+    def done(self) -> None:
+        """It is on disk; on the loop."""
+        if self.pending is not None:
+            self.pending.done()
+
+
+TakeTruncation = Callable[[object, Truncation], None]
+
+
+class Truncations:
+    """The truncations of one log that are not on disk yet."""
+
+    __slots__ = ("_take", "_waiters", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._take: TakeTruncation | None = None
+        self._waiters: tuple[Callable[[], None], ...] = ()
+
+    def follow(self, take: TakeTruncation) -> None:
+        """Have `take` called with the log and each truncation: it brings that to the worker, and calls its
+        `done` later. Without it they run at once.
+        """
+        self._take = take
+
+    def add(self, log: object, truncation: Truncation) -> None:
+        """Have a truncation of `log` done. Raises LogDirFailure, RefusedForNow only without `follow`.
+
+        `log` is passed rather than kept: a log and its truncations must not refer to each other, or only the
+        garbage collector would free a deleted log.
+        """
+        if self._take is None:
+            truncation.run()
+            return
+        self.count += 1
+        truncation.pending = self
+        self.take(log, truncation)
+
+    def take(self, log: object, truncation: Truncation) -> None:
+        """Bring one that is pending to where it is done."""
+        assert self._take is not None
+        self._take(log, truncation)
+
+    def done(self) -> None:
+        """One more is on disk."""
+        if not self.count:
+            return  # counted before, by `all_done`
+        self.count -= 1
+        if not self.count:
+            waiters, self._waiters = self._waiters, ()
+            for waiter in waiters:
+                waiter()
+
+    def all_done(self) -> None:
+        """The worker has ended and left none: what it handed back is not waited for."""
+        while self.count:
+            self.done()
+
+    def when_none(self, callback: Callable[[], None]) -> None:
+        """Call back once none is pending."""
+        if self.count:
+            self._waiters = (*self._waiters, callback)
+        else:
+            callback()
+
+    def check(self, name: str) -> None:
+        """Raise NotSettled while one is pending."""
+        if self.count:
+            raise NotSettled(f"the truncation of {name} is not on disk yet")

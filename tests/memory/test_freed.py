@@ -1,0 +1,76 @@
+"""Whatever comes and goes is freed when it ends, though the garbage collector is off, and no registry keeps
+an entry of it.
+
+Each test does something with a broker of this process, by names with MARK, and ends it; then nothing in the
+process mentions these names any more, and there are no more objects of any type than after the same thing was
+done before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.broker import lone_broker
+from kafka_compat.config import BrokerConfig
+from tests.memory.acts import ACTS, Act, Place
+from tests.memory.churn import SHORT_EXPIRIES
+from tests.memory.traces import counts, grown, nothing_left, without_collector
+from tests.security.authority import Authority
+
+TIMES = 3
+SETTINGS = {
+    **SHORT_EXPIRIES,
+    "broker.id": "1",
+    "listeners": "PLAINTEXT://127.0.0.1:0,TLS://127.0.0.1:0,SASL://127.0.0.1:0",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,TLS:SSL,SASL:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+    "transactional.id.expiration.ms": "1500",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "100",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
+    "producer.id.expiration.ms": "1500",
+    "producer.id.expiration.check.interval.ms": "100",
+    "log.segment.delete.delay.ms": "0",
+    "log.flush.offset.checkpoint.interval.ms": "100",
+    "log.flush.start.offset.checkpoint.interval.ms": "100",
+    "replica.high.watermark.checkpoint.interval.ms": "100",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "100",
+    "connection.failed.authentication.delay.ms": "0",
+}
+
+
+@pytest.fixture(scope="module")
+def key_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Authority(tmp_path_factory.mktemp("authority")).sign("broker").store
+
+
+@pytest.fixture(params=[{}, {"kafka.compat.http.listener": "http://127.0.0.1:0"}], ids=["plain", "counting"])
+async def place(request: pytest.FixtureRequest, tmp_path: Path, key_store: Path) -> AsyncIterator[Place]:
+    keys = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(key_store)}
+    settings = {**SETTINGS, **keys, **request.param, "log.dirs": str(tmp_path)}
+    broker = lone_broker(BrokerConfig.from_properties(settings))
+    await broker.start()
+    addresses = {name: f"{host}:{port}" for name, (host, port) in broker.addresses.items()}
+    with without_collector():
+        yield Place(addresses["PLAINTEXT"], addresses["TLS"], addresses["SASL"])
+    await broker.stop()
+
+
+@pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
+async def test_nothing_is_left(place: Place, act: Act) -> None:
+    await asyncio.to_thread(act, place)  # makes what is made for the first of its kind
+    await nothing_left()
+    # Whatever else the broker makes meanwhile, it does not make as often as that, twice.
+    growth = []
+    for _ in range(2):
+        before = counts()
+        for _ in range(TIMES):
+            await asyncio.to_thread(act, place)
+        await nothing_left()
+        growth.append(await grown(before, TIMES))
+    assert growth[0] & growth[1] == set()
