@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple
 
 from kafka_compat.api.calls import Calls
 from kafka_compat.api.slow_requests import SlowRequests
-from kafka_compat.broker import access, counting, data_folders, limits
+from kafka_compat.broker import access, data_folders, limits
 from kafka_compat.broker.addresses import Addresses
 from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
@@ -39,6 +39,7 @@ from kafka_compat.metadata.topic_overrides import TopicOverrides
 from kafka_compat.network.dispatch import Dispatcher
 from kafka_compat.network.server import Server
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.replication.counts import Counts
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.leaderships import Leaderships
@@ -46,6 +47,7 @@ from kafka_compat.security.broker_security import NONE
 from kafka_compat.storage.directories.directory_worker import ThreadWorker
 from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.tasks import OnFailure, Tasks
+from kafka_compat.upkeep import garbage
 from kafka_compat.upkeep.maintenance import Maintenance
 
 if TYPE_CHECKING:
@@ -58,9 +60,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Few objects of a broker form cycles, and a collection in the middle of a request frees next to nothing.
-# Those of new objects are short; older ones, maybe of one long request, are left to Maintenance.
-GC_THRESHOLDS = (5_000, 1_000_000, 1_000_000)
 _STARTS_PER_COLLECTION = 8
 """To look through all that the process holds takes half as long as a start."""
 
@@ -173,7 +172,7 @@ class Broker(Generic[M_co]):
             services,
             middleware=self._hooks.middleware,
             accounts=self._hooks.accounts,
-            is_watched=counting.is_wanted(config),
+            is_watched=_is_watched(config),
         )
         dispatcher = Dispatcher(calls)
         quotas = QuotasInForce(foundation, services, calls, rates)
@@ -197,7 +196,7 @@ class Broker(Generic[M_co]):
         finally:
             gc.enable()
         gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
+        gc.set_threshold(*garbage.THRESHOLDS)
         await membership.register(self._registration(addresses))
         await server.start(dispatcher.dispatch, dispatcher.refusal)
         limits.limit_connections(config, server, rates)
@@ -281,7 +280,8 @@ class Broker(Generic[M_co]):
     ) -> Foundation:
         loop = asyncio.get_running_loop()
         metadata = MetadataCache(opened.cluster_id, self.config.broker_id)
-        for subscriber in self._subscribers:
+        counts = Counts()
+        for subscriber in (*self._subscribers, counts.on_metadata):
             metadata.feed.subscribe(subscriber)
         return Foundation(
             config=self.config,
@@ -298,7 +298,7 @@ class Broker(Generic[M_co]):
             end_broker=self._end,
             entity_changes=EntityChanges(self._tasks),
             broker_security=(lambda: NONE) if entrances is None else entrances.broker_security,
-            counts=counting.partition_counts(self.config, metadata.feed),
+            counts=counts,
         )
 
     async def _read_settings(self, foundation: Foundation, made: Made) -> None:
@@ -455,3 +455,8 @@ class _Running(NamedTuple):
     dispatcher: Dispatcher
     foundation: Foundation
     maintenance: Maintenance
+
+
+def _is_watched(config: BrokerConfig) -> bool:
+    """Whether the broker's metrics can be read: then it takes the times of requests."""
+    return bool(config.str("kafka.compat.http.listener") or config.str("kafka.compat.otlp.endpoint"))

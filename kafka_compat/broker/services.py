@@ -15,16 +15,11 @@ from kafka_compat.tasks import Tasks
 if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.groups.zookeeper_offsets import ZooKeeperOffsets
-    from kafka_compat.handlers.services import NewFetch
     from kafka_compat.membership.foundation import Foundation, Made
     from kafka_compat.membership.lone_controller import Controller
     from kafka_compat.membership.membership import Membership
-    from kafka_compat.protocol.messages.fetch import FetchRequest
     from kafka_compat.quotas.client_quotas import ClientQuotas
     from kafka_compat.quotas.enforcement import Enforcement
-    from kafka_compat.replication.delayed_fetch import DelayedFetch
-    from kafka_compat.replication.fetch_context import FetchContext
-    from kafka_compat.replication.fetch_session import FetchPlan
     from kafka_compat.replication.log_mover import LogMover
     from kafka_compat.security.acls.keeper import Keeper
     from kafka_compat.security.authorizer import Authorizer
@@ -85,10 +80,8 @@ class BrokerServices(Generic[M_co]):
         self.fetch_sessions = FetchSessionCache(
             config.int("max.incremental.fetch.session.cache.slots"), FETCH_SESSION_EVICTION_MS
         )
-        self.new_fetch: NewFetch = self._first_fetch
-        """Makes what answers a fetch."""
         self.counts = foundation.counts
-        """What partitions count; None where nobody can ask."""
+        """What partitions and fetches count."""
         self.coordinators = coordinators
         self.quotas: Enforcement | None = None
         """What clients may use; None while nobody has a quota."""
@@ -100,18 +93,6 @@ class BrokerServices(Generic[M_co]):
         self._scram_credentials: Lazy[ScramCredentials] = Lazy(self._make_scram_credentials)
         self._pushed = pushed
         self._telemetry: Lazy[ClientTelemetry] = Lazy(self._make_telemetry)
-
-    def _first_fetch(self, ctx: FetchContext, request: FetchRequest, plan: FetchPlan) -> DelayedFetch:
-        """What makes the others is loaded with the first."""
-        if self.counts is None:
-            from kafka_compat.replication.delayed_fetch import DelayedFetch
-
-            self.new_fetch = DelayedFetch
-        else:
-            from kafka_compat.replication.counted_fetch import CountedFetch
-
-            self.new_fetch = CountedFetch
-        return self.new_fetch(ctx, request, plan)
 
     @property
     def finalized_features_epoch(self) -> int:

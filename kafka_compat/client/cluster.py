@@ -183,8 +183,9 @@ class Cluster:
         *,
         topic_ids: Iterable[Any] = (),
         authorized_operations: bool = False,
+        may_create: bool = False,
     ) -> Any:
-        """Metadata of these topics, of all with None; nothing is made by asking. Raises as `ask`."""
+        """Metadata of these topics, all with None; `may_create` lets brokers create them. Raises as `ask`."""
         from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 
         asked = None
@@ -197,7 +198,7 @@ class Cluster:
                 call,
                 {
                     "topics": asked,
-                    "allow_auto_topic_creation": False,
+                    "allow_auto_topic_creation": may_create,
                     "include_topic_authorized_operations": authorized_operations,
                 },
             )

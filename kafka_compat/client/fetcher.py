@@ -140,16 +140,8 @@ class Fetcher:
             self._fetch(node_id, topics, 0 if self._records else share_ms)
 
     def _learn(self) -> None:
-        from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
-
         topics = sorted({topic for topic, _ in self.assigned})
-        answer = self._cluster.ask(
-            ApiKey.METADATA,
-            "metadata",
-            topics=[MetadataRequestTopic(name=topic) for topic in topics],
-            allow_auto_topic_creation=self._settings.allow_auto_create,
-        )
-        self._cluster.take(answer)
+        answer = self._cluster.metadata(topics, may_create=self._settings.allow_auto_create)
         self._leaders = {}
         for topic in answer.topics:
             if topic.error_code not in _PASSING:

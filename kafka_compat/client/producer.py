@@ -262,15 +262,7 @@ class Producer:
 
     def _learn(self, *topics: str) -> bool:
         """Whether all are known; topics are made by asking, where the broker does that."""
-        from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
-
-        answer = self._cluster.ask(
-            ApiKey.METADATA,
-            "metadata",
-            topics=[MetadataRequestTopic(name=topic) for topic in topics],
-            allow_auto_topic_creation=True,
-        )
-        self._cluster.take(answer)
+        answer = self._cluster.metadata(topics, may_create=True)
         known = 0
         for topic in answer.topics:
             if topic.error_code and topic.error_code not in PASSING:

@@ -52,7 +52,7 @@ from kafka_compat.membership.foundation import Foundation, Made, Opened, create_
 from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metadata.topic_nodes import new_topic_id
 from kafka_compat.replication.follower import FollowerSettings
-from kafka_compat.replication.replica_fetcher import ReplicaFetcher, ReplicaFetchers
+from kafka_compat.replication.replica_fetcher import ReplicaFetchers
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.replication.replication_quota import FOLLOWER_RATE, LEADER_RATE, ReplicationQuotas
 from kafka_compat.storage.directories.log_dirs import LoadReport
@@ -224,7 +224,6 @@ class ClusterMembership:
             foundation.clock,
             fetchers_per_leader=config.int("num.replica.fetchers"),
             quota=replicas.quotas.follower,
-            new_fetcher=None if foundation.counts is None else _counted_fetcher(),
         )
         replicas.fetching = self._fetchers
         return replicas
@@ -424,9 +423,3 @@ async def _cluster_id(store: MetadataStore, stored_id: str | None) -> str:
         return znodes.decode_cluster_id(data)
     except MalformedNode as error:
         raise StartupError(str(error)) from error
-
-
-def _counted_fetcher() -> type[ReplicaFetcher]:
-    from kafka_compat.replication.counted_fetcher import CountedFetcher
-
-    return CountedFetcher

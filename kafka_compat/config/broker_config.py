@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TypeAlias, cast
+from typing import cast
 
 from kafka_compat.config.authorizer import OWN as AUTHORIZER_SETTINGS
 from kafka_compat.config.authorizer import AuthorizerSettings, authorizer_settings
@@ -24,6 +24,7 @@ from kafka_compat.config.listeners import (
     parse_protocol_map,
 )
 from kafka_compat.config.own_settings import default_log_dir
+from kafka_compat.config.typed_values import TypedValues
 
 #: Settings that mean the same in different units, the strongest first. Setting one of them dynamically sets
 #: the others aside, so that a dynamic log.retention.hours beats a static log.retention.ms.
@@ -32,12 +33,6 @@ UNIT_GROUPS: tuple[tuple[str, ...], ...] = (
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
 )
-# The getters of BrokerConfig bear the names of the types, which therefore need others in its annotations.
-_Int: TypeAlias = int
-_Str: TypeAlias = str
-_Bool: TypeAlias = bool
-_Strings: TypeAlias = list[str]
-
 _CLEANER_BYTES = 1024 * 1024
 
 _UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
@@ -67,7 +62,7 @@ def is_of_kraft(name: str) -> bool:
     return name.startswith(_KRAFT_PREFIXES) or name in _KRAFT_NAMES
 
 
-class BrokerConfig:
+class BrokerConfig(TypedValues):
     """Settings by Kafka's names; `int("num.partitions")` and its like give the value in force, at dictionary
     speed.
 
@@ -87,12 +82,12 @@ class BrokerConfig:
         self.revision = 0
         """Another number whenever values have changed."""
         self.create_topics: tuple[TopicToCreate, ...] = ()
-        self.ambiguous: tuple[_Str, ...] = ()
+        self.ambiguous: tuple[str, ...] = ()
         """Settings, and where they stand, whose value would be another one if their file was UTF-8."""
         self._keys = broker_keys()
         self.unknown = tuple(name for name in self.static if name not in self._keys and not _is_built(name))
         self.ignored_kraft = tuple(name for name in self.static if is_of_kraft(name))
-        self._values = self._parse(self.static)
+        self._values: dict[str, Value] = self._parse(self.static)
         self._check()
 
     @classmethod
@@ -110,36 +105,15 @@ class BrokerConfig:
             self._values[name] = value
             return value
 
-    def int(self, name: _Str) -> _Int:
-        """A whole number (types short, int and long)."""
-        # Asked for by every fetch.
-        return self._values[name] if name in self._values else self.get(name)  # type: ignore[return-value]
-
-    def str(self, name: _Str) -> _Str | None:
-        """Text; None when it is not set and has no default."""
-        return cast("str | None", self.get(name))
-
-    def bool(self, name: _Str) -> _Bool:
-        """True or false."""
-        return cast(bool, self.get(name))
-
-    def list(self, name: _Str) -> _Strings:
-        """A list; empty when it is not set."""
-        return cast("list[str]", self.get(name) or [])
-
-    def double(self, name: _Str) -> float:
-        """A number with a fraction."""
-        return cast(float, self.get(name))
-
-    def is_set(self, name: _Str) -> _Bool:
+    def is_set(self, name: str) -> bool:
         """Whether someone gave it a value, rather than Kafka's or our default."""
         return name in self.static or name in self.dynamic_default or name in self.dynamic_broker
 
-    def for_listener(self, listener_name: _Str) -> ListenerConfig:
+    def for_listener(self, listener_name: str) -> ListenerConfig:
         """The settings as they are for one listener."""
         return ListenerConfig(self, listener_name)
 
-    def unknown_with_guess(self, name: _Str) -> _Str:
+    def unknown_with_guess(self, name: str) -> str:
         """A name that no setting has, and the one that was probably meant."""
         import difflib
 
@@ -149,7 +123,7 @@ class BrokerConfig:
         return f"{name} (did you mean {likely[0]}?)" if likely else name
 
     @property
-    def without_effect(self) -> _Strings:
+    def without_effect(self) -> list[str]:
         """The settings given to the broker that do nothing in this version, except those of KRaft."""
         return [
             name
@@ -165,24 +139,24 @@ class BrokerConfig:
         ]
 
     @property
-    def broker_id(self) -> _Int:
+    def broker_id(self) -> int:
         """This broker's id; the first that Kafka itself would generate when broker.id is -1."""
         configured = self.int("broker.id")
         return configured if configured >= 0 else self.int("reserved.broker.max.id") + 1
 
     @property
-    def has_broker_id(self) -> _Bool:
+    def has_broker_id(self) -> bool:
         """Whether someone said which broker this is."""
         return self.is_set("broker.id") and self.int("broker.id") >= 0
 
-    def adopt_broker_id(self, broker_id: _Int) -> None:
+    def adopt_broker_id(self, broker_id: int) -> None:
         """Take the id that the data folders carry, where nobody gave one."""
         for name in ("broker.id", "node.id"):
             self.static[name] = str(broker_id)
             self._values[name] = broker_id
 
     @property
-    def log_dirs(self) -> _Strings:
+    def log_dirs(self) -> list[str]:
         """The data folders as absolute paths, at least one."""
         # An empty one counts as given, as in Kafka: it is a variable of a template that was not set.
         setting = "log.dir" if self.str("log.dirs") is None else "log.dirs"
@@ -196,7 +170,7 @@ class BrokerConfig:
         return self._without_controllers("listeners", text)
 
     @cached_property
-    def advertised_listeners(self) -> dict[_Str, tuple[_Str, _Int]]:
+    def advertised_listeners(self) -> dict[str, tuple[str, int]]:
         """listener name -> (host, port) that clients are told; a listener that is missing here tells a client
         the address by which that client itself came (ours: Kafka would tell its own host name).
         """
@@ -205,7 +179,7 @@ class BrokerConfig:
         check_advertised(found, self.listeners, text)
         return {listener.name: (listener.host, listener.port) for listener in found}
 
-    def _without_controllers(self, setting: _Str, text: _Str) -> tuple[Listener, ...]:
+    def _without_controllers(self, setting: str, text: str) -> tuple[Listener, ...]:
         """The listeners in `text`, but for those of controllers: files for KRaft name them among the others,
         from Kafka 3.9 on also among the advertised ones."""
         controllers = {
@@ -221,7 +195,7 @@ class BrokerConfig:
         return authorizer_settings(self.static)
 
     @property
-    def inter_broker_listener(self) -> _Str:
+    def inter_broker_listener(self) -> str:
         """The name of the listener that brokers use among themselves: inter.broker.listener.name, or that of
         security.inter.broker.protocol, or the first one.
         """
@@ -231,13 +205,13 @@ class BrokerConfig:
         return name.upper() if name else self.listeners[0].name
 
     @property
-    def inter_broker_security_protocol(self) -> _Str:
+    def inter_broker_security_protocol(self) -> str:
         """How brokers speak among themselves."""
         name = self.inter_broker_listener
         return next(listener.security_protocol for listener in self.listeners if listener.name == name)
 
     @property
-    def delegation_token_key(self) -> _Str | None:
+    def delegation_token_key(self) -> str | None:
         """What the secrets of delegation tokens are made with, under its name or its former one; None where
         there are no such tokens.
         """
@@ -245,7 +219,7 @@ class BrokerConfig:
         return (self.str("delegation.token.master.key") if key is None else key) or None
 
     @cached_property
-    def connections_per_ip_overrides(self) -> dict[_Str, _Int]:
+    def connections_per_ip_overrides(self) -> dict[str, int]:
         """max.connections.per.ip.overrides: `host:limit,…` by host."""
         text = self.str("max.connections.per.ip.overrides") or ""
         overrides = {}
@@ -261,7 +235,7 @@ class BrokerConfig:
             overrides[host.strip().strip("[]")] = int(limit)
         return overrides
 
-    def duration_ms(self, name: _Str) -> _Int:
+    def duration_ms(self, name: str) -> int:
         """A time that may be given in several units, by the name of its setting in milliseconds:
         log.retention.ms, log.roll.ms, log.roll.jitter.ms. -1, or any negative number of any unit, is without
         end.
@@ -273,17 +247,17 @@ class BrokerConfig:
                 return max(-1, cast(int, value) * _UNIT_MS[synonym.rpartition(".")[2]])
         raise AssertionError(f"{group[-1]} has a default")
 
-    def internal_replication_factor(self, name: _Str, brokers: _Int) -> _Int:
+    def internal_replication_factor(self, name: str, brokers: int) -> int:
         """offsets.topic.replication.factor and its like, but never more than there are brokers: a single
         broker serves groups without being told to (Kafka would refuse until a third broker came).
         """
         return max(1, min(self.int(name), brokers))
 
-    def key(self, name: _Str) -> ConfigKey | None:
+    def key(self, name: str) -> ConfigKey | None:
         """The definition of a broker setting; None when there is no such setting."""
         return self._keys.get(name)
 
-    def set_dynamic(self, default: Mapping[_Str, _Str], broker: Mapping[_Str, _Str]) -> set[_Str]:
+    def set_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> set[str]:
         """Replace what AlterConfigs said, for all brokers and for this one. Returns the names whose values
         changed. ConfigError, with nothing changed, when the settings cannot be, each by itself or together.
         """
@@ -300,7 +274,7 @@ class BrokerConfig:
         self.__dict__.pop("connections_per_ip_overrides", None)
         return changed
 
-    def with_dynamic(self, default: Mapping[_Str, _Str], broker: Mapping[_Str, _Str]) -> "BrokerConfig":
+    def with_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> "BrokerConfig":
         """The configuration as it would be with these dynamic settings; ConfigError when it cannot be."""
         texts = dict(self.static)
         for layer in (default, broker):
@@ -313,13 +287,13 @@ class BrokerConfig:
         return BrokerConfig(texts)
 
     @cached_property
-    def _protocols(self) -> dict[_Str, _Str]:
+    def _protocols(self) -> dict[str, str]:
         protocols = parse_protocol_map(self._keys["listener.security.protocol.map"].default or "")
         if self.is_set("listener.security.protocol.map"):
             protocols = parse_protocol_map(self.str("listener.security.protocol.map") or "")
         return protocols
 
-    def _parse(self, texts: Mapping[_Str, _Str]) -> dict[_Str, Value]:
+    def _parse(self, texts: Mapping[str, str]) -> dict[str, Value]:
         others = dynamic_only_keys()
         values: dict[str, Value] = {}
         for name, text in texts.items():
@@ -386,7 +360,7 @@ class BrokerConfig:
                 "must be unlimited (-1) or, greater than or equal to 1",
             )
 
-    def _text(self, name: _Str) -> _Str | None:
+    def _text(self, name: str) -> str | None:
         return self._keys[name].show(self.get(name))
 
 

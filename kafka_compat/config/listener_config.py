@@ -1,17 +1,12 @@
 """The settings of one listener: `listener.name.<name>.X` counts before `X` (KIP-103, KIP-226)."""
 
 import re
-from typing import Protocol, TypeAlias, cast
+from typing import Protocol
 
 from kafka_compat.config.keys import ConfigKey, Value, broker_keys, dynamic_only_keys
+from kafka_compat.config.typed_values import TypedValues
 
 PREFIX = "listener.name."
-
-# The getters of ListenerConfig bear the names of the types, which therefore need others in its annotations.
-_Int: TypeAlias = int
-_Str: TypeAlias = str
-_Bool: TypeAlias = bool
-_Strings: TypeAlias = list[str]
 
 # A listener's name, and of a SASL mechanism's settings the mechanism's: listener.name.inside.plain.sasl.X.
 _NAME = re.compile(r"listener\.name\.(?P<listener>[^.]+)\.(?P<setting>(?:[^.]+\.)?(?P<rest>.+))")
@@ -44,48 +39,33 @@ def with_right_case(name: str) -> str:
 
 
 class _Settings(Protocol):
-    """What is asked of a BrokerConfig."""
+    """The part of a BrokerConfig that a ListenerConfig needs."""
 
-    def get(self, name: _Str) -> Value: ...
+    def get(self, name: str) -> Value: ...
 
-    def is_set(self, name: _Str) -> _Bool: ...
+    def is_set(self, name: str) -> bool: ...
 
 
-class ListenerConfig:
+class ListenerConfig(TypedValues):
     """What `BrokerConfig` says for one listener. Values are those in force at the time of the call."""
 
-    def __init__(self, config: _Settings, listener_name: _Str) -> None:
+    def __init__(self, config: _Settings, listener_name: str) -> None:
         self._config = config
+        self._values = {}
         self.listener_name = listener_name
         self._prefix = f"{PREFIX}{listener_name.lower()}."
 
-    def is_own(self, name: _Str) -> _Bool:
+    def is_own(self, name: str) -> bool:
         """Whether this listener alone was given a value. The name may begin with a SASL mechanism's:
         `scram-sha-512.sasl.jaas.config`."""
         return self._config.is_set(self._prefix + name)
 
-    def named(self, name: _Str) -> _Str:
+    def named(self, name: str) -> str:
         """The name under which the value in force was given, for messages."""
         return self._prefix + name if self.is_own(name) else name
 
-    def get(self, name: _Str) -> Value:
+    def get(self, name: str) -> Value:
         """The value in force. KeyError for a name that no setting has, and for a mechanism's setting that was
         not given.
         """
         return self._config.get(self.named(name))
-
-    def str(self, name: _Str) -> _Str | None:
-        """Text; None when it is not set and has no default."""
-        return cast("str | None", self.get(name))
-
-    def int(self, name: _Str) -> _Int:
-        """A whole number."""
-        return cast(int, self.get(name))
-
-    def bool(self, name: _Str) -> _Bool:
-        """True or false."""
-        return cast(bool, self.get(name))
-
-    def list(self, name: _Str) -> _Strings:
-        """A list; empty when it is not set."""
-        return cast("list[str]", self.get(name) or [])

@@ -8,6 +8,7 @@ from uuid import UUID
 
 if TYPE_CHECKING:
     from kafka_compat.replication.partition import Partition
+    from kafka_compat.replication.replica_fetcher import ReplicaFetcher
     from kafka_compat.replication.replica_manager import Fetching
 
 
@@ -52,5 +53,5 @@ class HeldBack:
     def stop(self, partition: Partition) -> None:
         self._fetching.stop(partition)
 
-    def running(self) -> Sequence[tuple[int, int, object]]:
+    def running(self) -> Sequence[tuple[int, int, ReplicaFetcher]]:
         return self._fetching.running()

@@ -1,0 +1,1 @@
+"""Consumer groups: members, generations and committed offsets, as their coordinator knows them."""

@@ -19,6 +19,7 @@ from kafka_compat.errors import KafkaError
 from kafka_compat.long_work import gathered
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
+from kafka_compat.replication.delayed_fetch import DelayedFetch
 from kafka_compat.replication.fetch_session import (
     FINAL_EPOCH,
     FetchPlan,
@@ -52,7 +53,7 @@ def fetch(
         return plan
     if ctx.authorizer is not None:
         return _fetch_allowed(ctx, request, plan)
-    return ctx.services.new_fetch(ctx, request, plan).start()
+    return DelayedFetch(ctx, request, plan).start()
 
 
 def _fetch_many(ctx: RequestContext[Services], request: FetchRequest) -> Steps[FetchResponse | Deferred]:
@@ -73,7 +74,7 @@ def _fetch_many(ctx: RequestContext[Services], request: FetchRequest) -> Steps[F
 def _fetch_allowed(
     ctx: RequestContext[Services], request: FetchRequest, plan: FetchPlan
 ) -> Steps[FetchResponse | Deferred]:
-    delayed = ctx.services.new_fetch(ctx, request, plan)
+    delayed = DelayedFetch(ctx, request, plan)
     if ctx.authorizer is not None:
         yield from _take_out_denied(ctx, plan, delayed.is_follower)
     answer = delayed.start()
@@ -108,7 +109,7 @@ def _planned(
     targets: list[FetchTarget],
     forgotten: list[PartitionKey],
 ) -> FetchPlan | FetchResponse:
-    """The request with its session; an answer where that is not the client's."""
+    """The request with its session; an error response where the session is wrong."""
     by_id = ctx.api_version >= 13
     try:
         return ctx.services.fetch_sessions.plan(
@@ -125,7 +126,7 @@ def _planned(
 
 def _take_out_denied(ctx: RequestContext[Services], plan: FetchPlan, is_follower: bool) -> Steps[None]:
     """Leave in the plan what the client may read. A session keeps the rest: it may be allowed one day."""
-    # Not loaded by a broker where nobody decides.
+    # Only loaded with an authorizer.
     from kafka_compat.handlers.authorization import Denied, cluster_allows
     from kafka_compat.security.authorizer import Operation, ResourceType
 

@@ -403,8 +403,7 @@ def _append(
         if acks == -1:
             partition.check_min_isr()
         if isinstance(ready, StorageError):
-            if broker.counts is not None:
-                broker.counts.topic(name).not_appended(ready, len(records))
+            partition.counts.not_appended(ready, len(records))
             return failure(data.index, ready, partition.log.log_start_offset), None, 0
         info = partition.append(records, broker.clock.now_ms(), ctx.api_version, validated=ready)
     except (StorageError, KafkaError) as error:

@@ -5,7 +5,7 @@ Only for types: nothing imports it at run time. A test hands in what a handler u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -23,13 +23,9 @@ if TYPE_CHECKING:
     from kafka_compat.metadata.config_manager import ConfigManager
     from kafka_compat.metadata.producer_ids import ProducerIds
     from kafka_compat.protocol.api_keys import ApiKey
-    from kafka_compat.protocol.messages.fetch import FetchRequest
     from kafka_compat.quotas.client_quotas import ClientQuotas
     from kafka_compat.quotas.enforcement import Enforcement
-    from kafka_compat.replication.counts import Counts
-    from kafka_compat.replication.delayed_fetch import DelayedFetch
-    from kafka_compat.replication.fetch_context import FetchContext
-    from kafka_compat.replication.fetch_session import FetchPlan, FetchSessionCache
+    from kafka_compat.replication.fetch_session import FetchSessionCache
     from kafka_compat.replication.flusher import Flusher
     from kafka_compat.replication.log_mover import LogMover
     from kafka_compat.replication.replica_manager import ReplicaManager
@@ -42,8 +38,6 @@ if TYPE_CHECKING:
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
-
-    NewFetch = Callable[[FetchContext, FetchRequest, FetchPlan], DelayedFetch]
 
 
 class Services(Protocol):
@@ -102,14 +96,6 @@ class Services(Protocol):
 
     @property
     def fetch_sessions(self) -> FetchSessionCache: ...
-
-    @property
-    def new_fetch(self) -> NewFetch:
-        """Makes what answers a fetch."""
-
-    @property
-    def counts(self) -> Counts | None:
-        """What partitions count; None where nobody can ask."""
 
     @property
     def log_dirs(self) -> LogDirs: ...

@@ -71,8 +71,8 @@ class Foundation:
     entity_changes: EntityChanges
     broker_security: Callable[[], BrokerSecurity]
     """How it dials other brokers. Raises StartupError for settings that cannot be."""
-    counts: Counts | None
-    """What its partitions count, where somebody may ask for metrics."""
+    counts: Counts
+    """What its partitions and fetches count."""
 
 
 class Made(NamedTuple):

@@ -113,7 +113,10 @@ def _connections(server: Server, beans: Beans) -> Steps[None]:
 
 def _waiting(replicas: ReplicaManager, beans: Beans) -> None:
     """Requests that wait for records, or until theirs are safe."""
-    for operation, count in (("Fetch", replicas.delayed_fetches), ("Produce", replicas.delayed_produces)):
+    for operation, count in (
+        ("Fetch", len(replicas.delayed_fetches)),
+        ("Produce", replicas.delayed_produces),
+    ):
         tags = {"delayedOperation": operation}
         beans.gauge(Bean("server", "DelayedOperationPurgatory", "PurgatorySize"), count, tags)
         beans.gauge(Bean("server", "DelayedOperationPurgatory", "NumDelayedOperations"), count, tags)

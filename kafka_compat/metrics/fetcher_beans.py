@@ -12,11 +12,10 @@ from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import Bean, Dialect, Tags
 from kafka_compat.metrics.family import Family, Labels
-from kafka_compat.replication.counted_partition import CountedPartition
 
 if TYPE_CHECKING:
     from kafka_compat.metrics.cluster_view import RunningBroker
-    from kafka_compat.replication.counted_fetcher import CountedFetcher
+    from kafka_compat.replication.replica_fetcher import ReplicaFetcher
 
 _REPLICA: Final[Tags] = {"clientId": "Replica"}
 _MOVES: Final[Tags] = {"clientId": "ReplicaAlterLogDirs"}
@@ -28,7 +27,7 @@ class Fetching(NamedTuple):
     each: RunningBroker
     leader_id: int
     number: int
-    fetcher: CountedFetcher
+    fetcher: ReplicaFetcher
 
     @property
     def client_id(self) -> str:
@@ -42,11 +41,8 @@ def fetching(brokers: Sequence[RunningBroker]) -> Iterator[Fetching]:
         fetchers = each.services.replicas.fetching
         if fetchers is None:
             continue
-        from kafka_compat.replication.counted_fetcher import CountedFetcher
-
         for leader_id, number, fetcher in fetchers.running():
-            if isinstance(fetcher, CountedFetcher):
-                yield Fetching(each, leader_id, number, fetcher)
+            yield Fetching(each, leader_id, number, fetcher)
 
 
 def fetchers(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
@@ -59,9 +55,9 @@ def fetchers(brokers: Sequence[RunningBroker], beans: Beans) -> Steps[None]:
         rates.append(one.fetcher.rate(now_s))
         tags = {"clientId": one.client_id, **_address(one)}
         beans.counter(_of("FetcherStats", "RequestsPerSec"), one.fetcher.requests, tags)
-        beans.counter(_of("FetcherStats", "BytesPerSec"), one.fetcher.fetched_bytes, tags)
+        beans.counter(_of("FetcherStats", "BytesPerSec"), one.fetcher.follower.fetched_bytes, tags)
         for some in batched(one.fetcher.follower, 200):
-            max_lag = max([max_lag, *(held.lag for held in some if isinstance(held, CountedPartition))])
+            max_lag = max([max_lag, *(held.lag for held in some)])
             yield None
     for each in brokers:
         own = [one.fetcher.follower for one in running if one.each is each]
@@ -111,10 +107,9 @@ def lags(brokers: Sequence[RunningBroker], dialect: Dialect) -> Steps[list[Famil
     for one in fetching(brokers):
         for some in batched(one.fetcher.follower, 100):
             for held in some:
-                if isinstance(held, CountedPartition):
-                    tags = {client: one.client_id, "topic": held.topic, "partition": str(held.partition)}
-                    labels = Labels(tags)
-                    found[labels] = max(held.lag, found.get(labels, 0))
+                tags = {client: one.client_id, "topic": held.topic, "partition": str(held.partition)}
+                labels = Labels(tags)
+                found[labels] = max(held.lag, found.get(labels, 0))
             yield None
     return [Family(*series, bean.help, found.items())] if found else []
 

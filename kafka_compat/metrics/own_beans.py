@@ -41,7 +41,7 @@ def loop(watch: LoopWatch, beans: Beans) -> None:
 def requests(brokers: Sequence[RunningBroker], beans: Beans) -> None:
     """What waits here, and how records leave."""
     replicas = [each.services.replicas for each in brokers]
-    parked = sum(one.delayed_fetches + one.delayed_produces for one in replicas)
+    parked = sum(len(one.delayed_fetches) + one.delayed_produces for one in replicas)
     beans.own("kafka_compat_parked_requests", GAUGE, "Requests that wait for records or replicas", parked)
     copied = sum(each.partitions.fetched_copied_bytes for each in brokers)
     by_kernel = sum(each.partitions.fetched_sendfile_bytes for each in brokers)

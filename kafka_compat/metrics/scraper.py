@@ -72,7 +72,7 @@ class Scraper:
             each.requests.pace(second_s)
         now_s = time.monotonic()
         for one in fetcher_beans.fetching(running):
-            one.fetcher.pace(now_s)
+            one.fetcher.sample_rate(now_s)
 
     def look(self) -> ClusterView:
         """What the brokers know now. NoBrokerRuns."""

@@ -1,7 +1,7 @@
 """What the partitions of a broker have taken in and given out since it started, by topic. Pure.
 
-There is one of these in a broker whose metrics somebody may ask for, and none in others. The names and
-meanings are those of Kafka's BrokerTopicMetrics.
+Plain integers, which partitions and fetches increment as they go. Their meanings are those of Kafka's
+BrokerTopicMetrics.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _NO_FAILED_PRODUCE: Final = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
-"""Kafka tells of these elsewhere."""
+"""Kafka counts these elsewhere."""
 
 
 class TopicCounts:
-    """Of one topic, or of several added up."""
+    """Of one topic, or the sum of several."""
 
     __slots__ = (
         "bytes_in",
@@ -50,11 +50,11 @@ class TopicCounts:
 
     def __init__(self) -> None:
         self.records_in = 0
-        """Offsets that were given to what clients and coordinators wrote."""
+        """Records that clients and coordinators wrote."""
         self.bytes_in = 0
         """Their batches as they came."""
         self.bytes_out = 0
-        """Batches in answers to consumers."""
+        """Batches in responses to consumers."""
         self.bytes_rejected = 0
         """Batches that were too large."""
         self.converted_in = 0
@@ -62,10 +62,10 @@ class TopicCounts:
         self.converted_out = 0
         """Records, or sets of records that are compressed, for clients that read old formats."""
         self.produces = 0
-        """How often something was to be appended to a partition."""
+        """Batches that were to be appended to a partition."""
         self.failed_produces = 0
         self.fetches = 0
-        """How often a partition was read for an answer."""
+        """Partitions that were read for a response."""
         self.failed_fetches = 0
         self.replicated_bytes_in = 0
         self.replicated_bytes_out = 0
@@ -77,7 +77,7 @@ class TopicCounts:
         """Batches with a sequence or an offset where there must be none, or another one."""
 
     def refused(self, error: Exception, size_bytes: int) -> None:
-        """A batch was not taken."""
+        """A batch was not appended."""
         code = code_of(error)
         if code == ErrorCode.MESSAGE_TOO_LARGE:
             self.bytes_rejected += size_bytes
@@ -91,7 +91,7 @@ class TopicCounts:
             self.keyless_in += sum(text.startswith(KEYLESS) for _, text in error.record_errors)
 
     def not_appended(self, error: Exception, size_bytes: int) -> None:
-        """A batch was not even asked to be appended."""
+        """A batch was refused before it came to its log."""
         self.produces += 1
         self.refused(error, size_bytes)
 
@@ -122,30 +122,21 @@ class Counts:
         self.follower_fetches: dict[int, int] = {}
         """Fetch requests of other brokers, by version."""
         self.fetched_copied_bytes = 0
-        """Of records in answers: how many pass through this process, and how many do not."""
+        """Of records in responses: those that pass through this process, and those that do not."""
         self.fetched_sendfile_bytes = 0
         self.isr_shrinks = 0
         self.isr_expands = 0
         self.isr_refusals = 0
-        """How often the controller did not take over what a leader proposed."""
+        """Proposals that the controller rejected."""
         self.expired_fetches = {"consumer": 0, "follower": 0}
-        """Fetches that waited for as long as they were to, and got what there was."""
-        self._gone = TopicCounts()
-        self.known_as: dict[str | int, TopicCounts] = {}
-        """Those that were asked for, by the topics' names and the numbers of their ids."""
+        """Fetches that waited until their max.wait was over."""
+        self._deleted = TopicCounts()
 
     def topic(self, name: str) -> TopicCounts:
-        """Those of a topic, to be counted in."""
+        """Of a topic, made for its first partition."""
         found = self.topics.get(name)
         if found is None:
             found = self.topics[name] = TopicCounts()
-        return found
-
-    def know(self, known_as: str | int, name: str) -> TopicCounts | None:
-        """A topic is asked for by this; None where nothing is held of it."""
-        found = self.topics.get(name)
-        if found is not None:
-            self.known_as[known_as] = found
         return found
 
     def on_metadata(self, delta: MetadataDelta) -> None:
@@ -155,15 +146,14 @@ class Counts:
 
     def forget(self, name: str) -> None:
         """Forget a topic; what it counted stays in the total."""
-        self.known_as.clear()
-        counted = self.topics.pop(name, None)
-        if counted is not None:
-            self._gone.add(counted)
+        deleted = self.topics.pop(name, None)
+        if deleted is not None:
+            self._deleted.add(deleted)
 
     def total(self) -> TopicCounts:
-        """Of all topics, those included that are gone."""
+        """Of all topics, deleted ones included."""
         total = TopicCounts()
-        total.add(self._gone)
-        for counted in self.topics.values():
-            total.add(counted)
+        total.add(self._deleted)
+        for of_topic in self.topics.values():
+            total.add(of_topic)
         return total

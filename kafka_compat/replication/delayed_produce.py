@@ -34,7 +34,7 @@ class DelayedProduce:
     def wait_for(
         self, partition: Partition, offset: int, acks: int, answer: PartitionProduceResponse
     ) -> None:
-        """Wait until the records below `offset` are as safe as that; an error changes the answer."""
+        """Wait until the records below `offset` are as safe as `acks` asks; an error changes the response."""
         key = id(answer)
         self._waiting[key] = answer
 
@@ -81,7 +81,7 @@ class DelayedProduce:
             deferred.complete(self._response)
 
     def _end(self) -> None:
-        """Wait no more."""
+        """Stop waiting."""
         if self._timer is not None:
             self._timer.cancel()
         self._deferred = None

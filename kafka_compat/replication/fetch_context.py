@@ -46,7 +46,7 @@ class FetchContext(Protocol):
 
     @property
     def has_left(self) -> bool:
-        """Whether nobody waits for the response any more."""
+        """Whether the caller has left."""
 
     @property
     def sendfile_bytes_min(self) -> int:

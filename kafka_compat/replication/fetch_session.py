@@ -74,10 +74,6 @@ class FetchTarget:
         self.key = partition_key(self.topic, self.partition)
 
 
-SentState = list[tuple[FetchTarget, int, int]]
-"""High watermarks and log starts that a client was sent."""
-
-
 @dataclass(slots=True)
 class FetchSession:
     """One client's session."""
@@ -120,40 +116,29 @@ class FetchPlan:
         """Whether a later request of the same session came meanwhile, by another connection."""
         return self.session is not None and self.session.next_epoch != self.next_epoch
 
-    def sent_state(self) -> SentState:
-        """What the client was sent, in the order of its partitions, for `restore`."""
-        if self.session is None:
-            return []
-        return [
-            (target, target.sent_high_watermark, target.sent_log_start_offset)
-            for target in self.session.targets.values()
-        ]
-
-    def restore(self, before: SentState) -> None:
-        """Forget what `must_send` noted since: the response is not sent."""
-        for target, high_watermark, log_start_offset in before:
-            target.sent_high_watermark = high_watermark
-            target.sent_log_start_offset = log_start_offset
-            if self.session is not None and target.key in self.session.targets:
-                self.session.targets.move_to_end(target.key)
-
-    def must_send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
-        """Whether the response holds this partition, with `size_bytes` of records; notes what is sent."""
-        is_news = (
+    def would_send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
+        """Whether the response holds this partition, with `size_bytes` of records."""
+        return (
             size_bytes > 0
+            or self.session is None
             or target.sent_high_watermark != data.high_watermark
             or target.sent_log_start_offset != data.log_start_offset
+            or data.error_code != 0
+            or data.diverging_epoch.end_offset >= 0
+            or data.preferred_read_replica >= 0
         )
-        is_diverging = data.diverging_epoch.end_offset >= 0
+
+    def send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
+        """The same, and remember what the client is sent."""
+        is_sent = self.would_send(target, data, size_bytes)
         # A follower that truncates does not take over the high watermark: it must be sent again.
+        is_diverging = data.diverging_epoch.end_offset >= 0
         target.sent_high_watermark = -1 if is_diverging else data.high_watermark
         target.sent_log_start_offset = data.log_start_offset
         session = self.session
-        if session is None:
-            return True
-        if size_bytes > 0 and target.key in session.targets:
+        if size_bytes > 0 and session is not None and target.key in session.targets:
             session.targets.move_to_end(target.key)
-        return is_news or is_diverging or data.error_code != 0 or data.preferred_read_replica >= 0
+        return is_sent
 
 
 class FetchSessionCache:

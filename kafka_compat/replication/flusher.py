@@ -1,4 +1,4 @@
-"""Group commit: the worker of each log directory makes its logs durable, and whoever asks meanwhile shares
+"""Group commit: the worker of each log directory makes its logs durable; requests that come meanwhile share
 the next round.
 
 fdatasync takes 0.1 to 10 ms; the event loop never waits for it. While one round of a directory runs, requests
@@ -95,12 +95,12 @@ class _Rounds:
                 if isinstance(error, RefusedForNow):
                     self._loop.call_later(RETRY_S, again, target, callback)
                 elif error is None and target.is_settling and not target.closed:
-                    _flush_when_settled(again, target, callback)
+                    _flush_when_truncated(again, target, callback)
                 else:
                     callback(error)
 
 
-def _flush_when_settled(request: Callable[[Log, Callback], None], target: Log, callback: Callback) -> None:
+def _flush_when_truncated(request: Callable[[Log, Callback], None], target: Log, callback: Callback) -> None:
     target.truncations.when_none(lambda: request(target, callback))
 
 
@@ -108,9 +108,9 @@ def _flush_all(logs: list[Log], errors: dict[Log, Exception]) -> None:
     for target in logs:
         try:
             target.flush()
-        except StorageError as told:
-            # The disk has told of it.
-            errors[target] = told
+        except StorageError as error:
+            # The disk has logged it.
+            errors[target] = error
         except Exception as error:
             log.exception("flushing %s-%d failed", target.topic, target.partition)
             errors[target] = error

@@ -10,11 +10,11 @@ from kafka_compat.replication.follower_session import Wanted
 from kafka_compat.replication.partition import Partition
 
 EARLY_BACKOFF_MS = 20
-"""How long it waits, at first, for a leader that has yet to hear that it leads."""
+"""The first backoff after an error of a leader that does not know yet that it is one."""
 
 
 class State(Enum):
-    """What is to be asked next; the table of `follower` says what leads where."""
+    """What to ask the leader next; transitions are in the table of `follower`."""
 
     FETCHING = "fetching"
     END = "end"
@@ -46,10 +46,10 @@ class FollowedPartition:
         self.delayed_until_ms = 0
         self.early_backoff_ms = EARLY_BACKOFF_MS
         self.is_in_sync = False
-        """Whether it had all that was committed, by the last answer."""
+        """Whether it had all committed records, by the last response."""
 
     def wanted(self) -> Wanted:
-        """What a Fetch asks for, by the end of its log."""
+        """What the next Fetch names, by the end of its log."""
         own = self.partition.log
         return Wanted(
             self.leader_epoch, own.log_end_offset, own.leader_epochs.latest_epoch, own.log_start_offset

@@ -1,27 +1,27 @@
-"""What a broker that follows asks of one leader, and what it does with the answers. No I/O but on its logs.
+"""The requests of a follower to one leader, and what it does with the responses. No I/O but on its logs.
 
-States of a partition, and what leads out of them
+States of a partition, and their transitions
 
-    fetching    an answer with records → append, fetching
-                an answer with a diverging epoch → truncate to where the logs agree, fetching
+    fetching    a response with records → append, fetching
+                a response with a diverging epoch → truncate to where the logs agree, fetching
                 OFFSET_OUT_OF_RANGE → looking up the leader's end
     end         the leader's log ends before ours → truncate to its end, fetching; else → start
     start       the leader's log starts behind our end → drop everything and start there; then fetching
     any         another error, or a lost connection → the same state after replica.fetch.backoff.ms
-    any         an error of a leader that has yet to hear that it leads → the same state in 20 ms, 40 ms, …
-    any         FENCED_LEADER_EPOCH, or our disk fails → gone, until the controller speaks of it again
+    any         an error of a leader that does not know yet that it is one → the same state in 20 ms, 40 ms, …
+    any         FENCED_LEADER_EPOCH, or our disk fails → removed, until the controller adds it again
 
 Rules
 1. A request names the end of the log as the offset, and the epoch of its last record: so the leader notices
    where the two logs part (KIP-595), and no exchange of its own is needed before the first fetch. A log that
    knows no epochs is truncated to its high watermark first.
-2. Nothing is asked for a partition while records of it wait for the flush that flush.messages asks for: with
+2. A partition is not fetched while records of it wait for the flush that flush.messages asks for: with
    its fetch offset a follower vouches for what it has. Nor while its truncation is not on disk: nothing can
    be appended before.
-3. An answer counts only for partitions that stand as they stood when it was asked. Where one is not taken
-   over, the session begins anew: the leader would not repeat the high watermark that was in it.
-4. A request looks only at partitions of the answer before, as long as all are fetched: a broker follows
-   hundreds of which a few get records. Every replica.fetch.wait.max.ms, and after all that is not a plain
+3. A response counts only for partitions whose state has not changed since the request. Where one is ignored,
+   a new session begins: the leader would not repeat the high watermark that was in the response.
+4. A request looks only at partitions of the last response, as long as all are fetched: a broker follows
+   hundreds of which a few get records. Every replica.fetch.wait.max.ms, and after everything but a plain
    append, it looks at all.
 5. A replica that is throttled and not in sync is left out of requests while its quota is exceeded.
 """
@@ -88,8 +88,8 @@ _EARLY: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
 )
-"""The controller tells brokers one by one. A follower that hears first would stop every producer with
-acks=all for replica.fetch.backoff.ms, a second by default."""
+"""The controller notifies brokers one by one. A follower that is notified before its leader would stop every
+producer with acks=all for replica.fetch.backoff.ms, a second by default."""
 
 
 class Follower:
@@ -115,9 +115,11 @@ class Follower:
         self._replica_state = ReplicaState(replica_id=local_id)
         self._asked: dict[PartitionKey, tuple[FollowedPartition, int]] = {}
         self._changed: list[FollowedPartition] = []
-        """What the answer before was about (rule 4)."""
+        """The partitions of the last response (rule 4)."""
+        self.fetched_bytes = 0
+        """Of records that were appended."""
         self._look_at_all_ms = 0
-        """From then on rule 4 asks for a look at all."""
+        """When the next request looks at all partitions (rule 4)."""
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -140,19 +142,19 @@ class Follower:
         self._wake()
 
     def remove(self, partition: Partition) -> None:
-        """Write no more to its log; whether it was followed does not matter."""
+        """Stop writing to its log, if it was followed."""
         self._followed.pop((partition.topic, partition.partition), None)
         self._look_at_all_ms = 0
 
     def remove_all(self) -> list[tuple[Partition, UUID]]:
-        """Write no more for any; what was followed, to be followed by another."""
+        """Stop following all of them; returns them, for another follower."""
         items = [(item.partition, item.topic_id) for item in self._followed.values()]
         self._followed.clear()
         self._look_at_all_ms = 0
         return items
 
     def wait_ms(self, now_ms: int) -> int | None:
-        """How long nothing is to be asked, unless `wake` is called; None: for ever."""
+        """How long there is nothing to request, unless `wake` is called; None: for ever."""
         delayed = [
             item.delayed_until_ms for item in self._followed.values() if item.delayed_until_ms > now_ms
         ]
@@ -186,8 +188,8 @@ class Follower:
         return SentFetch(request, self._version, self._asked.copy())
 
     def _named_of_changed(self) -> dict[PartitionKey, Wanted] | None:
-        """What a request within the session names, by the partitions of the answer before; None when that
-        does not do.
+        """What a request of the session names, by the partitions of the last response; None when it has to
+        look at all.
         """
         by_id = self._version > FETCH_VERSION_WITH_NAMES
         changed: dict[PartitionKey, Wanted] = {}
@@ -251,7 +253,7 @@ class Follower:
                 log.warning("a fetch was answered with error %d", response.error_code)
                 self._delay([item for item, _ in sent.asked.values()], now_ms)
             return
-        self._session.answered(response.session_id)
+        self._session.responded(response.session_id)
         by_id = sent.version > FETCH_VERSION_WITH_NAMES
         for topic in response.responses:
             for data in topic.partitions:
@@ -284,8 +286,10 @@ class Follower:
         partition.append_as_follower(memoryview(records or b""), data.high_watermark, data.log_start_offset)
         self._changed.append(item)
         item.is_in_sync = partition.log.log_end_offset >= data.high_watermark
-        if records and self._is_throttled(item):
-            self._quota.record(len(records), now_ms)
+        if records:
+            self.fetched_bytes += len(records)
+            if self._is_throttled(item):
+                self._quota.record(len(records), now_ms)
         self._await_disk(item)
 
     def _await_disk(self, item: FollowedPartition) -> None:
@@ -381,7 +385,7 @@ class Follower:
         try:
             step()
         except (LogDirFailure, KafkaError) as error:
-            log.error("%r: follows no more: %s", item.partition, error)
+            log.error("%r: no longer follows its leader: %s", item.partition, error)
             self._drop(item)
         except StorageError as full:
             log.error("%r: cannot store what its leader sent: %s", item.partition, full)

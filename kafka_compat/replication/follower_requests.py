@@ -33,7 +33,7 @@ class SentFetch:
     request: FetchRequest
     version: int
     asked: dict[PartitionKey, tuple[FollowedPartition, int]]
-    """What was asked for, and from which offset."""
+    """The partitions of the request, and their fetch offsets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ Rules (KIP-497, and Kafka 3.9's Partition)
    replica.lag.time.max.ms. One that is not, is proposed for removal from the ISR.
 3. A follower that has everything below the high watermark, and has come as far as the start of the leader's
    epoch, is proposed for the ISR. The second condition keeps it from leading without records that an
-   earlier leader committed and this leader has not committed anew yet.
-4. One proposal is under way at a time. Until its answer, the high watermark counts the members of both the
-   committed and the proposed ISR (the maximal ISR): either may turn out to be the true one.
+   earlier leader committed and this leader has not committed yet.
+4. One proposal is under way at a time. Until the controller responds, the high watermark counts the members
+   of both the committed and the proposed ISR (the maximal ISR): either may turn out to be the true one.
 5. The high watermark also waits for followers that are caught up and not in the ISR, else they would chase it
    for ever. It stands still while the ISR is smaller than min.insync.replicas.
 6. All times are of a clock that never jumps: a machine whose time of day is set loses no follower by it.
@@ -26,7 +26,7 @@ UNKNOWN_OFFSET: Final = -1
 _NEVER_MS: Final = -(2**62)
 
 _REJECTED: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
-"""The controller did not do what was proposed, and says that our view of the partition is right."""
+"""The controller rejected the proposal; our view of the partition is right."""
 _OUT_OF_DATE: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -35,12 +35,12 @@ _OUT_OF_DATE: Final = (
     ErrorCode.INVALID_REQUEST,
     ErrorCode.NEW_LEADER_ELECTED,
 )
-"""The controller knows better, and will say so by LeaderAndIsr; until then both ISRs may be true."""
+"""Our view is outdated, and LeaderAndIsr will follow; until then either ISR may be the true one."""
 _FINAL: Final = (ErrorCode.NONE, *_OUT_OF_DATE, *_REJECTED)
 
 
 class IsrAnswer(NamedTuple):
-    """The controller's word on one proposal: the state of the partition after it, or an error."""
+    """The controller's response to one proposal: the state of the partition after it, or an error."""
 
     error: ErrorCode = ErrorCode.NONE
     leader_epoch: int = -1
@@ -54,12 +54,12 @@ class IsrAnswer(NamedTuple):
 
     @property
     def is_for_now(self) -> bool:
-        """Whether it is an error that goes by: the same is to be proposed again."""
+        """Whether the error is transient: the same is proposed again."""
         return self.error not in _FINAL
 
 
 class Proposal(NamedTuple):
-    """An ISR that the controller has been asked for."""
+    """An ISR that was proposed to the controller."""
 
     isr: tuple[int, ...]
     leader_epoch: int
@@ -150,7 +150,7 @@ class FollowerState:
             self._last_fetch_ms = now_ms if in_sync else _NEVER_MS
 
     def fetched(self, fetch_offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int) -> None:
-        """It asked for records from `fetch_offset` when the leader's log ended at `leader_end_offset`.
+        """It fetched from `fetch_offset` when the leader's log ended at `leader_end_offset`.
 
         Under steady small appends it never asks for the very end: so it also counts as caught up with the
         time of its fetch before, once it has all that was there then.
@@ -219,7 +219,7 @@ class InSyncReplicas:
         )
 
     def lead(self, replicas: tuple[int, ...], isr: tuple[int, ...]) -> None:
-        """The controller says who holds the partition and who is in sync; what was proposed is void."""
+        """The controller has set the replicas and the ISR; a pending proposal is void."""
         if len(replicas) > 1 or self.local_id not in replicas:
             others = [replica for replica in replicas if replica != self.local_id]
             self.followers = {replica: self.followers.get(replica) or FollowerState() for replica in others}
@@ -229,9 +229,9 @@ class InSyncReplicas:
         self.committed = isr
         self.pending = None
 
-    def settle(self, proposal: Proposal, answer: IsrAnswer) -> bool:
-        """The controller has decided about the pending `proposal`; whether it made it so. A success that is
-        not of the proposal's leader epoch, or older than it, decides nothing.
+    def apply_response(self, proposal: Proposal, answer: IsrAnswer) -> bool:
+        """Apply the controller's decision about the pending `proposal`; returns whether it was accepted. A
+        success of another leader epoch, or older than the proposal, is ignored.
         """
         if answer.error in _REJECTED:
             self.pending = None
@@ -250,16 +250,14 @@ class InSyncReplicas:
             )
 
     def follow(self, replicas: tuple[int, ...]) -> None:
-        """Another broker leads: who is in sync is its business."""
+        """Another broker leads, and knows the in-sync replicas."""
         self.followers = _NOBODY
         self.replicas = replicas
         self.committed = ()
         self.pending = None
 
     def committed_end(self, local_end: int, log_end: int, now_ms: int) -> int:
-        """The offset up to which all who count (rules 4 and 5) have the records; `local_end` is how far the
-        leader itself counts.
-        """
+        """The offset up to which all replicas of rules 4 and 5 have the records, the leader `local_end`."""
         end = local_end
         maximal = self.maximal
         for replica, state in self.followers.items():

@@ -8,7 +8,7 @@ LeaderListener = Callable[[str, int], None]
 
 
 class Leaderships:
-    """Passes the news of whoever makes this broker lead and stop on to coordinators and others."""
+    """Notifies coordinators and others of the partitions that this broker starts and stops leading."""
 
     def __init__(self) -> None:
         self.on_leading: list[LeaderListener] = []
@@ -17,11 +17,11 @@ class Leaderships:
         """Called before this broker stops leading a partition, or stops holding it."""
 
     def leading(self, topic: str, partition: int) -> None:
-        """This broker has begun to lead a partition."""
+        """This broker became leader of a partition."""
         for listener in self.on_leading:
             listener(topic, partition)
 
     def stopping(self, topic: str, partition: int) -> None:
-        """It leads, or holds, a partition no more."""
+        """This broker is no longer leader of a partition, or no longer holds it."""
         for listener in self.on_stopping:
             listener(topic, partition)

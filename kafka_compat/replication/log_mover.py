@@ -37,7 +37,7 @@ Key = tuple[str, int]
 
 
 class LogMover:
-    """The moves of one broker; each is a task. Where those end, the copies are left as they are."""
+    """The moves of one broker, a task each. A task that is cancelled leaves its copy as it is."""
 
     def __init__(
         self, log_dirs: LogDirs, replicas: ReplicaManager, config: BrokerConfig, tasks: Tasks
@@ -88,7 +88,7 @@ class LogMover:
 
     def _run(self, key: Key) -> None:
         self._moves = {moved: move for moved, move in self._moves.items() if not move.done}
-        # After a failure that nobody expected it looks where the copy stands, and goes on.
+        # After an unexpected failure it continues where the copy ends.
         self._moves[key] = self._tasks.spawn(
             f"moving {key[0]}-{key[1]}", partial(self._move, key), OnFailure.RESTART
         )
@@ -117,7 +117,7 @@ class LogMover:
                     future.truncate_fully_and_start_at(
                         held.log.segments.batch_start(held.log.log_start_offset)
                     )
-                await self._settled(future)
+                await _await_truncations(future)
                 if not await self._copy(held, future):
                     continue
                 if moves.is_placed(key):
@@ -137,11 +137,6 @@ class LogMover:
                 if future.closed and moves.futures.get(key) is future:
                     # Refused half-way into its last step.
                     future, truncations = moves.begin(key, future.disk.path), None
-
-    @staticmethod
-    async def _settled(future: Log) -> None:
-        if future.is_settling:
-            await finished(lambda done: future.truncations.when_none(lambda: done(None)))
 
     async def _copy(self, held: Partition, future: Log) -> bool:
         """Copy a piece; whether the copy is durable but for a small rest."""
@@ -169,7 +164,7 @@ class LogMover:
         await asyncio.sleep(size_bytes / rate if rate > 0 else RETRY_S)
 
     def _finish(self, held: Partition, future: Log) -> bool:
-        """Copy the rest and swap, without letting anybody in between; False while the log is truncated."""
+        """Copy the rest and swap, without yielding to the event loop; False while the log is truncated."""
         if held.log.is_settling:
             return False
         while (found := held.log.read(future.log_end_offset, CHUNK_BYTES)) is not None:
@@ -177,3 +172,8 @@ class LogMover:
         held.replace_log(self._log_dirs.moves.finish((held.topic, held.partition)))
         log.info("%s-%d is in %s now", held.topic, held.partition, held.log.directory)
         return True
+
+
+async def _await_truncations(future: Log) -> None:
+    if future.is_settling:
+        await finished(lambda done: future.truncations.when_none(lambda: done(None)))

@@ -1,4 +1,4 @@
-"""One partition as this broker holds it: its log, who leads it, and how far it is committed.
+"""One replica of a partition on this broker: its log, its leader, and its high watermark.
 
 Rules
 1. The leader alone appends for clients. A record is committed once every in-sync replica has it (the rules of
@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.replication.counts import Counts
 from kafka_compat.replication.flusher import Flushing
 from kafka_compat.replication.in_sync import (
     NO_PEERS,
@@ -29,10 +30,10 @@ from kafka_compat.replication.in_sync import (
     IsrProposer,
     Proposal,
 )
-from kafka_compat.replication.listened import Listened
-from kafka_compat.replication.listeners import CallSoon
+from kafka_compat.replication.listeners import CallSoon, PartitionListeners
 from kafka_compat.replication.waiters import CommitCallback, OffsetWaiters, dismiss, pushed
 from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.log.log import AppendInfo, Log
 from kafka_compat.storage.records.validation import ValidatedBatches
 
@@ -41,27 +42,34 @@ _NONE: Final = ErrorCode.NONE
 log = logging.getLogger(__name__)
 
 DEFAULT_LAG_TIME_MAX_MS: Final = 30_000
+_FIRST_PRODUCE_WITH_FORMAT_2: Final = 3
 
 
-class Partition(Listened):
+class Partition:
     """See the rules above."""
 
     __slots__ = (
         "_alone",
+        "_append_listeners",
+        "_broker_counts",
+        "_call_soon",
         "_commit_waiters",
         "_deletion_waiters",
         "_durable_waiters",
         "_flush_messages",
         "_flusher",
+        "_listeners",
         "_monotonic_ms",
         "_moved",
         "_proposer",
         "_under_min_isr",
+        "counts",
         "durable_end_offset",
         "epoch_start_offset",
         "high_watermark",
         "in_sync",
         "is_leader",
+        "lag",
         "leader_epoch",
         "leader_id",
         "local_id",
@@ -83,11 +91,15 @@ class Partition(Listened):
         lag_time_max_ms: int = DEFAULT_LAG_TIME_MAX_MS,
         high_watermark: int = 0,
         moved: set[Partition] | None = None,
+        counts: Counts | None = None,
     ) -> None:
         """`high_watermark` is the one that was checkpointed; `monotonic_ms` is a clock that never jumps. This
-        adds itself to `moved` whenever its high watermark has moved.
+        adds itself to `moved` whenever its high watermark has moved. `counts` are those of its broker.
         """
-        super().__init__(call_soon)
+        self._call_soon = call_soon
+        # Of very many partitions most have no listeners: they are made for the first.
+        self._listeners: PartitionListeners | None = None
+        self._append_listeners: PartitionListeners | None = None
         self.topic = log.topic
         self.partition = log.partition
         self.log = log
@@ -112,6 +124,11 @@ class Partition(Listened):
         self._monotonic_ms = monotonic_ms
         self._moved: set[Partition] = moved if moved is not None else set()
         self._flush_messages = log.config.flush_messages
+        self._broker_counts = counts if counts is not None else Counts()
+        self.counts = self._broker_counts.topic(self.topic)
+        """What the partitions of the topic have taken in and given out."""
+        self.lag = 0
+        """How many committed records a follower lacked at its leader's last response."""
 
     def __repr__(self) -> str:
         return f"Partition({self})"
@@ -140,6 +157,20 @@ class Partition(Listened):
         return None if self.epoch_start_offset > self.high_watermark else self.high_watermark
 
     @property
+    def listeners(self) -> PartitionListeners:
+        """Listeners to committed records: consumers."""
+        if self._listeners is None:
+            self._listeners = PartitionListeners(self._call_soon)
+        return self._listeners
+
+    @property
+    def append_listeners(self) -> PartitionListeners:
+        """Listeners to all records: followers."""
+        if self._append_listeners is None:
+            self._append_listeners = PartitionListeners(self._call_soon)
+        return self._append_listeners
+
+    @property
     def last_stable_offset(self) -> int:
         """The end of what read_committed consumers may see: no open transaction starts below it."""
         return self.log.last_stable_offset(self.high_watermark)
@@ -147,7 +178,9 @@ class Partition(Listened):
     def check_min_isr(self) -> None:
         """Raises KafkaError(NOT_ENOUGH_REPLICAS) when acks=all cannot be kept (min.insync.replicas)."""
         if self._under_min_isr:
-            raise self.in_sync.too_few(str(self))
+            error = self.in_sync.too_few(str(self))
+            self.counts.not_appended(error, 0)
+            raise error
 
     # --- leadership
 
@@ -184,8 +217,8 @@ class Partition(Listened):
     def become_follower(
         self, leader_id: int, leader_epoch: int, replicas: tuple[int, ...] = (), partition_epoch: int = 0
     ) -> bool:
-        """Follow `leader_id` (-1: nobody leads) from `leader_epoch` on; whether the epoch is new, so that
-        fetching must start anew. Nothing happens for a `partition_epoch` that is out of date.
+        """Follow `leader_id` (-1: no leader) from `leader_epoch` on; returns whether the epoch is new, so
+        that fetching starts from scratch. Nothing happens for a `partition_epoch` that is out of date.
         """
         if partition_epoch < self.partition_epoch:
             return False
@@ -202,14 +235,16 @@ class Partition(Listened):
         return is_new_epoch
 
     def resign(self, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """Stop leading: everyone who waits here is told to look for the new leader."""
+        """Stop leading; requests that wait here fail with `code`."""
         self.is_leader = False
         self._isr_changed()
         self._dismiss(code)
 
     def _dismiss(self, code: ErrorCode) -> None:
         dismiss((self._commit_waiters, self._durable_waiters, self._deletion_waiters), code)
-        self.tell_listeners()
+        for listeners in (self._listeners, self._append_listeners):
+            if listeners:
+                listeners.notify(self)
 
     def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
         """Compare the epoch a client believes in (-1: it does not say) with ours (KIP-320). A follower
@@ -235,19 +270,30 @@ class Partition(Listened):
         """Append a client's batch, or a coordinator's own (`internal`). `validated` is what `Log.validate`
         made of it. Raises KafkaError or StorageError.
         """
+        counts = self.counts
+        counts.produces += 1
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        info = self.log.append_as_leader(
-            data,
-            leader_epoch=self.leader_epoch,
-            now_ms=now_ms,
-            produce_version=produce_version,
-            internal=internal,
-            validated=validated,
-        )
+        try:
+            info = self.log.append_as_leader(
+                data,
+                leader_epoch=self.leader_epoch,
+                now_ms=now_ms,
+                produce_version=produce_version,
+                internal=internal,
+                validated=validated,
+            )
+        except (KafkaError, StorageError) as error:
+            counts.refused(error, len(data))
+            raise
+        records = info.last_offset - info.first_offset + 1
+        counts.records_in += records
+        counts.bytes_in += len(data)
+        if produce_version is not None and produce_version < _FIRST_PRODUCE_WITH_FORMAT_2:
+            counts.converted_in += records
         self._advance()
         if self._append_listeners:
-            self._append_listeners.tell_soon(self)
+            self._append_listeners.notify_soon(self)
         return info
 
     def when_committed(self, offset: int, callback: CommitCallback) -> None:
@@ -300,8 +346,10 @@ class Partition(Listened):
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if len(data):
             self.log.append_as_follower(data)
+            self.counts.replicated_bytes_in += len(data)
             self._advance()
         end = self.log.log_end_offset
+        self.lag = max(leader_high_watermark - end, 0)
         high_watermark = min(max(leader_high_watermark, self.log.log_start_offset), end)
         if leader_log_start <= high_watermark:
             self.log.advance_log_start_offset(leader_log_start)
@@ -367,7 +415,7 @@ class Partition(Listened):
         self._advance_high_watermark(now_ms)
 
     def peers_changed(self) -> None:
-        """Brokers came or went: what waits for one that is gone waits no more."""
+        """Brokers came or went: requests no longer wait for one that has left."""
         if self.is_leader and not self._alone:
             self._advance_high_watermark(self._monotonic_ms())
             if self._deletion_waiters:
@@ -385,6 +433,9 @@ class Partition(Listened):
         )
 
     def _answered(self, proposal: Proposal, answer: IsrAnswer) -> None:
+        counts = self._broker_counts
+        if answer.error != _NONE:
+            counts.isr_refusals += 1
         if self.in_sync.pending is not proposal or not self.is_leader or answer.is_out_of_date:
             return  # LeaderAndIsr came first, or will come
         if answer.is_for_now:
@@ -394,9 +445,12 @@ class Partition(Listened):
             )
             self._propose(proposal.isr)
             return
-        if self.in_sync.settle(proposal, answer):
+        before = len(self.isr)
+        if self.in_sync.apply_response(proposal, answer):
             self.partition_epoch = answer.partition_epoch
             log.info("%s: in-sync replicas are %s", self, answer.isr)
+            counts.isr_shrinks += len(self.isr) < before
+            counts.isr_expands += len(self.isr) > before
         self._isr_changed()
         self._advance_high_watermark(self._monotonic_ms())
 
@@ -440,7 +494,7 @@ class Partition(Listened):
         if self._commit_waiters:
             self._commit_waiters.release(high_watermark, self._commit_code())
         if self._listeners:
-            self._listeners.tell_soon(self)
+            self._listeners.notify_soon(self)
 
     def _commit_code(self) -> ErrorCode:
         if self._under_min_isr and len(self.in_sync.maximal) < self.min_insync_replicas:

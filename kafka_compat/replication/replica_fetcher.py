@@ -7,13 +7,14 @@ Rules
 3. The name and number of a partition say which fetcher serves it (as Kafka spreads them); when their count
    changes, each partition moves to where it belongs by then.
 4. The next fetch leaves as soon as an answer is taken over, from within the read of that answer: producers
-   with acks=all wait for its offset. The task comes in when there is nothing to fetch, or something failed.
+   with acks=all wait for its offset. The task takes over when there is nothing to fetch, or after a failure.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Protocol
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 
 _INT_MAX: Final = 2**31 - 1
 _INT_MASK: Final = 2**32 - 1
+_RATE_WINDOW_S: Final = 60
 
 
 class Client(Protocol):
@@ -43,16 +45,16 @@ class Client(Protocol):
     async def connect(self) -> None:
         """Have a connection, for `ask`; raises ConnectionError."""
 
-    def ask(self, api_key: ApiKey, version: int, request: Any, handover: Callable[[Any], None]) -> None:
-        """As `send`, and `handover` gets the response, or the exception, later. Byte fields of the response
-        hold until it returns.
+    def ask(self, api_key: ApiKey, version: int, request: Any, on_response: Callable[[Any], None]) -> None:
+        """As `send`, and `on_response` gets the response, or the exception, later. Byte fields of the
+        response hold until it returns.
         """
 
     async def close(self) -> None: ...
 
 
 Connect = Callable[[int], Client | None]
-"""A new client for a broker, None as long as nobody knows where it listens."""
+"""Returns a new client for a broker, None while its address is unknown."""
 
 
 def fetcher_of(topic: str, partition: int, count: int) -> int:
@@ -78,16 +80,13 @@ class ReplicaFetchers:
         *,
         fetchers_per_leader: int = 1,
         quota: ReplicationQuota | None = None,
-        new_fetcher: type[ReplicaFetcher] | None = None,
     ) -> None:
-        """`new_fetcher`: what fetches, where it is not a plain ReplicaFetcher."""
         self._local_id = local_id
         self._settings = settings
         self._connect = connect
         self._clock = clock
         self._count = fetchers_per_leader
         self._quota = quota if quota is not None else ReplicationQuota()
-        self._new_fetcher = new_fetcher or ReplicaFetcher
         self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
         """By leader and number."""
         self._tasks = Tasks()
@@ -106,14 +105,14 @@ class ReplicaFetchers:
         self._stop(partition, but=key)
         fetcher = self._fetchers.get(key)
         if fetcher is None:
-            fetcher = self._new_fetcher(
+            fetcher = ReplicaFetcher(
                 self._local_id, key[0], self._settings, self._connect, self._clock, self._quota, self._tasks
             )
             self._fetchers[key] = fetcher
         fetcher.follower.add(partition, topic_id)
 
     def stop(self, partition: Partition) -> None:
-        """Fetch no more for it. When this returns, nothing more is written to its log."""
+        """Stop fetching for it. When this returns, nothing more is written to its log."""
         self._stop(partition, but=None)
 
     def resize(self, fetchers_per_leader: int) -> None:
@@ -166,7 +165,23 @@ class ReplicaFetcher:
         self._fetching: asyncio.Future[None] | None = None
         """Done when fetch after fetch has come to an end."""
         self.follower = Follower(local_id, settings, self._woken.set, quota)
+        self.requests = 0
+        """Fetches that were sent."""
+        self._requests_by_second: deque[tuple[float, int]] | None = None
         self._running = tasks.spawn(f"fetching from broker {leader_id}", self._run, OnFailure.RESTART)
+
+    def sample_rate(self, now_s: float) -> None:
+        """Note how many fetches were sent, for `rate`; about every second, by a clock that never jumps."""
+        if self._requests_by_second is None:
+            self._requests_by_second = deque(maxlen=_RATE_WINDOW_S + 1)
+        self._requests_by_second.append((now_s, self.requests))
+
+    def rate(self, now_s: float) -> float:
+        """Fetches a second over the last minute; 0 before the first sample."""
+        if not self._requests_by_second:
+            return 0.0
+        since_s, before = self._requests_by_second[0]
+        return (self.requests - before) / (now_s - since_s) if now_s > since_s else 0.0
 
     async def close(self) -> None:
         await self._running.stop()
@@ -189,8 +204,8 @@ class ReplicaFetcher:
                 self.follower.lost(self._clock.monotonic_ms())
 
     async def _exchange(self) -> bool:
-        """One look-up and its answer, or fetches for as long as there are any; False when there is nothing to
-        ask.
+        """One lookup and its response, or fetches for as long as there are any; False when there is nothing
+        to request.
         """
         follower = self.follower
         lookup = follower.next_lookup(self._clock.monotonic_ms())
@@ -210,6 +225,7 @@ class ReplicaFetcher:
         return True
 
     def _fetch(self, client: Client, fetch: SentFetch) -> None:
+        self.requests += 1
         client.ask(ApiKey.FETCH, fetch.version, fetch.request, partial(self._fetched, client, fetch))
 
     def _fetched(self, client: Client, fetch: SentFetch, response: Any) -> None:
@@ -239,7 +255,7 @@ class ReplicaFetcher:
         if self._client is None:
             self._client = self._connect(self._leader_id)
             if self._client is None:
-                raise ConnectionError("nobody knows where it listens")
+                raise ConnectionError("its address is unknown")
         return self._client
 
     async def _rest(self) -> None:

@@ -12,6 +12,7 @@ from uuid import UUID
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import Turn
 from kafka_compat.metadata.cache import MetadataCache
+from kafka_compat.replication.counts import Counts
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.flusher import Flushing
 from kafka_compat.replication.in_sync import IsrProposer
@@ -23,22 +24,22 @@ from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.errors import FolderInTheWay, LogDirFailure, RefusedForNow, StorageError
 
 if TYPE_CHECKING:
-    from kafka_compat.replication.counts import Counts
-    from kafka_compat.storage.log.log import Log
+    from kafka_compat.replication.delayed_read import DelayedRead
+    from kafka_compat.replication.replica_fetcher import ReplicaFetcher
 
 logger = logging.getLogger(__name__)
 
 
 class Fetching(Protocol):
-    """Who brings the records of leaders to the partitions that follow them."""
+    """Fetches from leaders for the partitions that follow them."""
 
     def start(self, partition: Partition, topic_id: UUID) -> None:
         """Fetch from `partition.leader_id` in `partition.leader_epoch` from now on, in place of before."""
 
     def stop(self, partition: Partition) -> None:
-        """Fetch no more for it. When this returns, nothing more is written to its log."""
+        """Stop fetching for it. When this returns, nothing more is written to its log."""
 
-    def running(self) -> Sequence[tuple[int, int, object]]:
+    def running(self) -> Sequence[tuple[int, int, ReplicaFetcher]]:
         """(leader, number, fetcher) of each that fetches now."""
 
 
@@ -59,13 +60,11 @@ class ReplicaManager:
         quotas: ReplicationQuotas | None = None,
         counts: Counts | None = None,
     ) -> None:
-        """`proposer` and `quotas` are None for a broker that is alone; `monotonic_ms` never jumps. `counts`:
-        where partitions are to count what they take in.
-        """
+        """`proposer` and `quotas` are None for a broker that is alone; `monotonic_ms` never jumps."""
         self.fetching: Fetching | None = None
         """None as long as no partition follows another broker."""
-        self.delayed_fetches = 0
-        """How many Fetch requests wait for records."""
+        self.delayed_fetches: set[DelayedRead] = set()
+        """Of the Fetch requests that wait for records."""
         self.delayed_produces = 0
         """How many Produce requests wait until their records are safe."""
         self.quotas = quotas if quotas is not None else ReplicationQuotas(local_id)
@@ -77,7 +76,8 @@ class ReplicaManager:
         self._monotonic_ms = monotonic_ms
         self._proposer = proposer
         self._lag_time_max_ms = lag_time_max_ms
-        self._counts = counts
+        self.counts = counts if counts is not None else Counts()
+        """What its partitions and fetches have counted."""
         self._high_watermarks: dict[tuple[str, int], int] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._moved: set[Partition] = set()
@@ -203,12 +203,12 @@ class ReplicaManager:
         return held
 
     def stop(self, topic: str, partition: int) -> None:
-        """Hold a partition no more, and keep its log (StopReplica without deletion)."""
+        """Stop holding a partition, and keep its log (StopReplica without deletion)."""
         held = self._partitions.pop((topic, partition), None)
         self.reassigning.discard((topic, partition))
         if held is not None:
             self._high_watermarks[topic, partition] = held.high_watermark
-            self._let_go(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._release(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def shrink_isrs(self, now_ms: int) -> None:
         """Propose that followers that lag leave their ISRs; every half replica.lag.time.max.ms. `now_ms` is
@@ -242,38 +242,21 @@ class ReplicaManager:
         self._refusals.pop(key, None)
         if log.topic_id is None:
             log.assign_topic_id(topic_id)
-        held = self._partitions[key] = self._new_partition(log, self._high_watermarks.pop(key, 0))
-        return held
-
-    def _new_partition(self, log: Log, high_watermark: int) -> Partition:
-        if self._counts is None:
-            return Partition(
-                log,
-                self.local_id,
-                self._flusher,
-                self._call_soon,
-                monotonic_ms=self._monotonic_ms,
-                proposer=self._proposer,
-                lag_time_max_ms=self._lag_time_max_ms,
-                high_watermark=high_watermark,
-                moved=self._moved,
-            )
-        from kafka_compat.replication.counted_partition import CountedPartition
-
-        return CountedPartition(
+        held = self._partitions[key] = Partition(
             log,
             self.local_id,
             self._flusher,
             self._call_soon,
-            counts=self._counts,
             monotonic_ms=self._monotonic_ms,
             proposer=self._proposer,
             lag_time_max_ms=self._lag_time_max_ms,
-            high_watermark=high_watermark,
+            high_watermark=self._high_watermarks.pop(key, 0),
             moved=self._moved,
+            counts=self.counts,
         )
+        return held
 
-    def _let_go(self, held: Partition, code: ErrorCode) -> None:
+    def _release(self, held: Partition, code: ErrorCode) -> None:
         if self.fetching is not None:
             self.fetching.stop(held)
         held.resign(code)
@@ -327,7 +310,7 @@ class ReplicaManager:
         self.reassigning.discard((topic, partition))
         if held is not None:
             self._moved.discard(held)
-            self._let_go(held, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            self._release(held, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if (topic, partition) in self._log_dirs.logs:
             self._log_dirs.delete(topic, partition, done)
         else:
@@ -339,7 +322,7 @@ class ReplicaManager:
             held = self._partitions.pop(key, None)
             self._offline.add(key)
             if held is not None:
-                self._let_go(held, ErrorCode.KAFKA_STORAGE_ERROR)
+                self._release(held, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def take_moved_high_watermarks(self) -> dict[tuple[str, int], int]:
         """Of the partitions whose high watermarks moved since this was asked before."""
@@ -353,6 +336,6 @@ class ReplicaManager:
         return self._high_watermarks | held
 
     def resign_all(self) -> None:
-        """Tell everyone who waits on a partition that this broker stops."""
+        """Fail all requests that wait: this broker stops."""
         for held in self:
-            self._let_go(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._release(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -1,6 +1,6 @@
-"""Those who wait until a partition has come as far as an offset, and are called back once.
+"""Callbacks that wait until a partition has reached an offset, and are called once.
 
-They are called from the append of another client, who must not pay for their failure: it is logged.
+They are called from the append of another client, to which their failure means nothing: it is logged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ CommitCallback = Callable[[ErrorCode], None]
 
 
 class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
-    """A heap of (offset, order of coming, callback). True while anybody waits, as quickly as of any list."""
+    """A heap of (offset, number, callback), numbered as they were added. True while there are any, as quickly
+    as of any list.
+    """
 
     __slots__ = ("_pushed",)
 
@@ -28,18 +30,18 @@ class OffsetWaiters(list[tuple[int, int, CommitCallback]]):
         self._pushed = 0
 
     def push(self, offset: int, callback: CommitCallback) -> None:
-        """Have `callback` called at the first release at or beyond `offset`."""
+        """Call `callback` at the first release at or beyond `offset`."""
         self._pushed += 1
         heapq.heappush(self, (offset, self._pushed, callback))
 
     def release(self, end: int, code: ErrorCode) -> None:
-        """Call those who wait for `end` or less."""
+        """Call those that wait for `end` or less."""
         while self and self[0][0] <= end:
             guarded(heapq.heappop(self)[2], code)
 
 
 def pushed(waiters: OffsetWaiters | None, offset: int, callback: CommitCallback) -> OffsetWaiters:
-    """The waiters with one more, made for the first: of very many partitions most have none."""
+    """The waiters with one more, created for the first: of very many partitions most have none."""
     if waiters is None:
         waiters = OffsetWaiters()
     waiters.push(offset, callback)
@@ -47,7 +49,7 @@ def pushed(waiters: OffsetWaiters | None, offset: int, callback: CommitCallback)
 
 
 def dismiss(kinds: Sequence[OffsetWaiters | None], code: ErrorCode) -> None:
-    """Call all of these, whatever they wait for; who comes to wait meanwhile goes on waiting."""
+    """Call all of these, whatever they wait for; callbacks that are added meanwhile go on waiting."""
     waiting = [waiters for waiters in kinds if waiters]
     callbacks = [callback for waiters in waiting for _, _, callback in waiters]
     for waiters in waiting:
@@ -61,4 +63,4 @@ def guarded(callback: Callable[[T], None], argument: T) -> None:
     try:
         callback(argument)
     except Exception:
-        log.exception("someone who waited for a commit failed")
+        log.exception("A callback that waited for a partition failed")

@@ -3,13 +3,13 @@ them."""
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
-_HELP: Final = os.path.join(os.path.dirname(__file__), "help")
+from kafka_compat.tools.options import help_of
+
 _WIDTH: Final = 75
 _BITS: Final = {"Short": 16, "Integer": 32, "Long": 64}
 
@@ -48,7 +48,7 @@ def parse(
         word = rest.pop()
         name, equals, value = word.removeprefix("--").partition("=")
         if word in ("-h", "--help"):
-            print("\n".join(_lines(page)))
+            print("\n".join(help_of(page)))
             sys.exit(1)
         if not word.startswith("-") or len(word) == 1:
             command = _meant(word, until)
@@ -123,21 +123,11 @@ def _check(program: str, page: str, name: str, kind: str, text: str) -> None:
 
 def fail(program: str, page: str, message: str) -> NoReturn:
     """End with how the command is used, and what is wrong."""
-    lines = _lines(page)
+    lines = help_of(page)
     end = lines.index("") if "" in lines else len(lines)
     usage = lines[:end]
     print("\n".join([*usage, justified(f"{program}: error: {message}")]), file=sys.stderr)
     sys.exit(1)
-
-
-def help_of(page: str) -> str:
-    """The whole help."""
-    return "\n".join(_lines(page))
-
-
-def _lines(page: str) -> list[str]:
-    with open(os.path.join(_HELP, f"{page}.txt"), encoding="utf-8") as file:
-        return file.read().rstrip("\n").split("\n")
 
 
 def justified(text: str) -> str:

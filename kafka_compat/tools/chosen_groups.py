@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.tools.failure import Failure, executed, illegal_argument, of_client
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.partitions import TopicPartition

@@ -6,14 +6,13 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import consuming, parsed, settings_in
 from kafka_compat.tools.failure import Failure, log, of_client
 from kafka_compat.tools.options import Options
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -194,15 +193,7 @@ def _topics(cluster: Cluster, options: Options, may_make: bool) -> Callable[[], 
         topic = options.given("topic")
 
         def one() -> Iterable[str]:
-            from kafka_compat.protocol.api_keys import ApiKey
-            from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
-
-            cluster.ask(
-                ApiKey.METADATA,
-                "metadata",
-                topics=[MetadataRequestTopic(name=topic)],
-                allow_auto_topic_creation=may_make,
-            )
+            cluster.metadata([topic], may_create=may_make)
             return [topic]
 
         return one

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.tools.admin import dialling, parsed, settings_of, valid_addresses
 from kafka_compat.tools.failure import Failure, log, of_client
 from kafka_compat.tools.options import Options
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.producer import Producer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import cluster_of
@@ -11,7 +11,6 @@ from kafka_compat.tools.chosen_groups import SCENARIOS, groups_meant, partitions
 from kafka_compat.tools.failure import Failure, failure_of, illegal_argument, of_client
 from kafka_compat.tools.options import Options
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -6,14 +6,13 @@ import re
 import sys
 import time
 from random import Random
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import consuming, parsed, settings_of
 from kafka_compat.tools.failure import Failure, illegal_argument, of_client, report
 from kafka_compat.tools.options import Options
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

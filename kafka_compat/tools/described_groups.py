@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.client.groups import DEAD, EMPTY, Description, committed_offsets, describe_group
 from kafka_compat.client.partition_offsets import LATEST, leaders_of, list_offsets
@@ -13,7 +13,6 @@ from kafka_compat.lag import records_behind
 from kafka_compat.tools import show
 from kafka_compat.tools.chosen_groups import groups_meant, wrapped
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_compat.client.cluster import Cluster
     from kafka_compat.tools.options import Options

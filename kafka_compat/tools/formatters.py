@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.storage.records.kinds import TimestampType
 from kafka_compat.tools import deserializers
 from kafka_compat.tools.failure import Failure, log
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_compat.client.consumed import Consumed
 

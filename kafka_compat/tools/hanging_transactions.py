@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from kafka_compat.client.partitions import TopicPartition
 from kafka_compat.client.transactions import (
@@ -17,7 +17,6 @@ from kafka_compat.client.transactions import (
 )
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_compat.client.cluster import Cluster
 

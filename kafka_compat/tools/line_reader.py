@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.tools.failure import Failure
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_compat.storage.records.records import Header
 

@@ -6,14 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from kafka_compat.tools import show
-from kafka_compat.tools.arguments import Argument, Arguments, check_required, fail, help_of, parse
+from kafka_compat.tools.arguments import Argument, Arguments, check_required, fail, parse
 from kafka_compat.tools.console_producer import failure_of_producer
 from kafka_compat.tools.failure import illegal_argument
+from kafka_compat.tools.options import help_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_compat.client.producer import Producer
 
@@ -136,7 +136,7 @@ _LETTERS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 def run(arguments: list[str]) -> int:
     """The exit code. Raises Failure."""
     if not arguments:
-        print(help_of(_PAGE))
+        print("\n".join(help_of(_PAGE)))
         return 0
     given, _ = parse(_PROGRAM, _PAGE, _FLAGS, arguments)
     _check(given)

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.client.groups import (
     DEAD,
@@ -23,7 +23,6 @@ from kafka_compat.tools import show
 from kafka_compat.tools.chosen_groups import SCENARIOS, groups_meant, partitions_in, wrapped
 from kafka_compat.tools.failure import Failure, illegal_argument, log, of_client
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_compat.client.cluster import Cluster
     from kafka_compat.tools.options import Options

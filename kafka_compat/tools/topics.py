@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
@@ -14,7 +14,6 @@ from kafka_compat.tools.failure import Failure, failure_of, illegal_argument, lo
 from kafka_compat.tools.options import Options
 from kafka_compat.tools.topic_names import TIMEOUT_MS, ensure_exists, topics
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_compat.client.cluster import Cluster
 

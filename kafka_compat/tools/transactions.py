@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected
-from kafka_compat.tools.arguments import Argument, Arguments, check_required, parse
+from kafka_compat.tools.arguments import Argument, Arguments, check_required, fail, parse
 from kafka_compat.tools.failure import log, of_client
 from kafka_compat.tools.options import KAFKA_VERSION
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kafka_compat.client.cluster import Cluster
     from kafka_compat.client.partitions import TopicPartition
 
@@ -60,8 +61,6 @@ def run(arguments: list[str]) -> int:
         return 0
     base, rest = parse(_PROGRAM, _PAGE, _BASE, arguments, until=tuple(_COMMANDS))
     if not rest:
-        from kafka_compat.tools.arguments import fail
-
         fail(_PROGRAM, _PAGE, "too few arguments")
     command, *more = rest
     page = f"{_PAGE}-{command}"
@@ -97,7 +96,8 @@ def _failed(what: str, error: Exception) -> NoReturn:
     _end(f"{what}: {message}. Enable debug logging for additional detail.")
 
 
-def _table(headers: list[str], rows: list[list[str]]) -> None:
+def _table(headers: list[str], values: Iterable[Iterable[object]]) -> None:
+    rows = [[str(value) for value in row] for row in values]
     widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
     for row in [headers, *rows]:
         print("".join(f"{cell:<{width}}\t" for cell, width in zip(row, widths, strict=True)))
@@ -122,7 +122,7 @@ def _list(cluster: Cluster, given: Arguments) -> None:
     if "json" in given:
         show.as_json([one._asdict() for one in found])
         return
-    rows = [[one.transactional_id, str(one.coordinator_id), str(one.producer_id), one.state] for one in found]
+    rows = [(one.transactional_id, one.coordinator_id, one.producer_id, one.state) for one in found]
     _table(["TransactionalId", "Coordinator", "ProducerId", "TransactionState"], rows)
 
 
@@ -140,17 +140,12 @@ def _describe(cluster: Cluster, given: Arguments) -> None:
         places = [{"topic": topic, "partition": number} for topic, number in found.partitions]
         show.as_json(found._asdict() | {"duration_ms": duration_ms, "partitions": places})
         return
-    row = [
-        str(found.coordinator_id),
-        transactional_id,
-        str(found.producer_id),
-        str(found.producer_epoch),
-        found.state,
-        str(found.timeout_ms),
-        "None" if start_ms is None else str(start_ms),
-        "None" if duration_ms is None else str(duration_ms),
+    row = (
+        *found[:6],
+        start_ms,
+        duration_ms,
         ",".join(f"{topic}-{number}" for topic, number in found.partitions),
-    ]
+    )
     headers = [
         "CoordinatorId",
         "TransactionalId",
@@ -177,17 +172,7 @@ def _describe_producers(cluster: Cluster, given: Arguments) -> None:
     if "json" in given:
         show.as_json([one._asdict() for one in found])
         return
-    rows = [
-        [
-            str(one.producer_id),
-            str(one.producer_epoch),
-            str(one.coordinator_epoch),
-            str(one.last_sequence),
-            str(one.last_timestamp_ms),
-            "None" if one.start_offset < 0 else str(one.start_offset),
-        ]
-        for one in found
-    ]
+    rows = [(*one[:5], None if one.start_offset < 0 else one.start_offset) for one in found]
     headers = [
         "ProducerId",
         "ProducerEpoch",
@@ -277,16 +262,16 @@ def _find_hanging(cluster: Cluster, given: Arguments) -> None:
         )
         return
     rows = [
-        [
+        (
             topic,
-            str(number),
-            str(producer.producer_id),
-            str(producer.producer_epoch),
-            str(producer.coordinator_epoch),
-            str(producer.start_offset),
-            str(producer.last_timestamp_ms),
-            str((now_ms - producer.last_timestamp_ms) // _MINUTE_MS),
-        ]
+            number,
+            producer.producer_id,
+            producer.producer_epoch,
+            producer.coordinator_epoch,
+            producer.start_offset,
+            producer.last_timestamp_ms,
+            (now_ms - producer.last_timestamp_ms) // _MINUTE_MS,
+        )
         for (topic, number), producer in hanging
     ]
     headers = [

@@ -10,7 +10,6 @@ stamped with it.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -30,6 +29,7 @@ from kafka_compat.storage.config import LONG_MAX
 from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.tasks import OnFailure, Tasks
+from kafka_compat.upkeep.garbage import GarbageCollection
 
 if TYPE_CHECKING:
     from kafka_compat.upkeep.cleaning import LogCleaner
@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 
 TICK_S = 1.0
 TICK_S_MIN = 0.05
-GC_INTERVAL_MS = 300_000
-COLLECTIONS_PER_FULL_ONE = 12
+IDLE_LATE_S = 0.003
+"""The loop counts as idle when it wakes the upkeep no later than that."""
 PARTITIONS_AT_ONCE = 100
 ROLLS_PER_LOOK = 5_000
 """How many active segments are looked at in a second: all of them where there are no more."""
@@ -78,7 +78,8 @@ class Maintenance:
         self._overrides = overrides
         self._rolling: Iterator[Partition] = iter(())
         self._checkpointed_ms = 0
-        self._collections = 0
+        self._garbage = GarbageCollection(clock.monotonic_ms())
+        self._is_idle = False
         retention = _Job(self._retention, config.int("log.retention.check.interval.ms"))
         self._jobs: list[_Job] = [
             _Job(
@@ -95,7 +96,7 @@ class Maintenance:
             ),
             _Job(self._checkpoint_recovery_points, config.int("log.flush.offset.checkpoint.interval.ms")),
             _Job(self._checkpoint_start_offsets, config.int("log.flush.start.offset.checkpoint.interval.ms")),
-            _Job(self._collect_garbage, GC_INTERVAL_MS),
+            _Job(self._collect_garbage, 1000),
         ]
         self._tick_s = TICK_S
         self._cleaner: LogCleaner | None = None
@@ -125,8 +126,11 @@ class Maintenance:
             await self._cleaner.clean_due(self._clock.now_ms())
 
     async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
+            due_s = loop.time() + self._tick_s
             await asyncio.sleep(self._tick_s)
+            self._is_idle = loop.time() - due_s <= IDLE_LATE_S
             await self._tick()
 
     async def _tick(self) -> None:
@@ -237,7 +241,4 @@ class Maintenance:
         self._log_dirs.checkpoint_log_start_offsets()
 
     def _collect_garbage(self, now_ms: int) -> None:
-        # The thresholds are high, so that a collection seldom falls into a request: cycles are collected
-        # here. That of all objects takes the longer the more partitions there are, and is made every hour.
-        self._collections += 1
-        gc.collect(2 if self._collections % COLLECTIONS_PER_FULL_ONE == 0 else 1)
+        self._garbage.look(self._clock.monotonic_ms(), is_idle=self._is_idle)

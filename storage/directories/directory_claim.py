@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 
-from kafka_compat.storage.directories import meta_properties
-from kafka_compat.storage.directories.checkpoints import LOCK
-from kafka_compat.storage.errors import LogDirInUse
-from kafka_compat.storage.filesystem import FileLock, Filesystem
+from kafka_compat.storage.directories.checkpoints import LOCK, META_PROPERTIES, encode_properties
+from kafka_compat.storage.errors import InconsistentMetaProperties, LogDirInUse
+from kafka_compat.storage.filesystem import FileLock, Filesystem, RealFilesystem
+
+_NUMBERS = ("broker.id", "node.id", "version")
 
 
 def why_unusable(path: str, error: OSError) -> str:
@@ -61,10 +63,64 @@ class DirectoryClaim:
 
     def is_new(self, broker_id: int, cluster_id: str) -> bool:
         """Whether no broker owns it yet. Raises InconsistentMetaProperties when another broker does."""
-        stored = meta_properties.read(self._filesystem, self._path)
-        meta_properties.check(self._path, stored, broker_id, cluster_id)
+        stored = _read(self._filesystem, self._path)
+        for name, value in {"cluster.id": cluster_id, "broker.id": str(broker_id)}.items():
+            if stored.get(name, value) != value:
+                raise InconsistentMetaProperties(
+                    f"{self._path}/{META_PROPERTIES} says {name}={stored[name]}, this broker has "
+                    f"{name}={value}: start it with the same, or on other log.dirs"
+                )
         return not stored
 
     def mark(self, broker_id: int, cluster_id: str) -> None:
         """Make it this broker's."""
-        meta_properties.write(self._filesystem, self._path, broker_id, cluster_id)
+        properties = {"broker.id": str(broker_id), "version": "0", "cluster.id": cluster_id}
+        path = f"{self._path}/{META_PROPERTIES}"
+        self._filesystem.write_file_atomically(path, encode_properties(properties))
+
+
+def _read(filesystem: Filesystem, directory: str) -> dict[str, str]:
+    """What the file says; nothing when there is none. Raises InconsistentMetaProperties, which names the
+    line, for a file that is no properties file: its directory may belong to anybody.
+    """
+    path = f"{directory}/{META_PROPERTIES}"
+    try:
+        content = filesystem.read_file(path)
+    except FileNotFoundError:
+        return {}
+    properties: dict[str, str] = {}
+    for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
+        text = line.strip()
+        if not text or text[0] in "#!":
+            continue
+        name, separator, value = (part.strip() for part in text.partition("="))
+        if not separator or not name.isprintable() or not value.isprintable():
+            raise _unreadable(path, number, "is no name=value")
+        if name in _NUMBERS and not value.removeprefix("-").isdecimal():
+            raise _unreadable(path, number, f"says {name}={value}, which is no number")
+        properties[name] = value
+    return properties
+
+
+def stored_meta_properties(
+    directories: Sequence[str], filesystem: Filesystem | None = None
+) -> dict[str, str]:
+    """The first meta.properties found (`cluster.id`, `broker.id`); empty for new directories. Raises
+    InconsistentMetaProperties.
+    """
+    files = filesystem or RealFilesystem()
+    for directory in directories:
+        try:
+            found = _read(files, os.path.abspath(directory))
+        except OSError:
+            continue
+        if found:
+            return found
+    return {}
+
+
+def _unreadable(path: str, number: int, problem: str) -> InconsistentMetaProperties:
+    return InconsistentMetaProperties(
+        f"{path}, line {number} {problem}: restore the file from before it was damaged, "
+        "or remove it when the directory is this broker's for certain"
+    )

@@ -111,7 +111,7 @@ def _remove_deleted(directory: LogDirectory, filesystem: Filesystem, names: Sequ
     """Remove the directories of deleted logs: startup needs space, and a full disk may have no other."""
     for name in names:
         path = f"{directory.path}/{name}"
-        if partition_of(name) is None and name.endswith(DELETE_SUFFIX) and _is_folder(filesystem, path):
+        if name.endswith(DELETE_SUFFIX) and partition_of(name) is None and _is_folder(filesystem, path):
             try:
                 remove(filesystem, path)
             except OSError as error:

@@ -243,6 +243,16 @@ def down_convert(data: Buffer, magic: int, *, first_offset: int = 0) -> bytes:
     return b"".join(parts)
 
 
+def count_messages(data: Buffer) -> int:
+    """How many whole messages there are in `data`; a compressed set of them counts as one."""
+    count = position = 0
+    while position + LOG_OVERHEAD <= len(data):
+        (size,) = _LENGTH.unpack_from(data, position + 8)
+        position += LOG_OVERHEAD + size
+        count += 1
+    return count
+
+
 def _down_convert_batch(batch: memoryview, magic: int, first_offset: int) -> Iterator[bytes]:
     header = read_header(batch)
     if header.is_control:

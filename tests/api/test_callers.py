@@ -212,4 +212,4 @@ async def test_who_stops_waiting_ends_its_fetch(broker: Broker[LoneMembership]) 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await ask(ApiKey.FETCH, version, waiting)
-    assert broker.services.replicas.delayed_fetches == 0
+    assert not broker.services.replicas.delayed_fetches

@@ -403,6 +403,19 @@ def a_transaction_that_times_out(place: Place) -> None:
             assert time.monotonic() < deadline_s
 
 
+# --- settings of others
+
+
+def a_quota(place: Place) -> None:
+    # Nothing is sent by this client: the rates of some thousand clients are kept.
+    who = [{"entity_type": "client-id", "entity_name": f"{CLIENT}-with-quota"}]
+    with connect(place) as connection:
+        for removes in (False, True):
+            operation = {"key": "producer_byte_rate", "value": 1e9, "remove": removes}
+            request = {"entries": [{"entity": who, "ops": [operation]}], "validate_only": False}
+            assert connection.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, request)["entries"][0]["error_code"] == 0
+
+
 # --- all of it
 
 
@@ -433,5 +446,6 @@ ACTS: list[Act] = [
     a_member_that_leaves_while_it_waits_to_join,
     a_transaction_with_offsets,
     a_transaction_that_times_out,
+    a_quota,
     a_round_of_the_campaign,
 ]

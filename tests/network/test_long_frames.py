@@ -19,7 +19,6 @@ import pytest
 
 from kafka_compat.api.calls import Calls
 from kafka_compat.api.codec_thread import ELEMENTS_ON_LOOP_MAX, CodecThread
-from kafka_compat.broker.broker import GC_THRESHOLDS
 from kafka_compat.handlers.served import SERVED
 from kafka_compat.network.dispatch import Dispatcher
 from kafka_compat.protocol import codec, headers
@@ -54,6 +53,7 @@ from kafka_compat.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from kafka_compat.upkeep.garbage import THRESHOLDS
 from tests.conformance.wire import Closed, Connection
 from tests.network.test_connection import GENEROUS, serving
 
@@ -68,7 +68,7 @@ T = TypeVar("T")
 def collects_as_a_broker_does() -> Iterator[None]:
     """A broker keeps what it started with out of collections, and has them seldom."""
     before = gc.get_threshold()
-    gc.set_threshold(*GC_THRESHOLDS)
+    gc.set_threshold(*THRESHOLDS)
     yield
     gc.set_threshold(*before)
     gc.unfreeze()

@@ -58,7 +58,7 @@ class Room:
         self.partition.become_leader(0, (1,))
         self.partition.listeners.add(self)
 
-    def on_committed(self, partition: Partition) -> None:
+    def partition_changed(self, partition: Partition) -> None:
         self.heard.append(partition.high_watermark)
 
     def append(self, count: int = 1) -> int:

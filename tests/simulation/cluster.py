@@ -36,12 +36,12 @@ from kafka_compat.protocol.messages.fetch import FetchResponse
 from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from kafka_compat.protocol.messages.stop_replica import StopReplicaRequest
 from kafka_compat.protocol.messages.update_metadata import UpdateMetadataRequest
-from kafka_compat.replication.delayed_fetch import DelayedFetch
 from kafka_compat.replication.fetch_session import FetchSessionCache
 from kafka_compat.replication.follower import Follower, FollowerSettings
 from kafka_compat.replication.follower_requests import LIST_OFFSETS_VERSION
 from kafka_compat.replication.in_sync import IsrAnswer, LedPartition
 from kafka_compat.replication.partition import Partition
+from kafka_compat.replication.replica_fetcher import ReplicaFetcher
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directories.log_dirs import LogDirs
@@ -110,7 +110,6 @@ class Broker:
         self.replicas.restore_high_watermarks(report.high_watermarks)
         self.replicas.fetching = Fetching(self)
         self.fetch_sessions = FetchSessionCache(10, 1_000_000)
-        self.new_fetch = DelayedFetch
         self.authorizer = None
         self.quotas = None
         self.fence = Fence(lambda: self.broker_epoch)
@@ -311,7 +310,7 @@ class Fetching:
     def stop(self, partition: Partition) -> None:
         self._broker.stop_fetching(partition)
 
-    def running(self) -> list[tuple[int, int, object]]:
+    def running(self) -> list[tuple[int, int, ReplicaFetcher]]:
         return []
 
 

@@ -18,8 +18,8 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from kafka_compat.clock import SystemClock
 from kafka_compat.storage.config import LogConfig
+from kafka_compat.storage.directories.directory_claim import stored_meta_properties
 from kafka_compat.storage.directories.log_dirs import LogDirs
-from kafka_compat.storage.directories.meta_properties import stored_meta_properties
 from kafka_compat.storage.log.log import Log
 from kafka_compat.storage.records.batch import read_header
 from kafka_compat.storage.records.kinds import CompressionType, ControlRecordType

@@ -12,8 +12,9 @@ from uuid import UUID
 import pytest
 
 from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.directories import checkpoints, meta_properties
+from kafka_compat.storage.directories import checkpoints
 from kafka_compat.storage.directories.checkpoints import TopicPartition
+from kafka_compat.storage.directories.directory_claim import stored_meta_properties
 from kafka_compat.storage.directories.directory_worker import ThreadWorker
 from kafka_compat.storage.directories.folder_names import parse_folder_name
 from kafka_compat.storage.errors import InconsistentMetaProperties, LogDirFailure, LogDirInUse
@@ -36,7 +37,7 @@ def test_a_clean_stop_leaves_kafkas_files_and_a_clean_start_scans_nothing(tmp_pa
     assert (tmp_path / checkpoints.RECOVERY_POINTS).read_text() == "0\n1\nt 0 7\n"
     assert (tmp_path / checkpoints.HIGH_WATERMARKS).read_text() == "0\n1\nt 0 5\n"
     assert (tmp_path / "t-0" / "leader-epoch-checkpoint").read_text() == "0\n1\n0 0\n"
-    properties = meta_properties.read(RealFilesystem(), str(tmp_path))
+    properties = stored_meta_properties([str(tmp_path)])
     assert properties == {"broker.id": "1", "version": "0", "cluster.id": "test"}
     harness.reopen()
     assert harness.report.clean

@@ -1,0 +1,128 @@
+"""Waiting until partitions have more to read: for Fetch, and for every other request that reads logs.
+
+Rules
+1. A read waits until its partitions together got as many bytes as it lacks: committed ones, for a follower
+   appended ones. It wakes its reader then, when a partition changes its leader, and at the deadline.
+2. The reader reads again. It completes the read, or says how many bytes it lacks now.
+3. A read ends with its caller; nothing wakes the reader afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import TimerHandle
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from kafka_compat.deferred import Deferred
+from kafka_compat.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from kafka_compat.replication.partition import Partition
+
+
+class DelayedRead:
+    """One read that waits; see the rules above."""
+
+    __slots__ = (
+        "_deferred",
+        "_partitions",
+        "_reads_uncommitted",
+        "_seen",
+        "_timer",
+        "_waiting",
+        "_wake",
+        "has_expired",
+        "missing_bytes",
+    )
+
+    def __init__(
+        self, wake: Callable[[], None], waiting: set[DelayedRead], *, reads_uncommitted: bool = False
+    ) -> None:
+        """`wake` is called to read again; `waiting` holds this as long as it waits."""
+        self._wake: Callable[[], None] | None = wake
+        self._waiting = waiting
+        self._reads_uncommitted = reads_uncommitted
+        self._deferred: Deferred | None = None
+        self._partitions: Sequence[Partition] = ()
+        self._seen: dict[Partition, tuple[int, int]] = {}
+        """Size and high watermark of each partition when it was read; empty where one byte is enough."""
+        self._timer: TimerHandle | None = None
+        self.missing_bytes = 0
+        """How many bytes the partitions have to get until the reader wakes."""
+        self.has_expired = False
+        """Whether the deadline is over."""
+
+    def start(self, partitions: Sequence[Partition], missing_bytes: int, max_wait_ms: int) -> Deferred:
+        """Wait for more in these partitions; returns what `end` gives back."""
+        self._deferred = deferred = Deferred(self)
+        self.missing_bytes = missing_bytes
+        self._partitions = partitions
+        for partition in partitions:
+            (partition.append_listeners if self._reads_uncommitted else partition.listeners).add(self)
+        if missing_bytes > 1:
+            self._seen = {
+                partition: (partition.log.size_bytes, partition.high_watermark) for partition in partitions
+            }
+        self._waiting.add(self)
+        self._timer = asyncio.get_running_loop().call_later(max_wait_ms / 1000, self._expire)
+        return deferred
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has stopped waiting."""
+        return self._wake is None
+
+    def end(self) -> Deferred | None:
+        """Stop waiting; returns the response to complete, None when the caller has left."""
+        self._wake = None
+        deferred = self._deferred
+        self._deferred = None
+        timer = self._timer
+        if timer is not None:
+            timer.cancel()
+            self._timer = None
+        for partition in self._partitions:
+            (partition.append_listeners if self._reads_uncommitted else partition.listeners).discard(self)
+        self._partitions = ()
+        self._seen = {}
+        self._waiting.discard(self)
+        return deferred
+
+    def cancel(self) -> None:
+        """The caller has left."""
+        self.end()
+
+    def partition_changed(self, partition: Partition) -> None:
+        """A partition has more to read, or another leader."""
+        wake = self._wake
+        if wake is None or (self._seen and partition.is_leader and self._lacks_more(partition)):
+            return
+        wake()
+
+    def _expire(self) -> None:
+        wake = self._wake
+        if wake is not None:
+            self.has_expired = True
+            wake()
+
+    def _lacks_more(self, partition: Partition) -> bool:
+        """Whether bytes are still missing, after what this partition got since it was read."""
+        log = partition.log
+        size, high_watermark = self._seen[partition]
+        if self._reads_uncommitted or not partition.in_sync.followers:
+            # All that was appended can be read.
+            self.missing_bytes -= max(log.size_bytes - size, 0)
+        else:
+            try:
+                new = log.read(
+                    high_watermark,
+                    self.missing_bytes,
+                    upper_bound=partition.high_watermark,
+                    min_one_batch=True,
+                )
+            except StorageError:
+                return False
+            self.missing_bytes -= new.size_bytes if new is not None else 0
+        self._seen[partition] = (log.size_bytes, partition.high_watermark)
+        return self.missing_bytes > 0

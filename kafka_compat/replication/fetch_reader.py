@@ -1,0 +1,253 @@
+"""What a fetch reads of its partitions, within its limits.
+
+Rules
+1. Partitions are read in the order of the session; the first that has records gives at least one batch,
+   however large; the others only what still fits into the response.
+2. A follower (replica id from 0 on) reads to the end of the log, and its fetch offset says how far it has
+   come; only its first read counts for that. A consumer reads what is committed, from version 11 on also
+   from a follower, and is sent to a nearer one where replica.selector.class says so (KIP-392).
+3. What a follower's session holds and needs no response, because it has all of the partition and was sent
+   all else, is passed over quickly: a broker follows hundreds of partitions of which a few get records.
+4. A follower that is throttled and not in sync gets no records while the leader's quota is exceeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from kafka_compat.error_mapping import code_of
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
+from kafka_compat.replication.nearest_replica import LEADER, nearest_replica
+from kafka_compat.storage.errors import OffsetOutOfRange, StorageError
+
+if TYPE_CHECKING:
+    from kafka_compat.replication.fetch_context import FetchServices
+    from kafka_compat.replication.fetch_session import FetchPlan, FetchTarget
+    from kafka_compat.replication.partition import Partition
+
+_NONE: Final = ErrorCode.NONE
+"""At hand: a member of an enumeration takes two look-ups by name."""
+NO_RECORDS: Final = b""
+CONSUMER: Final = -1
+"""The replica id of consumers; below it are tools that read the whole log."""
+RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
+Found = tuple["FetchTarget", PartitionData, int, "Partition | None"]
+"""A fetched partition, its part of the response, the bytes of its records, and its replica here, if any."""
+
+
+class ReadResult:
+    """What was read of the partitions of a fetch."""
+
+    __slots__ = ("found", "is_urgent", "replicas", "total_bytes")
+
+    def __init__(self) -> None:
+        self.found: list[Found] = []
+        self.replicas: list[Partition] = []
+        """All that were read, and those that were passed over."""
+        self.total_bytes = 0
+        """Of records."""
+        self.is_urgent = False
+        """Whether the client must get it now: a partition has an error, or has diverged."""
+
+
+class FetchReader:
+    """Reads for one request; see the rules above."""
+
+    __slots__ = (
+        "_committed_only",
+        "_leader_only",
+        "_plan",
+        "_rack",
+        "_services",
+        "max_bytes",
+        "replica_id",
+    )
+
+    def __init__(
+        self,
+        services: FetchServices,
+        plan: FetchPlan,
+        replica_id: int,
+        max_bytes: int,
+        rack: str,
+        *,
+        committed_only: bool,
+        leader_only: bool,
+    ) -> None:
+        self._services = services
+        self._plan = plan
+        self.replica_id = replica_id
+        """Of the follower that fetches, or CONSUMER."""
+        self.max_bytes = max_bytes
+        self._rack = rack
+        self._committed_only = committed_only
+        self._leader_only = leader_only
+
+    def read_into(self, result: ReadResult, targets: Sequence[FetchTarget], is_first: bool = False) -> None:
+        """Read some of the partitions, after others. `is_first`: with the first read a follower says how far
+        it has come.
+        """
+        broker = self._services
+        replicas = broker.replicas
+        found, replicas_read = result.found, result.replicas
+        now_ms = broker.clock.monotonic_ms() if is_first else None
+        passes_over = self.replica_id >= 0 and self._plan.session is not None
+        for target in targets:
+            partition = target.replica
+            if partition is None or not partition.is_leader:
+                topic = target.topic
+                if isinstance(topic, UUID):
+                    name = broker.metadata.topic_name(topic)
+                    if name is None:
+                        found.append((target, unread(target.partition, ErrorCode.UNKNOWN_TOPIC_ID), 0, None))
+                        result.is_urgent = True
+                        continue
+                    topic = name
+                partition = replicas.get(topic, target.partition)
+                if partition is None:
+                    code = replicas.missing(topic, target.partition)
+                    found.append((target, unread(target.partition, code), 0, None))
+                    result.is_urgent = True
+                    continue
+            elif passes_over and target.agrees and self._needs_nothing(target, partition, now_ms):
+                replicas_read.append(partition)
+                continue
+            replicas_read.append(partition)
+            data, size_bytes, is_urgent = self._read_partition(
+                partition, target, self.max_bytes - result.total_bytes, result.total_bytes == 0, is_first
+            )
+            result.total_bytes += size_bytes
+            result.is_urgent = result.is_urgent or is_urgent
+            found.append((target, data, size_bytes, partition))
+
+    def _needs_nothing(self, target: FetchTarget, partition: Partition, now_ms: int | None) -> bool:
+        """See rule 3. `now_ms` is None but for the first read."""
+        log = partition.log
+        end_offset = log.log_end_offset
+        if (
+            target.current_leader_epoch != partition.leader_epoch
+            or target.fetch_offset != end_offset
+            or target.sent_high_watermark != partition.high_watermark
+            or target.sent_log_start_offset != log.log_start_offset
+        ):
+            return False
+        in_sync = partition.in_sync
+        follower = in_sync.followers.get(self.replica_id)
+        if follower is None or self.replica_id not in in_sync.committed:
+            return False
+        if now_ms is not None:
+            if follower.log_end_offset != end_offset or follower.log_start_offset != target.log_start_offset:
+                return False
+            follower.fetched(end_offset, target.log_start_offset, end_offset, now_ms)
+        return True
+
+    def _read_partition(
+        self, partition: Partition, target: FetchTarget, bytes_left: int, may_exceed: bool, is_first: bool
+    ) -> tuple[PartitionData, int, bool]:
+        """(its part of the response, its bytes of records, whether the client must get it now)."""
+        code = partition.check_leader_epoch(target.current_leader_epoch, leader_only=self._leader_only)
+        replica_id = self.replica_id
+        if code == _NONE and replica_id >= 0 and not partition.has_follower(replica_id):
+            code = (
+                ErrorCode.UNKNOWN_LEADER_EPOCH
+                if target.current_leader_epoch >= 0
+                else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            )
+        if code != _NONE:
+            return failed_read(target.partition, code), 0, True
+        log = partition.log
+        high_watermark = partition.high_watermark
+        stable_end = log.last_stable_offset(high_watermark)
+        data = PartitionData(
+            partition_index=target.partition,
+            high_watermark=high_watermark,
+            last_stable_offset=stable_end,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=None,
+            records=NO_RECORDS,
+        )
+        if self._rack and is_first and partition.is_leader and replica_id == CONSUMER:
+            data.preferred_read_replica = self._nearest(partition, target.fetch_offset)
+            if data.preferred_read_replica != LEADER:
+                return data, 0, True
+        if target.last_fetched_epoch >= 0:
+            epoch, end_offset = log.end_offset_for_epoch(target.last_fetched_epoch)
+            if end_offset < 0 or target.fetch_offset < log.log_start_offset:
+                # An epoch that this log has not come to, or no longer has.
+                return failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
+            if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
+                data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+                return data, 0, True
+        if replica_id != CONSUMER:
+            upper_bound = log.log_end_offset
+        else:
+            upper_bound = stable_end if self._committed_only else high_watermark
+        max_bytes = min(target.max_bytes, bytes_left)
+        try:
+            found = log.read(
+                target.fetch_offset, max(max_bytes, 0), upper_bound=upper_bound, min_one_batch=may_exceed
+            )
+        except OffsetOutOfRange:
+            return failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
+        except StorageError as error:
+            return failed_read(target.partition, code_of(error)), 0, True
+        if is_first and replica_id >= 0:
+            partition.follower_fetched(
+                replica_id,
+                target.fetch_offset,
+                target.log_start_offset,
+                log.log_end_offset,
+                self._services.clock.monotonic_ms(),
+            )
+            target.replica = partition
+            target.agrees = True
+        if self._committed_only:
+            data.aborted_transactions = [
+                AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+                for aborted in (
+                    log.aborted_transactions(target.fetch_offset, upper_bound) if found is not None else ()
+                )
+            ]
+        if found is None or (replica_id >= 0 and self._is_held_back(partition)):
+            return data, 0, False
+        data.records = found
+        return data, found.size_bytes, False
+
+    def _is_held_back(self, partition: Partition) -> bool:
+        broker = self._services
+        quota = broker.replicas.quotas.leader
+        return (
+            quota.is_throttled(partition.topic, partition.partition)
+            and self.replica_id not in partition.isr
+            and quota.is_exceeded(broker.clock.monotonic_ms())
+        )
+
+    def _nearest(self, partition: Partition, fetch_offset: int) -> int:
+        broker = self._services
+        if broker.config.str("replica.selector.class") != RACK_AWARE_SELECTOR:
+            return LEADER
+        racks = {broker_id: known.rack for broker_id, known in broker.metadata.brokers.items()}
+        return nearest_replica(partition, self._rack, racks, fetch_offset)
+
+
+def unread(partition: int, code: ErrorCode) -> PartitionData:
+    """A partition that is not here."""
+    return PartitionData(
+        partition_index=partition,
+        error_code=code,
+        high_watermark=-1,
+        last_stable_offset=-1,
+        log_start_offset=-1,
+        records=NO_RECORDS,
+    )
+
+
+def failed_read(partition: int, code: ErrorCode) -> PartitionData:
+    """The same for one that is here: its list of aborted transactions is null."""
+    data = unread(partition, code)
+    data.aborted_transactions = None
+    return data

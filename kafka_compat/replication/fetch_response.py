@@ -1,0 +1,215 @@
+"""The response to a fetch, made of what was read: what old clients may be sent, and what it counts for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from kafka_compat.error_mapping import code_of
+from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import batched
+from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from kafka_compat.replication.fetch_reader import NO_RECORDS, unread
+from kafka_compat.storage.errors import StorageError, UnsupportedCompressionType
+from kafka_compat.storage.segments.segment import FileSlice
+
+if TYPE_CHECKING:
+    from kafka_compat.long_work import Steps
+    from kafka_compat.replication.fetch_context import FetchContext
+    from kafka_compat.replication.fetch_reader import Found, ReadResult
+    from kafka_compat.replication.fetch_session import FetchPlan, FetchTarget
+    from kafka_compat.replication.partition import Partition
+
+FIRST_VERSION_WITH_FORMAT_2: Final = 4
+_FIRST_VERSION_WITH_STORAGE_ERRORS: Final = 6
+_FIRST_VERSION_WITH_ZSTD: Final = 10
+PARTITIONS_AT_ONCE: Final = 128
+_FAILURES: Final = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_SERVER_ERROR)
+"""Errors that a client can do nothing about: Kafka counts the others elsewhere."""
+_FIXED_BYTES: Final = 16
+_TOPIC_BYTES: Final = 20
+_PARTITION_BYTES: Final = 40
+"""Of a response beside its records: at the top, for each topic, and for each partition; about."""
+
+
+def response_of(ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_id: int) -> FetchResponse:
+    """The response, except for its session. A follower's records (`replica_id`) count for the leader's
+    quota.
+    """
+    topics: dict[str | UUID, list[PartitionData]] = {}
+    _add(ctx, plan, result.found, replica_id, topics)
+    responses = [_topic(topic, partitions) for topic, partitions in topics.items()]
+    return FetchResponse(session_id=plan.session_id, responses=responses)
+
+
+def response_in_steps(
+    ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_id: int
+) -> Steps[FetchResponse]:
+    """The same for many partitions, for some that are denied, or for a client that reads old formats."""
+    if ctx.api_version < FIRST_VERSION_WITH_FORMAT_2:
+        yield from _convert(ctx, result.found, replica_id)
+    topics: dict[str | UUID, list[PartitionData]] = {}
+    for first in range(0, len(result.found), PARTITIONS_AT_ONCE):
+        _add(ctx, plan, result.found[first : first + PARTITIONS_AT_ONCE], replica_id, topics)
+        yield None
+    for denied in batched(plan.denied, PARTITIONS_AT_ONCE):
+        for target in denied:
+            data = unread(target.partition, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            if plan.send(target, data, 0):
+                topics.setdefault(target.topic, []).append(data)
+        yield None
+    response = FetchResponse(session_id=plan.session_id)
+    for topic, partitions in topics.items():
+        response.responses.append(_topic(topic, partitions))
+        yield None
+    return response
+
+
+def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[None]:
+    """Another thread does it, one partition after the other."""
+    magic = 0 if ctx.api_version < 2 else 1
+    for number, (target, data, _, held) in enumerate(found):
+        adapted = _for_old_client(ctx, target, data, held, replica_id)
+        if adapted is not data:
+            found[number] = (target, adapted, 0, held)
+        elif held is not None and isinstance(data.records, FileSlice):
+            if ctx.has_left:
+                data.records = NO_RECORDS
+                continue
+            try:
+                messages, count = yield partial(_down_converted, data.records, magic, target.fetch_offset)
+            except UnsupportedCompressionType as error:
+                found[number] = (target, _withheld(target.partition, code_of(error)), 0, held)
+            except (StorageError, OSError) as error:
+                damaged = held.log.unreadable(error, target.fetch_offset)
+                failed = unread(target.partition, code_of(damaged))
+                found[number] = (target, _for_old_client(ctx, target, failed, held, replica_id), 0, held)
+            else:
+                data.records = messages
+                held.counts.converted_out += count
+                found[number] = (target, data, len(messages), held)
+
+
+def _down_converted(records: FileSlice, magic: int, fetch_offset: int) -> tuple[bytes, int]:
+    """(the messages, how many they are, compressed ones counting once)."""
+    # Few clients ask for old formats.
+    from kafka_compat.storage.records.legacy import count_messages, down_convert
+
+    messages = down_convert(records.read(), magic, first_offset=fetch_offset)
+    return messages, count_messages(messages)
+
+
+def _for_old_client(
+    ctx: FetchContext, target: FetchTarget, data: PartitionData, held: Partition | None, replica_id: int
+) -> PartitionData:
+    """What a client that speaks Fetch 0 to 9 gets of a partition: it may know neither zstd (KIP-110), nor
+    format 2, nor the error of a failed disk. The topic's settings decide, not what is in the log.
+    """
+    version = ctx.api_version
+    if version < _FIRST_VERSION_WITH_STORAGE_ERRORS and data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+        data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if held is None:
+        return data
+    config = held.log.config
+    if config.compression_type == "zstd":
+        return _withheld(target.partition, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    if version < FIRST_VERSION_WITH_FORMAT_2 and replica_id < 0 and not config.message_downconversion_enable:
+        return _withheld(target.partition, ErrorCode.UNSUPPORTED_VERSION)
+    return data
+
+
+def _withheld(partition: int, code: ErrorCode) -> PartitionData:
+    """A partition whose records the client may not be sent: they are null."""
+    data = unread(partition, code)
+    data.records = None
+    return data
+
+
+def _add(
+    ctx: FetchContext,
+    plan: FetchPlan,
+    found: Sequence[Found],
+    replica_id: int,
+    topics: dict[str | UUID, list[PartitionData]],
+) -> None:
+    """Put what is sent to the client into `topics`, and count it."""
+    is_follower = replica_id >= 0
+    replicas = ctx.services.replicas
+    sendfile_bytes_min = ctx.sendfile_bytes_min
+    if is_follower and replicas.quotas.leader.has_replicas:
+        _record_throttled(ctx, found)
+    # Before format 2, everything is adapted before it is converted.
+    is_old = FIRST_VERSION_WITH_FORMAT_2 <= ctx.api_version < _FIRST_VERSION_WITH_ZSTD
+    for target, data, size_bytes, held in found:
+        if plan.send(target, data, size_bytes):
+            if is_old:
+                adapted = _for_old_client(ctx, target, data, held, replica_id)
+                if adapted is not data:
+                    data, size_bytes = adapted, 0
+            if held is not None and isinstance(data.records, FileSlice):
+                try:
+                    # Else a segment that lost its end would be noticed when its size is promised already.
+                    data.records.load()
+                except (StorageError, OSError) as error:
+                    damaged = held.log.unreadable(error, target.fetch_offset)
+                    data, size_bytes = unread(target.partition, code_of(damaged)), 0
+            topics.setdefault(target.topic, []).append(data)
+        if held is None:
+            continue
+        counts = held.counts
+        counts.fetches += 1
+        if size_bytes > 0:
+            if is_follower:
+                counts.replicated_bytes_out += size_bytes
+            else:
+                counts.bytes_out += size_bytes
+            if size_bytes < sendfile_bytes_min:
+                replicas.counts.fetched_copied_bytes += size_bytes
+            else:
+                replicas.counts.fetched_sendfile_bytes += size_bytes
+        elif data.error_code in _FAILURES:
+            counts.failed_fetches += 1
+
+
+def _record_throttled(ctx: FetchContext, found: Sequence[Found]) -> None:
+    broker = ctx.services
+    quota = broker.replicas.quotas.leader
+    for _, _, size_bytes, held in found:
+        if size_bytes and held is not None and quota.is_throttled(held.topic, held.partition):
+            quota.record(size_bytes, broker.clock.monotonic_ms())
+
+
+def _topic(topic: str | UUID, partitions: list[PartitionData]) -> FetchableTopicResponse:
+    if isinstance(topic, UUID):
+        return FetchableTopicResponse(topic_id=topic, partitions=partitions)
+    return FetchableTopicResponse(topic=topic, partitions=partitions)
+
+
+# --- its size, for the quota of a consumer (KIP-219)
+
+
+def response_bytes(plan: FetchPlan, result: ReadResult) -> int:
+    """About how many bytes the response has; records count as they lie in the log, also if converted."""
+    return result.total_bytes + _FIXED_BYTES + _bytes_of(plan, result.found)
+
+
+def response_bytes_in_steps(plan: FetchPlan, result: ReadResult) -> Steps[int]:
+    """The same for many partitions."""
+    size_bytes = result.total_bytes + _FIXED_BYTES + (_TOPIC_BYTES + _PARTITION_BYTES) * len(plan.denied)
+    for some in batched(result.found, PARTITIONS_AT_ONCE):
+        size_bytes += _bytes_of(plan, some)
+        yield None
+    return size_bytes
+
+
+def _bytes_of(plan: FetchPlan, found: Sequence[Found]) -> int:
+    size_bytes, topic = 0, None
+    for target, data, records_bytes, _ in found:
+        if plan.would_send(target, data, records_bytes):
+            size_bytes += _PARTITION_BYTES
+            if target.topic != topic:
+                size_bytes += _TOPIC_BYTES
+                topic = target.topic
+    return size_bytes

@@ -1,0 +1,55 @@
+"""Collection of garbage that reference counting leaves, at moments and in amounts that hold nobody up.
+
+Objects that come and go are freed by reference counting (tests/memory). What still ends in a reference cycle,
+such as an error that was kept with its traceback or a transport of asyncio, is left to the garbage collector,
+which stops the event loop for some 10 ms per 100,000 objects that it looks at.
+
+Rules
+1. The collector looks by itself only at the youngest objects (THRESHOLDS). What a broker has loaded is frozen
+   when it is ready: it is never looked at.
+2. Objects that survived are looked at again soon, before there are many of them (MIDDLE_MAX).
+3. All objects are looked at every minute, when the loop is idle. When more than OLDER_MAX have survived that,
+   as those of partitions that were created, they are frozen as well: the next look is short again.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Final
+
+THRESHOLDS: Final = (5_000, 1_000_000, 1_000_000)
+"""How many objects are created between two collections of the youngest; the older ones are collected here."""
+MIDDLE_MAX: Final = 10
+"""So many collections of the youngest may pass before their survivors, 50,000 at most, are looked at."""
+OLDER_MAX: Final = 50_000
+INTERVAL_MS: Final = 60_000
+PATIENCE_MS: Final = 30_000
+"""For so long an idle moment is waited for."""
+
+
+class GarbageCollection:
+    """The collections of one broker's process beside those of the youngest objects."""
+
+    def __init__(self, now_ms: int) -> None:
+        """`now_ms` never jumps, here and below."""
+        self._due_ms = now_ms + INTERVAL_MS
+        self._older = 0
+        """How many objects a collection of all may have to look at, at most."""
+
+    def look(self, now_ms: int, *, is_idle: bool) -> None:
+        """Collect what is due; called about every second."""
+        survived = gc.get_count()[1]
+        if survived >= MIDDLE_MAX:
+            gc.collect(1)
+            self._older += survived * THRESHOLDS[0]
+        is_due = now_ms >= self._due_ms and (is_idle or now_ms >= self._due_ms + PATIENCE_MS)
+        if is_due or self._older > 2 * OLDER_MAX:
+            self._collect_all(now_ms)
+
+    def _collect_all(self, now_ms: int) -> None:
+        gc.collect()
+        self._due_ms = now_ms + INTERVAL_MS
+        self._older = len(gc.get_objects(2))
+        if self._older > OLDER_MAX:
+            gc.freeze()
+            self._older = 0
