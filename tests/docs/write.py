@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from tests.docs import compatibility_page, parts_pages, settings_page
 from tests.docs.markdown import wrapped
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = {
+PAGES: dict[str, Callable[[], str]] = {
     "settings.md": lambda: wrapped(settings_page.page()),
     "compatibility.md": lambda: wrapped(compatibility_page.page()),
     **{f"design/parts/{part}.md": partial(parts_pages.page, part) for part in parts_pages.PACKAGES},
