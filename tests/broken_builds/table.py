@@ -79,7 +79,7 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "no truncation by epoch",
-        "kafka_compat/replication/delayed_fetch.py",
+        "kafka_compat/replication/fetch_reader.py",
         "if target.last_fetched_epoch >= 0:",
         "if False:",
         KNOWN_CASES + "test_kip_279_logs_that_parted_several_times_agree_after_quick_changes_of_leader",

@@ -22,13 +22,7 @@ from tests.memory.traces import counts, grown, nothing_left, without_collector
 from tests.security.authority import Authority
 
 TIMES = 3
-SETTINGS = {
-    **SHORT_EXPIRIES,
-    "broker.id": "1",
-    "listeners": "PLAINTEXT://127.0.0.1:0,TLS://127.0.0.1:0,SASL://127.0.0.1:0",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,TLS:SSL,SASL:SASL_PLAINTEXT",
-    "inter.broker.listener.name": "PLAINTEXT",
-    "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+EXPIRIES_OF_A_TEST = {
     "transactional.id.expiration.ms": "1500",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "100",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
@@ -38,6 +32,15 @@ SETTINGS = {
     "log.flush.offset.checkpoint.interval.ms": "100",
     "log.flush.start.offset.checkpoint.interval.ms": "100",
     "replica.high.watermark.checkpoint.interval.ms": "100",
+}
+SETTINGS = {
+    **SHORT_EXPIRIES,
+    **EXPIRIES_OF_A_TEST,
+    "broker.id": "1",
+    "listeners": "PLAINTEXT://127.0.0.1:0,TLS://127.0.0.1:0,SASL://127.0.0.1:0",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,TLS:SSL,SASL:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-256",
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
     "connection.failed.authentication.delay.ms": "0",

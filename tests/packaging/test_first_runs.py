@@ -4,41 +4,30 @@ from __future__ import annotations
 
 import itertools
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.packaging import wheels
 from tests.packaging.checkouts import Checkout
-from tests.packaging.test_compilable import compiled_modules
 from tests.support import campaign
-from tests.support.servers import PROJECT
 
 campaign_only = pytest.mark.skipif(not campaign.enabled(), reason="compiles for minutes: with --campaign")
 
 
-@pytest.mark.timeout(900)
-def test_a_clean_checkout_runs_and_what_is_compiled_needs_no_extra(tmp_path: Path) -> None:
-    """`scripts/run` installs no extra. mypyc, which `scripts/compile` starts next, first checks the types of
-    the compiled modules and of all that they import, as mypy does here; a module of an extra is missing.
+@pytest.mark.timeout(1200)
+def test_a_clean_checkout_runs_and_compiles_without_extras(tmp_path: Path) -> None:
+    """`scripts/run` installs no extra, and mypyc, which `scripts/compile` starts next, reads the types of the
+    compiled modules and of all that they import. It has done its part when the C compiler is called, which is
+    none here.
     """
     checkout = Checkout(tmp_path)
     checkout.serve(tmp_path / "log")
     asked = "import importlib.util as u; print([n for n in ('opentelemetry', 'fastavro', 'google', 'uvloop') "
     asked += "if u.find_spec(n)])"
     assert wheels.run([checkout.python, "-c", asked]).strip() == "[]"
-    paths = [str(path.relative_to(PROJECT)) for path in compiled_modules()]
-    paths = [path if path.startswith("kafka_compat/") else f"kafka_compat/{path}" for path in paths]
-    line = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache")]
-    checked = subprocess.run(
-        [*line, "--python-executable", checkout.python, *paths],
-        cwd=checkout.folder,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    said = checkout.run("compile", environment={"CC": "/bin/false"}, exit_code=1)
+    assert "scripts/compile: the C compiler failed" in said and "error: " not in said, said
 
 
 _FIRST = {"run": (), "compile": (), "build-wheel": ()}

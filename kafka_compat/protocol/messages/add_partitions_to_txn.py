@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import request, response
 
 
 @s.struct
@@ -23,7 +24,7 @@ class AddPartitionsToTxnTransaction:
     topics: list[AddPartitionsToTxnTopic] = s.field("4+", default=[])
 
 
-@s.request(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
+@request(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
 class AddPartitionsToTxnRequest:
     """Until version 3 one transaction of a client; from version 4 on a batch of them, sent by brokers
     (KIP-890).
@@ -60,7 +61,7 @@ class AddPartitionsToTxnResult:
     topic_results: list[AddPartitionsToTxnTopicResult] = s.field("4+", default=[])
 
 
-@s.response(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
+@response(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
 class AddPartitionsToTxnResponse:
     """`error_code` is that of the whole request, since version 4; otherwise each partition has its own."""
 

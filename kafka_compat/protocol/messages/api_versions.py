@@ -2,9 +2,10 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import request, response
 
 
-@s.request(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
+@request(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
 class ApiVersionsRequest:
     """The first request of a connection. A broker that does not know the version answers with
     UNSUPPORTED_VERSION in version 0 (KIP-511); version 3 names the client software. Version 4 is that of
@@ -42,7 +43,7 @@ class FinalizedFeatureKey:
     min_version_level: s.Int16 = s.field("3+", default=0)
 
 
-@s.response(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
+@response(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
 class ApiVersionsResponse:
     """Always sent with response header version 0, so that a client that expected less can read it.
     `finalized_features_epoch` is -1 while unknown.

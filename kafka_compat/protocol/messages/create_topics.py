@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import request, response
 
 
 @s.struct
@@ -33,7 +34,7 @@ class CreatableTopic:
     configs: list[CreatableTopicConfig] = []
 
 
-@s.request(ApiKey.CREATE_TOPICS, versions="0-7", flexible="5+")
+@request(ApiKey.CREATE_TOPICS, versions="0-7", flexible="5+")
 class CreateTopicsRequest:
     """`validate_only` (version 1) checks and creates nothing."""
 
@@ -67,7 +68,7 @@ class CreatableTopicResult:
     configs: list[CreatableTopicConfigs] | None = s.field("5+", default=[])
 
 
-@s.response(ApiKey.CREATE_TOPICS, versions="0-7", flexible="5+")
+@response(ApiKey.CREATE_TOPICS, versions="0-7", flexible="5+")
 class CreateTopicsResponse:
     """One result per topic."""
 

@@ -2,9 +2,10 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import request, response
 
 
-@s.request(ApiKey.END_TXN, versions="0-5", flexible="3+")
+@request(ApiKey.END_TXN, versions="0-5", flexible="3+")
 class EndTxnRequest:
     """`committed` commits, otherwise the transaction is aborted. Version 5 raises the epoch with every
     transaction (KIP-890).
@@ -16,7 +17,7 @@ class EndTxnRequest:
     committed: s.Bool = False
 
 
-@s.response(ApiKey.END_TXN, versions="0-5", flexible="3+")
+@response(ApiKey.END_TXN, versions="0-5", flexible="3+")
 class EndTxnResponse:
     """Since version 5 with the id and epoch of the next transaction."""
 

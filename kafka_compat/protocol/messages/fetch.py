@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import request, response
 
 
 @s.struct
@@ -48,7 +49,7 @@ class ForgottenTopic:
     partitions: list[s.Int32] = s.field("7+", default=[])
 
 
-@s.request(ApiKey.FETCH, versions="0-18", flexible="12+")
+@request(ApiKey.FETCH, versions="0-18", flexible="12+")
 class FetchRequest:
     """Answered when `min_bytes` are there or `max_wait_ms` have passed. isolation_level: 0 read_uncommitted,
     1 read_committed. Sessions (version 7, KIP-227): session_id 0 with epoch 0 asks for a new one, epoch -1
@@ -143,7 +144,7 @@ class NodeEndpoint:
     rack: s.NullableString = s.field("16+", default=None)
 
 
-@s.response(ApiKey.FETCH, versions="0-18", flexible="12+")
+@response(ApiKey.FETCH, versions="0-18", flexible="12+")
 class FetchResponse:
     """`error_code` (version 7) concerns the session. In a session, partitions without news are left out."""
 

@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import request, response
 
 
 @s.struct
@@ -25,7 +26,7 @@ class ListOffsetsTopic:
     partitions: list[ListOffsetsPartition] = []
 
 
-@s.request(ApiKey.LIST_OFFSETS, versions="0-10", flexible="6+")
+@request(ApiKey.LIST_OFFSETS, versions="0-10", flexible="6+")
 class ListOffsetsRequest:
     """`replica_id` -1 is a consumer. With isolation_level 1 (read_committed, version 2) the end is the last
     stable offset. Version 10 adds a timeout for tiered storage (KIP-1075).
@@ -59,7 +60,7 @@ class ListOffsetsTopicResponse:
     partitions: list[ListOffsetsPartitionResponse] = []
 
 
-@s.response(ApiKey.LIST_OFFSETS, versions="0-10", flexible="6+")
+@response(ApiKey.LIST_OFFSETS, versions="0-10", flexible="6+")
 class ListOffsetsResponse:
     """Topics are answered one by one."""
 

@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import request, response
 
 
 @s.struct
@@ -12,7 +13,7 @@ class MetadataRequestTopic:
     name: s.NullableString = s.field(default="", nullable="10+")
 
 
-@s.request(ApiKey.METADATA, versions="0-13", flexible="9+")
+@request(ApiKey.METADATA, versions="0-13", flexible="9+")
 class MetadataRequest:
     """No topics asks for all in version 0, for none in later ones, where null asks for all. Version 4 lets
     the client forbid auto-creation; versions 10 and 12 bring topic ids (KIP-516).
@@ -61,7 +62,7 @@ class MetadataResponseTopic:
     topic_authorized_operations: s.Int32 = s.field("8+", default=-2147483648)
 
 
-@s.response(ApiKey.METADATA, versions="0-13", flexible="9+")
+@response(ApiKey.METADATA, versions="0-13", flexible="9+")
 class MetadataResponse:
     """`error_code` (version 13) is REBOOTSTRAP_REQUIRED or none (KIP-1102)."""
 

@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import request, response
 
 
 @s.struct
@@ -21,7 +22,7 @@ class TopicProduceData:
     partition_data: list[PartitionProduceData] = []
 
 
-@s.request(ApiKey.PRODUCE, versions="0-13", flexible="9+")
+@request(ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceRequest:
     """acks: 0 no answer at all, 1 when the leader has the records, -1 when all in-sync replicas have them.
     The format of the records follows the version: 0 and 1 carry message format 0, 2 format 1, from 3 on
@@ -86,7 +87,7 @@ class NodeEndpoint:
     rack: s.NullableString = s.field("10+", default=None)
 
 
-@s.response(ApiKey.PRODUCE, versions="0-13", flexible="9+")
+@response(ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceResponse:
     """Version 10 names the new leader of a partition that has moved (KIP-951)."""
 

@@ -1,9 +1,10 @@
 """Keys and values of the records in `__transaction_state`: the latest of each id is its state."""
 
 from kafka_compat.protocol import schema as s
+from kafka_compat.protocol.schema import data
 
 
-@s.data(versions="0")
+@data(versions="0")
 class TransactionLogKey:
     """Which transactional id."""
 
@@ -18,7 +19,7 @@ class PartitionsSchema:
     partition_ids: list[s.Int32] = []
 
 
-@s.data(versions="0-1", flexible="1+")
+@data(versions="0-1", flexible="1+")
 class TransactionLogValue:
     """The state of a transactional id. transaction_status: 0 Empty, 1 Ongoing, 2 PrepareCommit, 3
     PrepareAbort, 4 CompleteCommit, 5 CompleteAbort, 6 Dead, 7 PrepareEpochFence. `transaction_partitions` is
