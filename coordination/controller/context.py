@@ -29,6 +29,7 @@ Replica = tuple[TopicPartition, int]
 
 PAUSE: Sequence[StateWrite] = ()
 """Writes of nothing: the same rules hold as for others, and their outcome says nothing."""
+SHARED_MAX = 1_000
 AT_ONCE = 500
 """How many partitions or replicas one step goes through."""
 
@@ -88,14 +89,23 @@ class ControllerContext:
         self.unclean_elections = 0
         """How many partitions got a leader that may miss records."""
         self.effects: list[Effect] = []
+        self._shared: dict[object, object] = {}
+        """Assignments and states: those of very many partitions are the same."""
         for topic in elected.topics:
             self.add_topic(topic)
         for partition in self.partitions():
             state = elected.states.get(partition)
             if state is not None:
-                self.states[partition] = state
+                self.states[partition] = self.shared(state)
             if self.assignment(partition).being_reassigned:
                 self.reassigning.add(partition)
+
+    def shared(self, value: T) -> T:
+        """The object that stands for all values that are the same as this one."""
+        if len(self._shared) >= SHARED_MAX:
+            self._shared.clear()
+        found: T = self._shared.setdefault(value, value)  # type: ignore[assignment]
+        return found
 
     def pause(self) -> Procedure[None]:
         """Between two looks at all partitions: a `PAUSE` where they are very many."""
@@ -134,10 +144,12 @@ class ControllerContext:
         known = self.assignments.setdefault(topic.name, {})
         added = []
         for index in sorted(topic.replicas.keys() - known.keys()):
-            known[index] = Assignment(
-                topic.replicas[index],
-                topic.adding_replicas.get(index, ()),
-                topic.removing_replicas.get(index, ()),
+            known[index] = self.shared(
+                Assignment(
+                    topic.replicas[index],
+                    topic.adding_replicas.get(index, ()),
+                    topic.removing_replicas.get(index, ()),
+                )
             )
             added.append(TopicPartition(topic.name, index))
         return added
@@ -237,7 +249,7 @@ def write_states(
     for write in writes:
         partition = write.partition
         if partition in answer.written:
-            state = replace(write.state, partition_epoch=answer.written[partition])
+            state = context.shared(replace(write.state, partition_epoch=answer.written[partition]))
             written[partition] = context.states[partition] = state
             continue
         conflicts.append(partition)

@@ -33,7 +33,7 @@ def size_of(value: Records) -> int:
     return len(value) if isinstance(value, IN_MEMORY) else value.size_bytes
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def uuid_from(raw: bytes) -> UUID:
     """The UUID of 16 bytes; remembered, since a broker meets the same few topic ids again and again."""
     return UUID(bytes=raw)
