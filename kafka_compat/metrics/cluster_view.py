@@ -45,7 +45,7 @@ def running_brokers(brokers: Sequence[Broker[Any]]) -> list[RunningBroker]:
     return [
         RunningBroker(each.services, each.server, each.calls.counts, each.services.counts, each.cleaner)
         for each in brokers
-        if each.is_running and each.services.counts is not None
+        if each.is_running
     ]
 
 

@@ -144,7 +144,7 @@ def test_a_subscriber_that_fails_keeps_the_delta_from_nobody(
     with caplog.at_level(logging.ERROR):
         cache.put_topic(topic("t", 1))
     assert len(seen.deltas) == 1
-    assert "a subscriber to the metadata failed at version 1" in caplog.text
+    assert "A subscriber to the metadata feed failed at version 1" in caplog.text
     cache.feed.unsubscribe(fail)
     cache.feed.publish_config(ConfigChange("topics/t", settings={"retention.ms": "1"}))
     assert seen.last.config_changes[0].topic == "t"
